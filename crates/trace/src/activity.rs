@@ -1,0 +1,110 @@
+//! What a recording holds: detours, and the activities that they are split over.
+
+use std::fmt;
+use std::str::FromStr;
+
+use becalm_units::{CpuId, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::Label;
+
+/// One interval in which the measuring thread, although it wanted the CPU, did not make progress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detour {
+    /// Where.
+    pub cpu: CpuId,
+    /// When the step of the loop began that holds the detour, since the run's origin.
+    pub start: Nanos,
+    /// The step's length minus `t_min`, the length of the loop's shortest step.
+    pub duration: Nanos,
+    /// Whether kernel events were lost while it lasted, so that its activities may be wrong.
+    pub incomplete: bool,
+}
+
+/// The share that one activity has in one detour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Activity {
+    /// Where.
+    pub cpu: CpuId,
+    /// The number of its detour on that CPU, counted from 0 in order of time over the whole run.
+    pub detour: u64,
+    /// When it began within the detour, since the run's origin.
+    pub start: Nanos,
+    /// Its time in the detour, without the time of what interrupted it. Over a detour the self times add up to the
+    /// detour's duration exactly.
+    pub self_time: Nanos,
+    /// Which kind of thing it was.
+    pub kind: Kind,
+    /// Its stable name: `timer`, `net_rx`, `virtio1-req.0`, `kworker:vmstat_update`, `sshd`.
+    pub source: Label,
+    /// Which instance: a pid, a vector, a function.
+    pub detail: Label,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// The kinds of activities.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        pub enum Kind {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Kind {
+            /// Every kind, in the order of DESIGN: from the most urgent interrupter to the rests.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The kind's name in files and tables.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A non-maskable interrupt.
+    Nmi = "nmi",
+    /// A device interrupt or one of the CPU's local vectors.
+    Irq = "irq",
+    /// A softirq, in interrupt context or in a thread.
+    Softirq = "softirq",
+    /// A work item run by a kworker.
+    Workqueue = "workqueue",
+    /// A kernel thread, outside of work items.
+    Kthread = "kthread",
+    /// A user process.
+    Task = "task",
+    /// A page fault of the measuring thread.
+    Fault = "fault",
+    /// The CPU was taken from the runnable measuring thread by a bandwidth limit and idled, or ran a thread that the
+    /// limit let in.
+    Throttling = "throttling",
+    /// becalm's own threads.
+    Becalm = "self",
+    /// What remains of a detour in which the kernel was seen: entry, exit, cache refill.
+    Edge = "edge",
+    /// A detour, or the part of one, with no kernel event at all: the hypervisor, firmware, hardware.
+    Unseen = "unseen",
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a kind of activity")]
+pub struct ParseKindError(String);
+
+impl FromStr for Kind {
+    type Err = ParseKindError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or_else(|| ParseKindError(text.to_owned()))
+    }
+}

@@ -1,0 +1,95 @@
+//! Kernel events as attribution takes them: already decoded, timed on the run's axis, with names interned.
+
+use becalm_units::Nanos;
+
+use crate::Label;
+
+/// The kernel's number of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Pid(pub i32);
+
+impl Pid {
+    /// The idle thread, which has the number 0 on every CPU.
+    pub const IDLE: Self = Self(0);
+}
+
+/// One kernel event on one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// When, since the run's origin.
+    pub time: Nanos,
+    /// What.
+    pub what: Happening,
+}
+
+/// What happened. The labels name the source as it shall appear in tables (`timer`, `net_rx`, `virtio1-req.0`);
+/// entry and exit of one thing carry the same label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// A device interrupt's handler or a local vector began.
+    IrqEntry {
+        /// `virtio1-req.0`, `local_timer`, `reschedule`.
+        source: Label,
+        /// The interrupt's number, or the vector's name.
+        detail: Label,
+    },
+    /// It ended.
+    IrqExit {
+        /// As at the entry.
+        source: Label,
+        /// As at the entry.
+        detail: Label,
+    },
+    /// A softirq began.
+    SoftirqEntry {
+        /// `net_rx`, `timer`, `rcu`.
+        source: Label,
+    },
+    /// It ended.
+    SoftirqExit {
+        /// As at the entry.
+        source: Label,
+    },
+    /// A handler of a non-maskable interrupt ended just now, and had run for `delta`.
+    Nmi {
+        /// The handler's function, as far as it could be resolved.
+        source: Label,
+        /// How long it ran.
+        delta: Nanos,
+    },
+    /// The CPU went from one thread to another.
+    Switch {
+        /// Who ran.
+        prev: Pid,
+        /// Whether it could have gone on: it was pre-empted, or gave way, but does not sleep.
+        prev_runnable: bool,
+        /// Who runs now.
+        next: Pid,
+    },
+    /// A kworker began a work item.
+    WorkStart {
+        /// `kworker:vmstat_update`.
+        source: Label,
+        /// The address of the work structure, which pairs start and end.
+        work: u64,
+    },
+    /// It ended.
+    WorkEnd {
+        /// As at the start; empty where the kernel's event does not name the function.
+        source: Label,
+        /// As at the start.
+        work: u64,
+    },
+    /// A page fault began. The kernel does not say when it ends: the fault lasts until the thread makes progress.
+    Fault {
+        /// `page_fault_user` or `page_fault_kernel`.
+        source: Label,
+        /// The instruction's or the data's address, as far as it says something.
+        detail: Label,
+    },
+    /// Between the event before and this instant the kernel lost events.
+    Lost {
+        /// How many, where the kernel says so.
+        count: Option<u64>,
+    },
+}

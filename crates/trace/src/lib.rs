@@ -1,0 +1,16 @@
+//! The run bundle: the vocabulary of a recording (detours, activities, kernel events, the node's document), and its
+//! storage as a folder of Parquet and JSON files.
+//!
+//! Nothing here measures, interprets or prints.
+
+#![forbid(unsafe_code)]
+
+pub mod activity;
+pub mod event;
+pub mod label;
+pub mod node;
+
+pub use activity::{Activity, Detour, Kind};
+pub use event::{Event, Happening, Pid};
+pub use label::{Label, Labels};
+pub use node::NodeDoc;

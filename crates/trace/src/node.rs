@@ -1,0 +1,198 @@
+//! The node's document, `runs/node=HOST.json`: what was recorded, where, how, and what could not be seen.
+
+use becalm_units::{CpuId, CpuList, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The version of the document's schema that this program writes and reads.
+pub const SCHEMA: &str = "becalm.run/1";
+
+/// One node's part of a run. Durations are integers in `_ns` fields, ratios plain numbers in `_ratio` fields.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct NodeDoc {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The host's name, as in the file names.
+    pub node: String,
+    /// Who wrote it: `becalm 0.1.0`.
+    pub program: String,
+    /// The run's origin on the wall clock, as RFC 3339 in UTC.
+    pub origin: jiff::Timestamp,
+    /// How the run ended; nothing while it runs, and for ever if it was killed.
+    pub ended: Option<Ended>,
+    /// The machine.
+    pub machine: Machine,
+    /// The counter that the loops read.
+    pub clock: ClockDoc,
+    /// How the recording was asked for.
+    pub settings: Settings,
+    /// The rung of the ladder: how much of the kernel could be seen.
+    pub rung: Rung,
+    /// One entry for each measured CPU, in rising order.
+    pub cpus: Vec<CpuDoc>,
+    /// The kernel's trace; nothing on the lower rungs.
+    pub tracing: Option<TracingDoc>,
+    /// Growth of the kernel's own counters over the run.
+    pub counters: Vec<Counter>,
+    /// Everything the reader must know before believing the numbers.
+    pub warnings: Vec<Warning>,
+}
+
+/// How a run ended by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The duration asked for was over.
+    Duration,
+    /// The command that it accompanied ended.
+    Command,
+    /// A signal asked it to end.
+    Signal,
+    /// A buffer was full, so that going on would have lost detours.
+    BufferFull,
+    /// Something failed; what was recorded until then is there.
+    Failed,
+}
+
+/// The machine that was measured.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's model.
+    pub processor: String,
+    /// The hypervisor, where the processor admits to one.
+    pub hypervisor: Option<String>,
+    /// The architecture: `x86_64`.
+    pub architecture: String,
+    /// CPUs online at the start.
+    pub online: CpuList,
+    /// CPUs isolated from the scheduler.
+    pub isolated: CpuList,
+    /// CPUs without a tick.
+    pub nohz_full: CpuList,
+    /// The kernel's command line.
+    pub command_line: String,
+}
+
+/// The counter, its rate, and how well that is known.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockDoc {
+    /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
+    pub counter: String,
+    /// Ticks a second.
+    pub rate_hz: f64,
+    /// Largest relative error of the rate, as parts of 1.
+    pub rate_error_ratio: f64,
+    /// Smallest difference of two unequal readings.
+    pub resolution_ns: Nanos,
+    /// Largest offset between two measured CPUs' counters that could not be excluded.
+    pub cross_cpu_ns: Option<Nanos>,
+    /// How often a counter was seen to run backwards.
+    pub backwards: u64,
+}
+
+/// What was asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// The scheduling class of the loops: `other`, `batch`, `fifo:80`, `rr:80`.
+    pub sched: String,
+    /// `auto` or the duration that was given.
+    pub threshold: String,
+    /// The duration asked for; nothing if the run lasted until a signal or the end of a command.
+    pub duration_ns: Option<Nanos>,
+    /// The command that ran meanwhile.
+    pub command: Vec<String>,
+}
+
+/// How much could be seen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// The loops alone.
+    Loop,
+    /// The loops and the counters in /proc.
+    Proc,
+    /// The loops and the kernel's tracepoints.
+    Tracepoints,
+}
+
+/// One measured CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CpuDoc {
+    /// Which.
+    pub cpu: CpuId,
+    /// When its loop began, since the origin.
+    pub start_ns: Nanos,
+    /// How long it ran.
+    pub duration_ns: Nanos,
+    /// How many steps it made.
+    pub iterations: u64,
+    /// The shortest step; every detour's duration is its step minus this.
+    pub t_min_ns: Nanos,
+    /// The median step, measured before the start.
+    pub median_step_ns: Nanos,
+    /// Steps of at least this length were kept as detours.
+    pub threshold_ns: Nanos,
+    /// How many were kept.
+    pub detours: u64,
+    /// The sum of all steps below the threshold; with the kept steps it is `duration_ns`.
+    pub below_threshold_ns: Nanos,
+    /// The longest detour.
+    pub max_ns: Nanos,
+    /// The sum of all detours.
+    pub total_ns: Nanos,
+    /// Detours in which kernel events were lost.
+    pub incomplete: u64,
+    /// Kernel events that were lost.
+    pub lost_events: u64,
+    /// Kernel events that were decoded.
+    pub events: u64,
+    /// Interrupts and softirqs that fell in no detour, being shorter than the threshold.
+    pub below_threshold_events: u64,
+    /// The longest of them; longer than `threshold_ns` only if the trace and the loop contradict each other.
+    pub below_threshold_max_ns: Nanos,
+    /// Page faults of the measuring thread while it measured.
+    pub faults: u64,
+    /// Times that the measuring thread gave the CPU away by itself while it measured.
+    pub voluntary_switches: u64,
+    /// Times that it was pre-empted.
+    pub involuntary_switches: u64,
+    /// Whether the loop ended before the others, as its buffer was full or its CPU went away.
+    pub cut_short: bool,
+}
+
+/// The kernel's trace of a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TracingDoc {
+    /// The trace's clock: `x86-tsc`, `mono_raw`.
+    pub clock: String,
+    /// The events that were recorded, `group/name`.
+    pub events: Vec<String>,
+    /// Events that this kernel does not have, and what remains unseen without each.
+    pub missing: Vec<String>,
+    /// The trace buffer of each CPU.
+    pub buffer_bytes: u64,
+}
+
+/// Growth of one of the kernel's counters.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Counter {
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// Its file and name: `interrupts/LOC`, `softirqs/NET_RX`, `stat/steal`.
+    pub name: String,
+    /// By how much it grew from just before the loops began until just after they ended. `stat/` counters are in
+    /// nanoseconds, the others are counts.
+    pub growth: u64,
+}
+
+/// Something that limits what the numbers say: what, with its figures, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable name for scripts: `lost_events`, `rt_throttling`.
+    pub code: String,
+    /// What was seen, with its figures, in one sentence.
+    pub message: String,
+    /// What the user can do about it.
+    pub advice: String,
+}

@@ -1,0 +1,18 @@
+//! The quantities of becalm and how they are written and read: durations ([`Nanos`]), counter values ([`Ticks`],
+//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`]) and shares ([`Share`]).
+//!
+//! Nothing here does input or output. Every parser names the value and the allowed form in its error.
+
+#![forbid(unsafe_code)]
+
+mod count;
+mod cpu;
+mod nanos;
+mod share;
+mod ticks;
+
+pub use count::{Count, ParseCountError};
+pub use cpu::{CpuId, CpuList, ParseCpuListError};
+pub use nanos::{Nanos, ParseNanosError};
+pub use share::{ParseShareError, Share};
+pub use ticks::{TickRate, Ticks, TicksToNanos};
