@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
+pub mod bundle;
 pub mod event;
 pub mod label;
 pub mod node;
 
 pub use activity::{Activity, Detour, Kind};
+pub use bundle::{ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches};
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};
 pub use node::NodeDoc;

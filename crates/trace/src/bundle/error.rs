@@ -1,0 +1,144 @@
+//! What can go wrong with a bundle: what was attempted, on which path, why.
+
+use std::io;
+use std::path::PathBuf;
+
+use parquet::errors::ParquetError;
+
+/// A bundle, or a file in it, that could not be written or read.
+///
+/// The messages are whole: they hold the cause, which is therefore not repeated as the error's source.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The operating system refused.
+    #[error("cannot {action} {}: {cause}", path.display())]
+    Io {
+        /// What was attempted: `create the folder`, `write`, `read`.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+    /// The folder in which the bundle should be made is missing.
+    #[error("cannot create {}: the folder {} does not exist; create it first, or choose another place",
+        path.display(), parent.display())]
+    NoParent {
+        /// The bundle that was asked for.
+        path: PathBuf,
+        /// The folder that is missing.
+        parent: PathBuf,
+    },
+    /// The place for a new bundle is taken by something else.
+    #[error("cannot record into {}: {what}; choose another path, or remove it", path.display())]
+    Occupied {
+        /// The place.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+    /// The bundle holds a recording of this node already.
+    #[error("cannot record node '{node}' into {}: {} is there already; choose another path, or remove the old recording",
+        bundle.display(), existing.display())]
+    Recorded {
+        /// The bundle.
+        bundle: PathBuf,
+        /// The node.
+        node: String,
+        /// What was found of it.
+        existing: PathBuf,
+    },
+    /// A name that cannot become a part of file names.
+    #[error("'{name}' cannot be the name of a node: {why}")]
+    NodeName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is no bundle at the path.
+    #[error("cannot open {} as a run bundle: {why}", path.display())]
+    NotABundle {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What is there instead.
+        why: &'static str,
+    },
+    /// The bundle holds no such node.
+    #[error("{} holds no node '{node}'; it holds {nodes}", bundle.display())]
+    NoSuchNode {
+        /// The bundle.
+        bundle: PathBuf,
+        /// The node that was asked for.
+        node: String,
+        /// The nodes that it holds, separated by commas.
+        nodes: String,
+    },
+    /// A file of a version that this program does not know.
+    #[error("{} has the schema '{found}', but this program reads '{known}'; read it with the program that wrote it",
+        path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The schema that the file names.
+        found: String,
+        /// The schema that this program reads.
+        known: &'static str,
+    },
+    /// A node's document that is not what it should be.
+    #[error("cannot read {} as a node's document: {why}", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file that is damaged, or not Parquet at all.
+    #[error("cannot read {} as Parquet: {cause}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        cause: ParquetError,
+    },
+    /// A Parquet file that could not be written for a reason other than the operating system's.
+    #[error("cannot write {}: {cause}", path.display())]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// What the encoder said.
+        cause: ParquetError,
+    },
+    /// A table whose columns or rows contradict the schema; when writing, rows that would.
+    #[error("{} is not a table of {table}: {why}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold: `detours`, `activities`.
+        table: &'static str,
+        /// The column or row, and what is wrong with it.
+        why: String,
+    },
+    /// A segment is missing although a later one is there, or one of its two files is.
+    #[error("{} is missing, although {} is there; copy the whole bundle", path.display(), witness.display())]
+    Missing {
+        /// The file that should be there.
+        path: PathBuf,
+        /// The file that says so.
+        witness: PathBuf,
+    },
+}
+
+impl BundleError {
+    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |cause| Self::Io { action, path, cause }
+    }
+
+    /// Whether the disk, or the user's share of it, is full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Io { cause, .. }
+            if matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}

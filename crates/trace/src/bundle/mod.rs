@@ -1,0 +1,40 @@
+//! The run bundle on disk: a folder of Parquet and JSON files that other programs read as they are.
+//!
+//! ```text
+//! NAME.becalm/
+//!   runs/node=HOST.json                    the node's document
+//!   detours/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, incomplete bool
+//!   activities/node=HOST/0000.parquet      cpu i32, detour i64, start_ns i64, self_ns i64, kind, source, detail
+//! ```
+//!
+//! [`BundleWriter`] writes one node's part, segment after segment; [`Bundle`] reads the parts of all nodes, in batches
+//! that keep the memory small. Several nodes may write into one bundle at once, since each touches only the files
+//! that bear its own name.
+//!
+//! Every file is complete and on the disk before it gets its name, so whatever happens, what has a name can be read:
+//! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
+//! their name; its activities got theirs just before.
+//!
+//! A reader ignores files that it does not know and hidden ones, which are drafts; it refuses documents and tables of
+//! another version, and tables whose contents contradict the schema, naming the file.
+//!
+//! The sums of what is recorded are not checked here: whether the books close is for the crate `analyze` to say.
+
+mod batch;
+mod decode;
+mod document;
+mod draft;
+mod encode;
+mod error;
+mod layout;
+mod order;
+mod reader;
+mod schema;
+mod writer;
+
+pub use batch::{ActivityBatch, DetourBatch};
+pub use error::BundleError;
+pub use layout::{SUFFIX, node_name};
+pub use reader::{ActivityBatches, Bundle, DetourBatches};
+pub use schema::{ACTIVITIES_SCHEMA, DETOURS_SCHEMA};
+pub use writer::BundleWriter;

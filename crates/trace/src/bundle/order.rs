@@ -1,0 +1,154 @@
+//! The order of rows: within a segment the rows of one CPU stand together, and over all segments a CPU's rows are in
+//! order of time.
+//!
+//! Whoever reads relies on it: activities are matched with detours by merging, without an index.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use becalm_units::CpuId;
+
+/// The last row of a CPU.
+#[derive(Clone, Copy)]
+struct Last {
+    segment: u32,
+    key: i64,
+}
+
+/// Remembers the last row of each CPU over batches and segments.
+#[derive(Clone, Default)]
+pub(super) struct RowOrder {
+    last: HashMap<i32, Last>,
+    /// The CPU of the row before.
+    current: Option<i32>,
+}
+
+impl RowOrder {
+    /// Begins a segment, in which the CPUs may appear anew.
+    pub(super) fn begin_segment(&mut self) {
+        self.current = None;
+    }
+
+    /// Checks a batch's rows, by CPU and by what must not decrease within a CPU.
+    ///
+    /// # Errors
+    /// Names the CPU, and what is wrong with its rows.
+    pub(super) fn check(&mut self, segment: u32, cpus: &[i32], keys: &[i64]) -> Result<(), String> {
+        let mut keys = keys;
+        for run in cpus.chunk_by(|a, b| a == b) {
+            let (head, tail) = keys.split_at(run.len());
+            keys = tail;
+            self.check_run(segment, run[0], head)?;
+        }
+        Ok(())
+    }
+
+    fn check_run(&mut self, segment: u32, cpu: i32, keys: &[i64]) -> Result<(), String> {
+        if u32::try_from(cpu).map_or(true, |id| id >= CpuId::LIMIT) {
+            return Err(format!("CPU {cpu} is outside of 0 to {}", CpuId::LIMIT - 1));
+        }
+        let (first, last) = (keys[0], Last { segment, key: keys[keys.len() - 1] });
+        let backwards = || format!("the rows of CPU {cpu} are not in order");
+        match self.last.entry(cpu) {
+            Entry::Vacant(entry) => {
+                entry.insert(last);
+            }
+            Entry::Occupied(mut entry) => {
+                if entry.get().segment == segment && self.current != Some(cpu) {
+                    return Err(format!("the rows of CPU {cpu} do not stand together"));
+                }
+                if first < entry.get().key {
+                    return Err(backwards());
+                }
+                entry.insert(last);
+            }
+        }
+        self.current = Some(cpu);
+        if keys.is_sorted() { Ok(()) } else { Err(backwards()) }
+    }
+}
+
+/// Checks intervals: none is negative, and none ends beyond the range of the time axis.
+///
+/// # Errors
+/// Names the interval.
+pub(super) fn check_intervals(starts: &[i64], durations: &[i64]) -> Result<(), String> {
+    // One pass without branches first, since nearly all are good: the sign bit of `signs` collects what is wrong.
+    // With a duration of 0 or more, the end is below the start exactly if the sum overflowed.
+    let signs = starts
+        .iter()
+        .zip(durations)
+        .fold(0, |signs, (&start, &duration)| signs | duration | -i64::from(start.wrapping_add(duration) < start));
+    if signs >= 0 {
+        return Ok(());
+    }
+    let (start, duration) = starts
+        .iter()
+        .zip(durations)
+        .find(|&(&start, &duration)| duration < 0 || start.checked_add(duration).is_none())
+        .expect("one of them is wrong");
+    Err(format!("an interval that begins at {start} ns cannot be {duration} ns long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same rule, told plainly over all rows at once.
+    fn plain(segments: &[Vec<(i32, i64)>]) -> bool {
+        let mut last: HashMap<i32, i64> = HashMap::new();
+        segments.iter().all(|rows| {
+            let together = rows.iter().enumerate().all(|(at, (cpu, _))| {
+                let first = rows.iter().position(|(other, _)| other == cpu).unwrap();
+                rows[first..at].iter().all(|(other, _)| other == cpu)
+            });
+            together && rows.iter().all(|&(cpu, key)| cpu >= 0 && last.insert(cpu, key).is_none_or(|last| last <= key))
+        })
+    }
+
+    fn batched(segments: &[Vec<(i32, i64)>], batch: usize) -> bool {
+        let mut order = RowOrder::default();
+        (0..).zip(segments).all(|(number, rows)| {
+            order.begin_segment();
+            rows.chunks(batch).all(|rows| {
+                let (cpus, keys): (Vec<i32>, Vec<i64>) = rows.iter().copied().unzip();
+                order.check(number, &cpus, &keys).is_ok()
+            })
+        })
+    }
+
+    #[test]
+    fn says_which_cpu() {
+        let mut order = RowOrder::default();
+        assert!(order.check(0, &[3, -1], &[0, 0]).unwrap_err().contains("CPU -1 is outside"));
+        let mut order = RowOrder::default();
+        assert!(order.check(0, &[7, 8, 7], &[0, 0, 1]).unwrap_err().contains("CPU 7 do not stand together"));
+        let mut order = RowOrder::default();
+        assert!(order.check(0, &[7, 7], &[1, 0]).unwrap_err().contains("CPU 7 are not in order"));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_plain_rule(
+            segments in proptest::collection::vec(proptest::collection::vec((-1_i32..3, 0_i64..4), 0..5), 0..4),
+            sorted: bool,
+            batch in 1_usize..4,
+        ) {
+            let mut segments = segments;
+            if sorted {
+                segments.iter_mut().for_each(|rows| rows.sort_unstable());
+            }
+            prop_assert_eq!(batched(&segments, batch), plain(&segments));
+        }
+
+        #[test]
+        fn intervals_agree_with_the_plain_rule(rows in proptest::collection::vec(
+            prop_oneof![(0_i64..9, 0_i64..9), (i64::MAX - 9..=i64::MAX, 0_i64..20), (any::<i64>(), any::<i64>())], 0..4,
+        )) {
+            let good = rows.iter().all(|(start, duration)| *duration >= 0 && start.checked_add(*duration).is_some());
+            let (starts, durations): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
+            prop_assert_eq!(check_intervals(&starts, &durations).is_ok(), good);
+        }
+    }
+}

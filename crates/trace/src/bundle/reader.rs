@@ -1,0 +1,198 @@
+//! A bundle that is read.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::batch::Batch;
+use super::decode::Decoder;
+use super::order::RowOrder;
+use super::schema::{ACTIVITIES, DETOURS};
+use super::{ActivityBatch, BundleError, DetourBatch, document, layout};
+use crate::NodeDoc;
+
+/// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
+#[derive(Debug)]
+pub struct Bundle {
+    path: PathBuf,
+    nodes: Vec<NodeDoc>,
+}
+
+impl Bundle {
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`, and
+    /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end.
+    ///
+    /// # Errors
+    /// If there is no bundle, if it holds no node, and if one of the documents is damaged or of another version.
+    pub fn open(path: &Path) -> Result<Self, BundleError> {
+        let path = find(path)?;
+        let runs = path.join(layout::RUNS);
+        let mut nodes = BTreeMap::new();
+        for entry in fs::read_dir(&runs).map_err(BundleError::io("read the folder", &runs))? {
+            let name = entry.map_err(BundleError::io("read the folder", &runs))?.file_name();
+            if let Some(node) = name.to_str().and_then(layout::node_of_document) {
+                nodes.insert(node.to_owned(), document::read(&runs.join(&name), node)?);
+            }
+        }
+        if nodes.is_empty() {
+            return Err(BundleError::NotABundle {
+                path,
+                why: "it holds no node's document, as if a run died at its start",
+            });
+        }
+        Ok(Self { path, nodes: nodes.into_values().collect() })
+    }
+
+    /// The bundle's folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The documents of the nodes, sorted by name; at least one.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeDoc] {
+        &self.nodes
+    }
+
+    /// The detours of a node, batch after batch. Of a run that goes on, the segments that are there now.
+    ///
+    /// # Errors
+    /// If there is no such node, or one of its segments is missing.
+    pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
+        let segments = self.count_segments(node)?;
+        Ok(DetourBatches(Batches::new(layout::table_folder(&self.path, DETOURS.name, node), segments)))
+    }
+
+    /// The activities of a node, batch after batch, of the same segments as the detours.
+    ///
+    /// # Errors
+    /// If there is no such node, or one of its segments is missing.
+    pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
+        let segments = self.count_segments(node)?;
+        let folder = layout::table_folder(&self.path, ACTIVITIES.name, node);
+        for number in 0..segments {
+            let path = folder.join(layout::segment(number));
+            if !path.exists() {
+                let detours = layout::table_folder(&self.path, DETOURS.name, node);
+                return Err(BundleError::Missing { path, witness: detours.join(layout::segment(number)) });
+            }
+        }
+        Ok(ActivityBatches(Batches::new(folder, segments)))
+    }
+
+    /// A segment counts if its detours are there; activities without them are what a killed writer left.
+    fn count_segments(&self, node: &str) -> Result<u32, BundleError> {
+        if !self.nodes.iter().any(|doc| doc.node == node) {
+            let nodes: Vec<&str> = self.nodes.iter().map(|doc| doc.node.as_str()).collect();
+            return Err(BundleError::NoSuchNode {
+                bundle: self.path.clone(),
+                node: node.to_owned(),
+                nodes: nodes.join(", "),
+            });
+        }
+        layout::count_segments(&layout::table_folder(&self.path, DETOURS.name, node))
+    }
+}
+
+/// The bundle's folder, with or without the ending.
+fn find(path: &Path) -> Result<PathBuf, BundleError> {
+    let mut suffixed = path.as_os_str().to_owned();
+    suffixed.push(layout::SUFFIX);
+    for candidate in [path.to_owned(), PathBuf::from(suffixed)] {
+        if candidate.join(layout::RUNS).is_dir() {
+            return Ok(candidate);
+        }
+    }
+    let why = match fs::metadata(path) {
+        Ok(found) if found.is_dir() => "it is a folder without the folder 'runs' of a bundle",
+        Ok(_) => "it is a file, and a bundle is a folder",
+        Err(cause) => return Err(BundleError::io("open", path)(cause)),
+    };
+    Err(BundleError::NotABundle { path: path.to_owned(), why })
+}
+
+/// The detours of a node, a batch at a time. After an error it ends.
+pub struct DetourBatches(Batches<DetourBatch>);
+
+impl Iterator for DetourBatches {
+    type Item = Result<DetourBatch, BundleError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The activities of a node, a batch at a time. After an error it ends.
+pub struct ActivityBatches(Batches<ActivityBatch>);
+
+impl Iterator for ActivityBatches {
+    type Item = Result<ActivityBatch, BundleError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The batches of a table's segments, one after another.
+struct Batches<B> {
+    folder: PathBuf,
+    segments: std::ops::Range<u32>,
+    open: Option<Segment>,
+    order: RowOrder,
+    /// Ties the batches to their table.
+    kind: std::marker::PhantomData<fn() -> B>,
+}
+
+/// The segment that is being read.
+struct Segment {
+    number: u32,
+    path: PathBuf,
+    decoder: Decoder,
+}
+
+impl<B: Batch> Batches<B> {
+    fn new(folder: PathBuf, segments: u32) -> Self {
+        Self { folder, segments: 0..segments, open: None, order: RowOrder::default(), kind: std::marker::PhantomData }
+    }
+
+    fn next(&mut self) -> Option<Result<B, BundleError>> {
+        let batch = self.advance().transpose();
+        if matches!(batch, Some(Err(_))) {
+            self.open = None;
+            self.segments = 0..0;
+        }
+        batch
+    }
+
+    fn advance(&mut self) -> Result<Option<B>, BundleError> {
+        loop {
+            let segment = match &mut self.open {
+                Some(segment) => segment,
+                None => {
+                    let Some(number) = self.segments.next() else { return Ok(None) };
+                    let path = self.folder.join(layout::segment(number));
+                    let decoder = Decoder::open(&path, B::TABLE)?;
+                    self.order.begin_segment();
+                    self.open.insert(Segment { number, path, decoder })
+                }
+            };
+            let record = segment.decoder.next();
+            let record = record.map_err(|cause| BundleError::Parquet { path: segment.path.clone(), cause })?;
+            let Some(record) = record else {
+                self.open = None;
+                continue;
+            };
+            let order = &mut self.order;
+            let batch = B::take(segment.number, &record).and_then(|batch| {
+                let (cpus, keys) = batch.order();
+                order.check(segment.number, cpus, keys)?;
+                Ok(batch)
+            });
+            return match batch {
+                Ok(batch) => Ok(Some(batch)),
+                Err(why) => Err(BundleError::Table { path: segment.path.clone(), table: B::TABLE.name, why }),
+            };
+        }
+    }
+}
