@@ -1,0 +1,332 @@
+//! From the records of a page to [`RawEvent`]s, through the formats that the kernel gave.
+//!
+//! Each event's fields are looked up once, when its format is learned; a record then costs one table look-up and a few
+//! checked loads. Nothing is allocated per event.
+
+use super::event::{RawEvent, RawHappening, VectorName};
+use super::format::{EventFormat, FormatError, HeaderPage};
+use super::page::{PageError, PageLayout};
+use super::plan::{Int, Look, Plan};
+
+/// Decodes pages of one kernel.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    layout: PageLayout,
+    /// Where every record holds its event's number and the current thread's; known with the first format.
+    common: Option<Common>,
+    /// For an event's number, the index of its plan; [`NO_PLAN`] for events that were not learned.
+    plan_of: Vec<u16>,
+    plans: Vec<Plan>,
+    vectors: Vec<String>,
+}
+
+const NO_PLAN: u16 = u16::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Common {
+    kind: Int,
+    pid: Int,
+}
+
+/// What a page held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PageSummary {
+    /// Events given to the sink, those that say that others were lost not counted.
+    pub events: u64,
+    /// Records of events that the decoder never learned.
+    pub ignored: u64,
+    /// Whether the kernel lost events before this page.
+    pub lost: bool,
+    /// How many it says it lost; 0 where it does not say.
+    pub lost_events: u64,
+    /// The time of the first record, in units of the trace clock.
+    pub first: Option<u64>,
+    /// The time of the last record.
+    pub last: Option<u64>,
+}
+
+/// A page that does not hold what the kernel described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The page's own structure is broken.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A record ends before a field of its event.
+    #[error("ring-buffer page, byte {at}: a record of {length} bytes is too short for the fields of event {id}")]
+    Short {
+        /// Where the record starts in the page.
+        at: usize,
+        /// The length of its data, in bytes.
+        length: usize,
+        /// The number of its event; 0 where not even that could be read.
+        id: u16,
+    },
+}
+
+impl Decoder {
+    /// A decoder that knows pages but no events yet.
+    #[must_use]
+    pub fn new(header: &HeaderPage) -> Self {
+        Self {
+            layout: PageLayout::new(header),
+            common: None,
+            plan_of: Vec::new(),
+            plans: Vec::new(),
+            vectors: Vec::new(),
+        }
+    }
+
+    /// Learns an event of the given system (`irq`, `sched`), and says whether it is one that is decoded. Records of
+    /// events that were never learned are skipped and counted.
+    ///
+    /// # Errors
+    /// A format that lacks a field that its event must have, or holds it in a form that cannot be read.
+    pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, FormatError> {
+        let look = Look(format);
+        let Some(plan) = Plan::new(system, look, &mut self.vectors)? else { return Ok(false) };
+        let common = Common { kind: look.int("common_type")?, pid: look.int("common_pid")? };
+        if self.common.is_some_and(|known| known != common) {
+            return Err(format.lacks("its common fields are not where those of the other events are".to_owned()));
+        }
+        self.common = Some(common);
+        let id = usize::from(format.id);
+        if self.plan_of.len() <= id {
+            self.plan_of.resize(id + 1, NO_PLAN);
+        }
+        self.plan_of[id] = self.plans.len() as u16;
+        self.plans.push(plan);
+        Ok(true)
+    }
+
+    /// The stem of a vector's events: `local_timer`, `reschedule`. Empty for a name that another decoder gave.
+    #[must_use]
+    pub fn vector_name(&self, name: VectorName) -> &str {
+        self.vectors.get(usize::from(name.0)).map_or("", String::as_str)
+    }
+
+    /// The vectors that were learned.
+    pub fn vectors(&self) -> impl ExactSizeIterator<Item = (VectorName, &str)> {
+        self.vectors.iter().enumerate().map(|(index, name)| (VectorName(index as u16), name.as_str()))
+    }
+
+    /// Decodes one sub-buffer, whole as it was read, and gives its events to the sink in order. Where the kernel lost
+    /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first.
+    ///
+    /// # Errors
+    /// A page that is not as the kernel writes and described it. The events before the fault have been given.
+    pub fn page<'a>(&self, page: &'a [u8], sink: &mut impl FnMut(RawEvent<'a>)) -> Result<PageSummary, DecodeError> {
+        let page = self.layout.page(page)?;
+        let mut summary = PageSummary::default();
+        if let Some(missed) = page.missed {
+            summary.lost = true;
+            summary.lost_events = missed.count.unwrap_or(0);
+            sink(RawEvent { time: page.stamp, pid: 0, what: RawHappening::Lost { count: missed.count } });
+        }
+        for record in page.records() {
+            let record = record?;
+            summary.first.get_or_insert(record.time);
+            summary.last = Some(record.time);
+            let Some(common) = self.common else {
+                summary.ignored += 1;
+                continue;
+            };
+            let short = |id: u16| DecodeError::Short { at: record.at, length: record.data.len(), id };
+            let id = common.kind.read(record.data).ok_or_else(|| short(0))? as u16;
+            let Some(plan) = self.plan_of.get(usize::from(id)).and_then(|plan| self.plans.get(usize::from(*plan)))
+            else {
+                summary.ignored += 1;
+                continue;
+            };
+            let pid = common.pid.read(record.data).ok_or_else(|| short(id))? as i32;
+            let what = plan.extract(record.data).ok_or_else(|| short(id))?;
+            summary.events += 1;
+            sink(RawEvent { time: record.time, pid, what });
+        }
+        Ok(summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synth::{Long, SynthKernel};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn happening() -> impl Strategy<Value = Happened> {
+        let comm = proptest::collection::vec(1_u8..=255, 0..15);
+        prop_oneof![
+            (any::<i32>(), proptest::collection::vec(1_u8..=255, 0..60)).prop_map(|(i, n)| Happened::IrqEntry(i, n)),
+            any::<i32>().prop_map(Happened::IrqExit),
+            (any::<bool>(), 0_usize..3, any::<i32>()).prop_map(|(e, n, v)| Happened::Vector(e, n, v)),
+            (any::<bool>(), 0_u32..10).prop_map(|(e, v)| Happened::Softirq(e, v)),
+            (any::<u32>(), any::<i64>()).prop_map(|(h, d)| Happened::Nmi(h, d)),
+            (any::<bool>(), any::<u32>()).prop_map(|(e, r)| Happened::Ipi(e, r)),
+            (comm.clone(), any::<[i32; 5]>(), comm).prop_map(|(p, i, n)| Happened::Switch(p, i, n)),
+            (any::<bool>(), any::<[u32; 2]>()).prop_map(|(e, a)| Happened::Work(e, a)),
+            (any::<bool>(), any::<[u32; 3]>()).prop_map(|(u, a)| Happened::Fault(u, a)),
+        ]
+    }
+
+    /// A happening that owns its bytes, with values that also a 32-bit kernel can hold.
+    #[derive(Clone, Debug)]
+    enum Happened {
+        IrqEntry(i32, Vec<u8>),
+        IrqExit(i32),
+        Vector(bool, usize, i32),
+        Softirq(bool, u32),
+        Nmi(u32, i64),
+        Ipi(bool, u32),
+        Switch(Vec<u8>, [i32; 5], Vec<u8>),
+        Work(bool, [u32; 2]),
+        Fault(bool, [u32; 3]),
+    }
+
+    impl Happened {
+        fn raw(&self, decoder: &Decoder) -> RawHappening<'_> {
+            let vector = |index: usize| decoder.vectors().nth(index).unwrap().0;
+            match self {
+                Self::IrqEntry(irq, name) => RawHappening::IrqHandlerEntry { irq: *irq, name },
+                Self::IrqExit(irq) => RawHappening::IrqHandlerExit { irq: *irq },
+                Self::Vector(true, index, number) => {
+                    RawHappening::VectorEntry { name: vector(*index), vector: *number }
+                }
+                Self::Vector(false, index, number) => {
+                    RawHappening::VectorExit { name: vector(*index), vector: *number }
+                }
+                Self::Softirq(true, vec) => RawHappening::SoftirqEntry { vec: *vec },
+                Self::Softirq(false, vec) => RawHappening::SoftirqExit { vec: *vec },
+                Self::Nmi(handler, delta_ns) => {
+                    RawHappening::NmiHandler { handler: u64::from(*handler), delta_ns: *delta_ns }
+                }
+                Self::Ipi(true, reason) => RawHappening::IpiEntry { reason: u64::from(*reason) },
+                Self::Ipi(false, reason) => RawHappening::IpiExit { reason: u64::from(*reason) },
+                Self::Switch(prev_comm, n, next_comm) => RawHappening::SchedSwitch {
+                    prev_comm,
+                    prev_pid: n[0],
+                    prev_prio: n[1],
+                    prev_state: i64::from(n[2]),
+                    next_comm,
+                    next_pid: n[3],
+                    next_prio: n[4],
+                },
+                Self::Work(true, a) => RawHappening::WorkStart { work: u64::from(a[0]), function: u64::from(a[1]) },
+                Self::Work(false, a) => {
+                    RawHappening::WorkEnd { work: u64::from(a[0]), function: Some(u64::from(a[1])) }
+                }
+                Self::Fault(user, a) => RawHappening::PageFault {
+                    user: *user,
+                    address: u64::from(a[0]),
+                    ip: u64::from(a[1]),
+                    error_code: u64::from(a[2]),
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernels_own_formats_are_all_learned() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/linux-6.18-x86_64");
+        let header = std::fs::read_to_string(format!("{root}/header_page")).unwrap();
+        let mut decoder = Decoder::new(&HeaderPage::parse("header_page", &header).unwrap());
+        let mut learned = 0;
+        for system in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap()) {
+            if !system.file_type().unwrap().is_dir() {
+                continue;
+            }
+            for event in std::fs::read_dir(system.path()).unwrap().map(|entry| entry.unwrap().path().join("format")) {
+                let text = std::fs::read_to_string(&event).unwrap();
+                let format = EventFormat::parse(&event.display().to_string(), &text).unwrap();
+                assert!(decoder.learn(system.file_name().to_str().unwrap(), &format).unwrap());
+                learned += 1;
+            }
+        }
+        assert_eq!(learned, 14);
+        let mut names: Vec<&str> = decoder.vectors().map(|(_, name)| name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["local_timer", "reschedule"]);
+    }
+
+    #[test]
+    fn a_format_without_a_needed_field_is_refused() {
+        let text = include_str!("../../tests/data/linux-6.18-x86_64/irq/softirq_entry/format").replace("vec;", "v;");
+        let header = super::super::synth::header_page_text(Long::Bits64, 4096);
+        let mut decoder = Decoder::new(&HeaderPage::parse("h", &header).unwrap());
+        let format = EventFormat::parse("irq/softirq_entry/format", &text).unwrap();
+        let error = decoder.learn("irq", &format).unwrap_err().to_string();
+        assert_eq!(error, "irq/softirq_entry/format: no field 'vec'");
+    }
+
+    #[test]
+    fn an_old_kernel_does_not_name_the_function_at_the_end_of_work() {
+        let text = include_str!("../../tests/data/linux-6.18-x86_64/workqueue/workqueue_execute_end/format");
+        let old: String = text.lines().filter(|line| !line.contains("function;")).map(|l| format!("{l}\n")).collect();
+        let kernel = SynthKernel::new(Long::Bits64, 4096);
+        let mut decoder = Decoder::new(kernel.header());
+        decoder.learn("workqueue", &EventFormat::parse("f", &old).unwrap()).unwrap();
+        let mut builder = kernel.page(10);
+        let mut data = [0_u8; 16];
+        data[..2].copy_from_slice(&334_u16.to_ne_bytes());
+        data[8] = 77;
+        assert!(builder.push(11, &data));
+        let mut seen = Vec::new();
+        let page = builder.finish();
+        decoder.page(&page, &mut |event| seen.push(event.what)).unwrap();
+        assert_eq!(seen, [RawHappening::WorkEnd { work: 77, function: None }]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_decoded(
+            wide: bool, size in prop_oneof![Just(4096_usize), Just(16384)],
+            all in proptest::collection::vec((0_u64..1 << 30, any::<i32>(), happening()), 1..200),
+            lost in proptest::option::of(any::<u32>()),
+        ) {
+            let kernel = SynthKernel::new(if wide { Long::Bits64 } else { Long::Bits32 }, size);
+            let mut time = 5_000;
+            let events: Vec<RawEvent<'_>> = all.iter().map(|(step, pid, what)| {
+                time += step;
+                RawEvent { time, pid: *pid, what: what.raw(kernel.decoder()) }
+            }).collect();
+            let mut given = events.clone();
+            if let Some(count) = lost {
+                let what = RawHappening::Lost { count: Some(u64::from(count)) };
+                let at = given.len() / 2;
+                given.insert(at, RawEvent { time: given[at].time, pid: 0, what });
+            }
+            let pages = kernel.pages(&given);
+            let mut decoded = Vec::new();
+            let mut total = 0;
+            for page in &pages {
+                let summary = kernel.decoder().page(page, &mut |event| decoded.push(event)).unwrap();
+                total += summary.events;
+                prop_assert_eq!(summary.ignored, 0);
+            }
+            prop_assert_eq!(total as usize, events.len());
+            prop_assert_eq!(decoded, given);
+        }
+
+        #[test]
+        fn mutated_pages_never_panic(
+            all in proptest::collection::vec((0_u64..1 << 30, any::<i32>(), happening()), 1..60),
+            flips in proptest::collection::vec((0_usize..4096, any::<u8>()), 1..20),
+            cut in 0_usize..5000,
+        ) {
+            let kernel = SynthKernel::new(Long::Bits64, 4096);
+            let mut time = 0;
+            let events: Vec<RawEvent<'_>> = all.iter().map(|(step, pid, what)| {
+                time += step;
+                RawEvent { time, pid: *pid, what: what.raw(kernel.decoder()) }
+            }).collect();
+            for mut page in kernel.pages(&events) {
+                for (at, value) in &flips {
+                    page[*at] = *value;
+                }
+                page.truncate(cut);
+                let mut count = 0_u64;
+                if let Ok(summary) = kernel.decoder().page(&page, &mut |_| count += 1) {
+                    prop_assert_eq!(summary.events + u64::from(summary.lost), count);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Errors at tracefs, with what a user can do about them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::format::FormatError;
+
+/// Tracing cannot be set up, read or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum TracefsError {
+    /// No tracefs is mounted, or none is usable.
+    #[error(
+        "no tracefs is mounted: mount it with 'mount -t tracefs nodev /sys/kernel/tracing' as root; in a container, \
+         pass the host's /sys/kernel/tracing"
+    )]
+    NotMounted,
+    /// Something at tracefs failed.
+    #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
+    Io {
+        /// What was attempted: `read`, `write '1' to`.
+        action: String,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The kernel took a setting, but did something else.
+    #[error("{} holds '{got}' after '{wanted}' was written to it: {advice}", path.display())]
+    Refused {
+        /// The setting's file.
+        path: PathBuf,
+        /// What was written.
+        wanted: String,
+        /// What was read back.
+        got: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A file of the kernel does not read as it should.
+    #[error("{}: {why}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A description of events cannot be read.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+impl TracefsError {
+    pub(super) fn io(action: impl Into<String>, path: &Path, source: io::Error) -> Self {
+        Self::Io { action: action.into(), path: path.to_owned(), source }
+    }
+
+    /// The kernel's error, where there is one.
+    #[must_use]
+    pub fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// What a user can do about a failure at tracefs, as the end of a message; empty where there is nothing to say.
+fn advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EACCES) => {
+            "; tracing needs root, or a group that tracefs was mounted for (mount -o remount,gid=GROUP,mode=750)"
+        }
+        Some(libc::EPERM) => {
+            "; if this is root, kernel lockdown (see /sys/kernel/security/lockdown) or the container forbids tracing"
+        }
+        Some(libc::EROFS) => "; tracefs is mounted read-only, as in many containers: run becalm on the host",
+        Some(libc::EBUSY) => "; another reader still has one of its files open",
+        Some(libc::ENOMEM) => "; the kernel has no memory for the trace buffers: ask for smaller ones",
+        Some(libc::ENODEV) => "; the kernel was built without tracing (CONFIG_TRACING, CONFIG_EVENT_TRACING)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_path_reason_and_way_out() {
+        let at =
+            |code| TracefsError::io("write '1' to", Path::new("/t/tracing_on"), io::Error::from_raw_os_error(code));
+        let message = at(libc::EACCES).to_string();
+        assert!(message.starts_with("cannot write '1' to /t/tracing_on: Permission denied"), "{message}");
+        assert!(message.contains("needs root"), "{message}");
+        assert!(at(libc::EPERM).to_string().contains("lockdown"));
+        assert!(at(libc::EROFS).to_string().contains("container"));
+        assert!(at(libc::EIO).to_string().ends_with("(os error 5)"));
+    }
+}

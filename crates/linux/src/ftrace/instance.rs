@@ -1,0 +1,409 @@
+//! becalm's own tracing instance: buffers, clock and events apart from everybody else's.
+//!
+//! *Lost events.* The buffers overwrite the oldest events when full, since only then does the kernel mark the loss in
+//! the pages themselves, with the count and at its place in time; so exactly the detours around it are marked
+//! incomplete. Buffers that drop the newest events instead only count them in `stats`, where nobody learns when.
+//!
+//! *Inherited options.* A new instance starts with the options of the top-level one, so one user's `stacktrace` would
+//! make each of our events cost microseconds. Everything that adds work or records is switched off.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use becalm_units::{CpuId, CpuList};
+
+use super::decoder::Decoder;
+use super::error::TracefsError;
+use super::format::{EventFormat, HeaderPage};
+use super::leftover::{InstanceName, remove_instance};
+use super::reader::PageReader;
+use super::stats::CpuStats;
+use super::tracefs::Tracefs;
+use super::wanted::{EventPath, Missing, discover};
+use crate::janitor::Janitor;
+
+/// The clock that stamps events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceClock {
+    /// The raw time stamp counter of x86, in its ticks.
+    X86Tsc,
+    /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
+    MonoRaw,
+    /// `CLOCK_MONOTONIC`, in nanoseconds.
+    Mono,
+}
+
+impl TraceClock {
+    /// The kernel's name for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86Tsc => "x86-tsc",
+            Self::MonoRaw => "mono_raw",
+            Self::Mono => "mono",
+        }
+    }
+}
+
+/// How an instance shall be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InstanceConfig {
+    /// The CPUs whose events are recorded.
+    pub cpus: CpuList,
+    /// What stamps them.
+    pub clock: TraceClock,
+    /// The size of the buffer of each of these CPUs, in KiB. The kernel may round it up.
+    pub buffer_kb: u32,
+    /// The size of a sub-buffer, in KiB; the kernel's own, normally a page, where nothing is given or where the kernel
+    /// cannot choose (before 6.8).
+    pub subbuf_kb: Option<u32>,
+}
+
+/// A tracing instance, which is removed on drop. Its [`PageReader`]s must be closed by then.
+#[derive(Debug)]
+pub struct Instance {
+    name: InstanceName,
+    folder: PathBuf,
+    page_size: usize,
+    decoder: Decoder,
+    enabled: Vec<EventPath>,
+    missing: Vec<Missing>,
+    janitor: Option<Arc<Janitor>>,
+    /// Keeps a mount of our own for as long as the instance needs it.
+    _tracefs: Tracefs,
+}
+
+/// Options that cost time or records, with what they are set to. Those that a kernel does not have are passed over.
+const OPTIONS: &[(&str, bool)] = &[
+    ("overwrite", true),
+    // Would hook every thread switch and wake-up to keep a table of names that we do not read.
+    ("record-cmd", false),
+    ("record-tgid", false),
+    // What others write to trace_marker.
+    ("markers", false),
+    ("copy_trace_marker", false),
+    ("stacktrace", false),
+    ("userstacktrace", false),
+    ("event-fork", false),
+    ("function-fork", false),
+    // Would stop the recording while somebody looks at the text of the trace.
+    ("pause-on-trace", false),
+];
+
+/// What CPUs that are not recorded keep, in KiB; the kernel rounds it up to two sub-buffers.
+const IDLE_BUFFER_KB: u32 = 1;
+
+/// How long a removal waits for readers to be closed.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
+
+impl Instance {
+    /// Makes an instance, with every wanted event enabled that this kernel has, and recording off. Where a janitor is
+    /// given, it removes the instance should this process be killed.
+    ///
+    /// Creating one allocates the kernel's default buffers for every online CPU (1.4 MB each) for a moment, before they
+    /// are cut to size.
+    ///
+    /// # Errors
+    /// The instance cannot be made or set up; what was made is removed again. That events are missing or cannot be
+    /// enabled is no error, see [`Self::missing`].
+    pub fn create(
+        tracefs: &Tracefs,
+        proc_root: &Path,
+        config: &InstanceConfig,
+        janitor: Option<Arc<Janitor>>,
+    ) -> Result<Self, TracefsError> {
+        let header_file = tracefs.root().join("events/header_page");
+        let header = HeaderPage::parse(&header_file.display().to_string(), &read(&header_file)?)?;
+        let mut name = InstanceName::own(proc_root)?;
+        let instances = tracefs.root().join("instances");
+        let folder = loop {
+            let folder = instances.join(name.to_string());
+            if let Some(janitor) = &janitor {
+                // Before it exists, so that no moment is left to die in.
+                janitor.guard(&folder).map_err(|error| TracefsError::io("guard the trace instance", &folder, error))?;
+            }
+            match fs::create_dir(&folder) {
+                Ok(()) => break folder,
+                Err(error) => {
+                    if let Some(janitor) = &janitor {
+                        let _ = janitor.release(&folder);
+                    }
+                    if error.kind() != io::ErrorKind::AlreadyExists {
+                        return Err(TracefsError::io("create the trace instance", &folder, error));
+                    }
+                }
+            }
+            // Another instance of this process.
+            name.serial += 1;
+        };
+        // From here on the drop removes it.
+        let mut instance = Self {
+            name,
+            folder,
+            page_size: 0,
+            decoder: Decoder::new(&header),
+            enabled: Vec::new(),
+            missing: Vec::new(),
+            janitor,
+            _tracefs: tracefs.clone(),
+        };
+        instance.set_up(config)?;
+        Ok(instance)
+    }
+
+    /// Sets everything, in an order in which nothing is recorded and no setting undoes another: a change of clock or of
+    /// the sub-buffers' size empties the buffers.
+    fn set_up(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
+        self.set("tracing_on", "0")?;
+        for (option, on) in OPTIONS {
+            let value = if *on { (*option).to_owned() } else { format!("no{option}") };
+            match self.set("trace_options", &value) {
+                Err(TracefsError::Io { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {}
+                result => result?,
+            }
+        }
+        let options = read(&self.folder.join("trace_options"))?;
+        if options.lines().any(|line| line == "nooverwrite") {
+            return Err(self.refused("trace_options", "overwrite", "nooverwrite", "lost events would not be seen"));
+        }
+        self.set_clock(config.clock)?;
+        self.page_size = self.set_sub_buffers(config.subbuf_kb)?;
+        self.set("buffer_size_kb", &IDLE_BUFFER_KB.to_string())?;
+        for cpu in config.cpus.iter() {
+            let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
+            self.set(&file, &config.buffer_kb.to_string())?;
+            let got = self.buffer_kb(cpu)?;
+            if got < config.buffer_kb {
+                let (wanted, got) = (config.buffer_kb.to_string(), got.to_string());
+                return Err(self.refused(&file, &wanted, &got, "ask for a smaller buffer"));
+            }
+        }
+        self.set("tracing_cpumask", &config.cpus.to_mask())?;
+        self.enable_events()
+    }
+
+    fn set_clock(&self, clock: TraceClock) -> Result<(), TracefsError> {
+        self.set("trace_clock", clock.name())?;
+        let text = read(&self.folder.join("trace_clock"))?;
+        match selected(&text) {
+            Some(current) if current == clock.name() => Ok(()),
+            current => {
+                let got = current.unwrap_or(text.trim());
+                Err(self.refused("trace_clock", clock.name(), got, "choose a clock that trace_clock lists"))
+            }
+        }
+    }
+
+    /// Sets the size of sub-buffers where that can be chosen, and gives the size in bytes as it is.
+    fn set_sub_buffers(&self, kb: Option<u32>) -> Result<usize, TracefsError> {
+        const FILE: &str = "buffer_subbuf_size_kb";
+        let path = self.folder.join(FILE);
+        if !path.exists() {
+            return Ok(rustix::param::page_size());
+        }
+        if let Some(kb) = kb {
+            self.set(FILE, &kb.to_string())?;
+        }
+        let text = read(&path)?;
+        let kb: Option<usize> = text.trim().parse().ok().filter(|kb| (1..=1 << 20).contains(kb));
+        let kb = kb.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })?;
+        Ok(kb * 1024)
+    }
+
+    /// Enables the wanted events one by one. One that cannot be described or enabled is missing.
+    fn enable_events(&mut self) -> Result<(), TracefsError> {
+        let found = discover(&self.folder.join("events"), std::env::consts::ARCH)?;
+        self.missing = found.missing;
+        for (event, wanted) in found.present {
+            match self.enable(&event) {
+                Ok(()) => self.enabled.push(event),
+                Err(error) => self.missing.push(Missing {
+                    event: event.to_string(),
+                    why: error.to_string(),
+                    unseen: wanted.unseen,
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    fn enable(&mut self, event: &EventPath) -> Result<(), TracefsError> {
+        let file = self.folder.join(format!("events/{event}/format"));
+        let format = EventFormat::parse(&file.display().to_string(), &read(&file)?)?;
+        if self.decoder.learn(&event.system, &format)? {
+            self.set(&format!("events/{event}/enable"), "1")?;
+        }
+        Ok(())
+    }
+
+    /// Its name in `instances`.
+    #[must_use]
+    pub fn name(&self) -> InstanceName {
+        self.name
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The size of a sub-buffer, in bytes.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// Decodes its pages.
+    #[must_use]
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// The events that are recorded.
+    #[must_use]
+    pub fn enabled(&self) -> &[EventPath] {
+        &self.enabled
+    }
+
+    /// The events that should be recorded and are not, each with why and with what stays unseen.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// `tracing_on` cannot be written.
+    pub fn start(&self) -> Result<(), TracefsError> {
+        self.set("tracing_on", "1")
+    }
+
+    /// Stops to record. What was recorded can still be read.
+    ///
+    /// # Errors
+    /// `tracing_on` cannot be written.
+    pub fn stop(&self) -> Result<(), TracefsError> {
+        self.set("tracing_on", "0")
+    }
+
+    /// Opens the buffer of a CPU for reading.
+    ///
+    /// # Errors
+    /// The CPU has none, or it cannot be opened.
+    pub fn reader(&self, cpu: CpuId) -> Result<PageReader, TracefsError> {
+        PageReader::open(&self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")), cpu, self.page_size)
+    }
+
+    /// What the kernel counts about a CPU's buffer.
+    ///
+    /// # Errors
+    /// The CPU has none, or its `stats` cannot be read.
+    pub fn stats(&self, cpu: CpuId) -> Result<CpuStats, TracefsError> {
+        let path = self.folder.join(format!("per_cpu/cpu{cpu}/stats"));
+        CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content { path, why })
+    }
+
+    /// The size of a CPU's buffer as the kernel made it, in KiB.
+    ///
+    /// # Errors
+    /// The CPU has none, or its size cannot be read.
+    pub fn buffer_kb(&self, cpu: CpuId) -> Result<u32, TracefsError> {
+        let path = self.folder.join(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
+        let text = read(&path)?;
+        // `7 (expanded: 1408)` before the first use.
+        let size = text.split_whitespace().next().and_then(|word| word.parse().ok());
+        size.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })
+    }
+
+    /// Removes the instance, as the drop does, but says where that failed. All readers must be closed.
+    ///
+    /// # Errors
+    /// A reader is still open after a second, or the kernel's error. The janitor, if there is one, goes on trying when
+    /// this process ends.
+    pub fn remove(mut self) -> Result<(), TracefsError> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Result<(), TracefsError> {
+        if self.folder.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let folder = std::mem::take(&mut self.folder);
+        remove_instance(&folder, REMOVAL_PATIENCE)?;
+        if let Some(janitor) = &self.janitor {
+            // Should this fail, the janitor tries to remove what is gone, which does no harm.
+            let _ = janitor.release(&folder);
+        }
+        Ok(())
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
+        let path = self.folder.join(file);
+        let written = fs::OpenOptions::new().write(true).truncate(true).open(&path);
+        let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
+        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &path, error))
+    }
+
+    fn refused(&self, file: &str, wanted: &str, got: &str, advice: &'static str) -> TracefsError {
+        let path = self.folder.join(file);
+        TracefsError::Refused { path, wanted: wanted.to_owned(), got: got.to_owned(), advice }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // A failure leaves it to the janitor, or to the next run, which removes the leftovers of dead processes.
+        let _ = self.take_away();
+    }
+}
+
+fn read(path: &Path) -> Result<String, TracefsError> {
+    fs::read_to_string(path).map_err(|error| TracefsError::io("read", path, error))
+}
+
+/// The choice in brackets of a list like `[local] global x86-tsc`.
+fn selected(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> InstanceConfig {
+        InstanceConfig { cpus: "0".parse().unwrap(), clock: TraceClock::MonoRaw, buffer_kb: 64, subbuf_kb: None }
+    }
+
+    #[test]
+    fn the_selected_clock_is_the_bracketed_one() {
+        assert_eq!(selected("local global [x86-tsc]\n"), Some("x86-tsc"));
+        assert_eq!(selected("local global\n"), None);
+    }
+
+    #[test]
+    fn a_folder_that_the_kernel_does_not_fill_is_an_error_and_is_removed() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir_all(tree.path().join("events")).unwrap();
+        fs::create_dir_all(tree.path().join("instances")).unwrap();
+        let header = include_str!("../../tests/data/linux-6.18-x86_64/header_page");
+        fs::write(tree.path().join("events/header_page"), header).unwrap();
+        let tracefs = Tracefs::at(tree.path()).unwrap();
+        let error = Instance::create(&tracefs, Path::new("/proc"), &config(), None).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write '0' to ") && error.contains("/tracing_on: No such file"), "{error}");
+        assert_eq!(fs::read_dir(tree.path().join("instances")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn without_a_place_for_instances_the_error_names_it() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir_all(tree.path().join("events")).unwrap();
+        let tracefs = Tracefs::at(tree.path()).unwrap();
+        let error = Instance::create(&tracefs, Path::new("/proc"), &config(), None).unwrap_err().to_string();
+        assert!(error.contains("events/header_page: No such file"), "{error}");
+    }
+}

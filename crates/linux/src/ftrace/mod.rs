@@ -1,0 +1,34 @@
+//! Kernel tracing: becalm's own tracefs instance, and the decoding of what the kernel writes there.
+//!
+//! Three layers. The pure ones take bytes and return values: [`format`] reads the kernel's descriptions of its records,
+//! [`page`] walks a raw sub-buffer, [`Decoder`] turns its records into [`RawEvent`]s. The ones that touch the machine
+//! are [`Tracefs`], [`Instance`] and [`PageReader`]; each takes its root folder, so that a fake tree tests it. [`synth`]
+//! stands in for the kernel in tests and benchmarks.
+//!
+//! Times here are those of the trace clock, uncalibrated; names are bytes as the kernel wrote them. Placing events on a
+//! run's time axis and giving them labels is left to the caller.
+
+mod decoder;
+mod error;
+mod event;
+pub mod format;
+mod instance;
+mod leftover;
+pub mod page;
+mod plan;
+mod reader;
+mod stats;
+pub mod synth;
+mod tracefs;
+mod wanted;
+
+pub use decoder::{DecodeError, Decoder, PageSummary};
+pub use error::TracefsError;
+pub use event::{RawEvent, RawHappening, VectorName};
+pub use format::{EventFormat, FormatError, HeaderPage};
+pub use instance::{Instance, InstanceConfig, TraceClock};
+pub use leftover::{InstanceName, Leftovers, remove_dead};
+pub use reader::PageReader;
+pub use stats::CpuStats;
+pub use tracefs::Tracefs;
+pub use wanted::{Discovered, EventPath, Missing, WANTED, Wanted, discover};

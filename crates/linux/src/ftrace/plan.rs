@@ -1,0 +1,261 @@
+//! Where the fields of each event lie, looked up once, and the loads that take them out of a record.
+
+use super::event::{RawHappening, VectorName};
+use super::format::{EventFormat, Field, FieldKind, FormatError};
+
+/// An integer in a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Int {
+    at: u32,
+    width: Width,
+    signed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Width {
+    One,
+    Two,
+    Four,
+    Eight,
+}
+
+impl Int {
+    /// The value, sign-extended where it is signed; nothing where the record is too short.
+    #[inline]
+    pub(super) fn read(self, data: &[u8]) -> Option<u64> {
+        let rest = data.get(self.at as usize..)?;
+        Some(match (self.width, self.signed) {
+            (Width::One, false) => u64::from(*rest.first()?),
+            (Width::One, true) => i64::from(*rest.first()? as i8) as u64,
+            (Width::Two, false) => u64::from(u16::from_ne_bytes(*rest.first_chunk()?)),
+            (Width::Two, true) => i64::from(i16::from_ne_bytes(*rest.first_chunk()?)) as u64,
+            (Width::Four, false) => u64::from(u32::from_ne_bytes(*rest.first_chunk()?)),
+            (Width::Four, true) => i64::from(i32::from_ne_bytes(*rest.first_chunk()?)) as u64,
+            (Width::Eight, _) => u64::from_ne_bytes(*rest.first_chunk()?),
+        })
+    }
+}
+
+/// A string in a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Text {
+    /// An array of fixed length.
+    Fixed { at: u32, size: u32 },
+    /// Behind a locator at `at`, with offsets counted from `from`.
+    Located { at: u32, from: u32 },
+}
+
+impl Text {
+    /// The bytes up to the first zero; nothing where they do not lie in the record.
+    #[inline]
+    fn read(self, data: &[u8]) -> Option<&[u8]> {
+        let (start, length) = match self {
+            Self::Fixed { at, size } => (at as usize, size as usize),
+            Self::Located { at, from } => {
+                let locator = u32::from_ne_bytes(*data.get(at as usize..)?.first_chunk()?);
+                (from as usize + (locator & 0xffff) as usize, (locator >> 16) as usize)
+            }
+        };
+        let bytes = data.get(start..)?.get(..length)?;
+        Some(bytes.split(|byte| *byte == 0).next().unwrap_or(bytes))
+    }
+}
+
+/// Looks up the fields of one format.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'f>(pub(super) &'f EventFormat);
+
+impl<'f> Look<'f> {
+    fn field(self, name: &str) -> Result<&'f Field, FormatError> {
+        self.0.field(name).ok_or_else(|| self.0.lacks(format!("no field '{name}'")))
+    }
+
+    pub(super) fn int(self, name: &str) -> Result<Int, FormatError> {
+        let field = self.field(name)?;
+        let width = match (field.kind, field.size) {
+            (FieldKind::Scalar, 1) => Width::One,
+            (FieldKind::Scalar, 2) => Width::Two,
+            (FieldKind::Scalar, 4) => Width::Four,
+            (FieldKind::Scalar, 8) => Width::Eight,
+            _ => return Err(self.0.lacks(format!("the field '{name}' is not an integer"))),
+        };
+        // Offsets and sizes are limited where they are parsed.
+        Ok(Int { at: field.offset as u32, width, signed: field.signed })
+    }
+
+    fn text(self, name: &str) -> Result<Text, FormatError> {
+        let field = self.field(name)?;
+        let (at, size) = (field.offset as u32, field.size as u32);
+        Ok(match field.kind {
+            FieldKind::Array => Text::Fixed { at, size },
+            FieldKind::DataLoc => Text::Located { at, from: 0 },
+            FieldKind::RelLoc => Text::Located { at, from: at + size },
+            FieldKind::Scalar => return Err(self.0.lacks(format!("the field '{name}' is not a string"))),
+        })
+    }
+}
+
+/// Where the fields of one event lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Plan {
+    IrqEntry {
+        irq: Int,
+        name: Text,
+    },
+    IrqExit {
+        irq: Int,
+    },
+    VectorEntry {
+        name: VectorName,
+        vector: Int,
+    },
+    VectorExit {
+        name: VectorName,
+        vector: Int,
+    },
+    SoftirqEntry {
+        vec: Int,
+    },
+    SoftirqExit {
+        vec: Int,
+    },
+    Nmi {
+        handler: Int,
+        delta: Int,
+    },
+    IpiEntry {
+        reason: Int,
+    },
+    IpiExit {
+        reason: Int,
+    },
+    Switch {
+        prev_comm: Text,
+        prev_pid: Int,
+        prev_prio: Int,
+        prev_state: Int,
+        next_comm: Text,
+        next_pid: Int,
+        next_prio: Int,
+    },
+    WorkStart {
+        work: Int,
+        function: Int,
+    },
+    WorkEnd {
+        work: Int,
+        function: Option<Int>,
+    },
+    Fault {
+        user: bool,
+        address: Int,
+        ip: Int,
+        error_code: Int,
+    },
+}
+
+impl Plan {
+    /// The plan for an event, or nothing for one that is not decoded.
+    pub(super) fn new(system: &str, look: Look<'_>, vectors: &mut Vec<String>) -> Result<Option<Self>, FormatError> {
+        let event = look.0.name.as_str();
+        Ok(Some(match (system, event) {
+            ("irq", "irq_handler_entry") => Self::IrqEntry { irq: look.int("irq")?, name: look.text("name")? },
+            ("irq", "irq_handler_exit") => Self::IrqExit { irq: look.int("irq")? },
+            ("irq", "softirq_entry") => Self::SoftirqEntry { vec: look.int("vec")? },
+            ("irq", "softirq_exit") => Self::SoftirqExit { vec: look.int("vec")? },
+            ("irq_vectors", _) => {
+                if let Some(stem) = event.strip_suffix("_entry") {
+                    let vector = look.int("vector")?;
+                    Self::VectorEntry { name: intern(vectors, stem), vector }
+                } else if let Some(stem) = event.strip_suffix("_exit") {
+                    let vector = look.int("vector")?;
+                    Self::VectorExit { name: intern(vectors, stem), vector }
+                } else {
+                    return Ok(None);
+                }
+            }
+            ("nmi", "nmi_handler") => Self::Nmi { handler: look.int("handler")?, delta: look.int("delta_ns")? },
+            ("ipi", "ipi_entry") => Self::IpiEntry { reason: look.int("reason")? },
+            ("ipi", "ipi_exit") => Self::IpiExit { reason: look.int("reason")? },
+            ("sched", "sched_switch") => Self::Switch {
+                prev_comm: look.text("prev_comm")?,
+                prev_pid: look.int("prev_pid")?,
+                prev_prio: look.int("prev_prio")?,
+                prev_state: look.int("prev_state")?,
+                next_comm: look.text("next_comm")?,
+                next_pid: look.int("next_pid")?,
+                next_prio: look.int("next_prio")?,
+            },
+            ("workqueue", "workqueue_execute_start") => {
+                Self::WorkStart { work: look.int("work")?, function: look.int("function")? }
+            }
+            ("workqueue", "workqueue_execute_end") => {
+                let function = look.0.field("function").is_some().then(|| look.int("function")).transpose()?;
+                Self::WorkEnd { work: look.int("work")?, function }
+            }
+            ("exceptions", "page_fault_user" | "page_fault_kernel") => Self::Fault {
+                user: event == "page_fault_user",
+                address: look.int("address")?,
+                ip: look.int("ip")?,
+                error_code: look.int("error_code")?,
+            },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The event in a record, or nothing where the record is too short for it.
+    #[inline]
+    pub(super) fn extract<'a>(&self, data: &'a [u8]) -> Option<RawHappening<'a>> {
+        Some(match *self {
+            Self::IrqEntry { irq, name } => {
+                RawHappening::IrqHandlerEntry { irq: irq.read(data)? as i32, name: name.read(data)? }
+            }
+            Self::IrqExit { irq } => RawHappening::IrqHandlerExit { irq: irq.read(data)? as i32 },
+            Self::VectorEntry { name, vector } => RawHappening::VectorEntry { name, vector: vector.read(data)? as i32 },
+            Self::VectorExit { name, vector } => RawHappening::VectorExit { name, vector: vector.read(data)? as i32 },
+            Self::SoftirqEntry { vec } => RawHappening::SoftirqEntry { vec: vec.read(data)? as u32 },
+            Self::SoftirqExit { vec } => RawHappening::SoftirqExit { vec: vec.read(data)? as u32 },
+            Self::Nmi { handler, delta } => {
+                RawHappening::NmiHandler { handler: handler.read(data)?, delta_ns: delta.read(data)? as i64 }
+            }
+            Self::IpiEntry { reason } => RawHappening::IpiEntry { reason: reason.read(data)? },
+            Self::IpiExit { reason } => RawHappening::IpiExit { reason: reason.read(data)? },
+            Self::Switch { prev_comm, prev_pid, prev_prio, prev_state, next_comm, next_pid, next_prio } => {
+                RawHappening::SchedSwitch {
+                    prev_comm: prev_comm.read(data)?,
+                    prev_pid: prev_pid.read(data)? as i32,
+                    prev_prio: prev_prio.read(data)? as i32,
+                    prev_state: prev_state.read(data)? as i64,
+                    next_comm: next_comm.read(data)?,
+                    next_pid: next_pid.read(data)? as i32,
+                    next_prio: next_prio.read(data)? as i32,
+                }
+            }
+            Self::WorkStart { work, function } => {
+                RawHappening::WorkStart { work: work.read(data)?, function: function.read(data)? }
+            }
+            Self::WorkEnd { work, function } => RawHappening::WorkEnd {
+                work: work.read(data)?,
+                function: match function {
+                    Some(function) => Some(function.read(data)?),
+                    None => None,
+                },
+            },
+            Self::Fault { user, address, ip, error_code } => RawHappening::PageFault {
+                user,
+                address: address.read(data)?,
+                ip: ip.read(data)?,
+                error_code: error_code.read(data)?,
+            },
+        })
+    }
+}
+
+/// The name's number, the same for a vector's entry and exit. Their count is that of event numbers at most.
+fn intern(vectors: &mut Vec<String>, stem: &str) -> VectorName {
+    let index = vectors.iter().position(|name| name == stem).unwrap_or_else(|| {
+        vectors.push(stem.to_owned());
+        vectors.len() - 1
+    });
+    VectorName(index as u16)
+}

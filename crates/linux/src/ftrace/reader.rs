@@ -1,0 +1,67 @@
+//! Reads whole sub-buffers of one CPU, raw, from `per_cpu/cpuN/trace_pipe_raw`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use becalm_units::CpuId;
+
+use super::error::TracefsError;
+
+/// The consuming reader of one CPU's buffer. It never waits. The instance cannot be removed while it is open.
+#[derive(Debug)]
+pub struct PageReader {
+    file: File,
+    cpu: CpuId,
+    page_size: usize,
+}
+
+impl PageReader {
+    pub(super) fn open(path: &PathBuf, cpu: CpuId, page_size: usize) -> Result<Self, TracefsError> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        Ok(Self { file: file.map_err(|error| TracefsError::io("open", path, error))?, cpu, page_size })
+    }
+
+    /// Whose buffer it is.
+    #[must_use]
+    pub fn cpu(&self) -> CpuId {
+        self.cpu
+    }
+
+    /// The size of a sub-buffer, in bytes: what `read_page` needs room for.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// Takes the oldest sub-buffer out of the CPU's buffer, into the start of `page`, and gives its length; nothing
+    /// where no event waits. Also takes the one that the kernel is still writing to, with what it holds so far; its rest
+    /// comes with a later call.
+    ///
+    /// # Errors
+    /// `page` is shorter than [`Self::page_size`], which would cut the sub-buffer; or the kernel's error.
+    pub fn read_page(&mut self, page: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(page) = page.get_mut(..self.page_size) else {
+            let message = format!("a buffer of {} bytes is too small for a page of {}", page.len(), self.page_size);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        loop {
+            match self.file.read(page) {
+                Ok(0) => return Ok(None),
+                Ok(length) => return Ok(Some(length)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// For poll and epoll. Readiness follows the instance's `buffer_percent`.
+impl AsFd for PageReader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

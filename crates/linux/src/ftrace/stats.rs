@@ -1,0 +1,75 @@
+//! What the kernel counts about one CPU's trace buffer, `per_cpu/cpuN/stats`.
+
+/// The counts since the buffer was made or last cleared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuStats {
+    /// Events that wait to be read.
+    pub entries: u64,
+    /// Events that newer ones overwrote before they were read.
+    pub overrun: u64,
+    /// Events that were dropped since nested writers had filled the whole buffer.
+    pub commit_overrun: u64,
+    /// Bytes that wait to be read.
+    pub bytes: u64,
+    /// Events that were dropped since the buffer was full and must not overwrite.
+    pub dropped_events: u64,
+    /// Events that were read.
+    pub read_events: u64,
+}
+
+impl CpuStats {
+    /// Reads the text of a `stats` file. A count that this kernel does not give is 0; lines that are not known are
+    /// passed over.
+    ///
+    /// # Errors
+    /// What is wrong: a known line without a number, or not one known line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut stats = Self::default();
+        let mut known = false;
+        for (line, (key, value)) in
+            text.lines().enumerate().filter_map(|(n, line)| Some((n + 1, line.split_once(':')?)))
+        {
+            let place = match key {
+                "entries" => &mut stats.entries,
+                "overrun" => &mut stats.overrun,
+                "commit overrun" => &mut stats.commit_overrun,
+                "bytes" => &mut stats.bytes,
+                "dropped events" => &mut stats.dropped_events,
+                "read events" => &mut stats.read_events,
+                _ => continue,
+            };
+            let value = value.trim();
+            *place = value.parse().map_err(|_| format!("line {line}: '{value}' is not a count of {key}"))?;
+            known = true;
+        }
+        if known { Ok(stats) } else { Err("no known count".to_owned()) }
+    }
+
+    /// All events that were lost, in whatever way.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped_events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_kernels_text() {
+        let text = "entries: 5\noverrun: 4\ncommit overrun: 3\nbytes: 260\noldest event ts:  1696.000001\n\
+                    now ts:  1696.096166\ndropped events: 2\nread events: 1\n";
+        let stats = CpuStats::parse(text).unwrap();
+        assert_eq!((stats.entries, stats.bytes, stats.read_events, stats.lost()), (5, 260, 1, 9));
+    }
+
+    #[test]
+    fn refuses_what_is_none() {
+        assert_eq!(CpuStats::parse("hello\n"), Err("no known count".to_owned()));
+        assert_eq!(
+            CpuStats::parse("entries: 1\noverrun: x\n"),
+            Err("line 2: 'x' is not a count of overrun".to_owned())
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! Which kernel events becalm records, and what stays unseen without each.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::error::TracefsError;
+
+/// One row of [`WANTED`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The events' folder below `events/`.
+    pub system: &'static str,
+    /// The events' names; none stands for every pair of `_entry` and `_exit` in the folder.
+    pub events: &'static [&'static str],
+    /// The architectures, as in [`std::env::consts::ARCH`], whose kernels have it; none stands for all.
+    pub architectures: &'static [&'static str],
+    /// What becalm cannot see where an event is missing.
+    pub unseen: &'static str,
+}
+
+const X86: &[&str] = &["x86_64", "x86"];
+
+/// Every event that becalm decodes.
+pub const WANTED: &[Wanted] = &[
+    Wanted {
+        system: "irq",
+        events: &["irq_handler_entry", "irq_handler_exit"],
+        architectures: &[],
+        unseen: "device interrupts: their time counts as edge or unseen",
+    },
+    Wanted {
+        system: "irq",
+        events: &["softirq_entry", "softirq_exit"],
+        architectures: &[],
+        unseen: "softirqs: their time counts for the interrupt or thread that they ran in",
+    },
+    Wanted {
+        system: "irq_vectors",
+        events: &[],
+        architectures: X86,
+        unseen: "the CPU's own interrupts (timer tick, reschedule, function call): their time counts as edge or unseen",
+    },
+    Wanted {
+        system: "nmi",
+        events: &["nmi_handler"],
+        architectures: X86,
+        unseen: "non-maskable interrupts (watchdog, profiling): their time counts for what they interrupted",
+    },
+    Wanted {
+        system: "ipi",
+        events: &["ipi_entry", "ipi_exit"],
+        architectures: &["aarch64", "arm"],
+        unseen: "inter-processor interrupts: their time counts as edge or unseen",
+    },
+    Wanted {
+        system: "sched",
+        events: &["sched_switch"],
+        architectures: &[],
+        unseen: "other threads: the time that processes and kernel threads take counts as unseen",
+    },
+    Wanted {
+        system: "workqueue",
+        events: &["workqueue_execute_start", "workqueue_execute_end"],
+        architectures: &[],
+        unseen: "work items: a kernel worker's time is not split over what it executes",
+    },
+    Wanted {
+        system: "exceptions",
+        events: &["page_fault_user", "page_fault_kernel"],
+        architectures: &["x86_64", "x86", "riscv64"],
+        unseen: "page faults of the measured process: their time counts as unseen",
+    },
+];
+
+/// An event by its place below `events/`. Ordered by system, then name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct EventPath {
+    /// The folder: `sched`.
+    pub system: String,
+    /// The event: `sched_switch`.
+    pub name: String,
+}
+
+/// Prints `sched/sched_switch`.
+impl std::fmt::Display for EventPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!("{}/{}", self.system, self.name))
+    }
+}
+
+/// An event, or a folder of them, that this kernel does not have or does not let becalm use.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Missing {
+    /// `sched/sched_switch`, `irq_vectors/*`.
+    pub event: String,
+    /// Why: `this kernel does not have it`, or the error.
+    pub why: String,
+    /// What stays unseen.
+    pub unseen: &'static str,
+}
+
+/// Which of the wanted events a kernel has.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Discovered {
+    /// Those that it has, in the order of [`WANTED`].
+    pub present: Vec<(EventPath, &'static Wanted)>,
+    /// Those that it should have and has not.
+    pub missing: Vec<Missing>,
+}
+
+/// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name). Events that only
+/// other architectures have are used where they are there, and not missed where not.
+///
+/// # Errors
+/// The folder cannot be listed. A missing folder of a system only makes its events missing.
+pub fn discover(events: &Path, architecture: &str) -> Result<Discovered, TracefsError> {
+    let systems = list(events)?;
+    let mut found = Discovered::default();
+    for wanted in WANTED {
+        let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
+        let names = if systems.contains(wanted.system) { list(&events.join(wanted.system))? } else { BTreeSet::new() };
+        let mut miss = |name: &str| {
+            if expected {
+                let event = format!("{}/{name}", wanted.system);
+                let why = "this kernel does not have it".to_owned();
+                found.missing.push(Missing { event, why, unseen: wanted.unseen });
+            }
+        };
+        let mut present: Vec<&str> = Vec::new();
+        if wanted.events.is_empty() {
+            present.extend(names.iter().map(String::as_str).filter(|name| is_half_of_pair(name, &names)));
+            if present.is_empty() {
+                miss("*");
+            }
+        }
+        for name in wanted.events {
+            if names.contains(*name) { present.push(name) } else { miss(name) }
+        }
+        let path = |name: &str| EventPath { system: wanted.system.to_owned(), name: name.to_owned() };
+        found.present.extend(present.into_iter().map(|name| (path(name), wanted)));
+    }
+    Ok(found)
+}
+
+/// Whether the event begins or ends something, and its partner is there. The other events of `irq_vectors` report how
+/// vectors are configured.
+fn is_half_of_pair(name: &str, names: &BTreeSet<String>) -> bool {
+    let entry = name.strip_suffix("_entry").map(|stem| format!("{stem}_exit"));
+    let exit = name.strip_suffix("_exit").map(|stem| format!("{stem}_entry"));
+    entry.or(exit).is_some_and(|partner| names.contains(&partner))
+}
+
+fn list(folder: &Path) -> Result<BTreeSet<String>, TracefsError> {
+    let fail = |source| TracefsError::io("list", folder, source);
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        names.insert(entry.map_err(fail)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(events: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for event in events {
+            std::fs::create_dir_all(root.path().join(event)).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn vectors_are_found_by_their_pairs() {
+        let root = tree(&[
+            "irq_vectors/local_timer_entry",
+            "irq_vectors/local_timer_exit",
+            "irq_vectors/vector_alloc",
+            "irq_vectors/odd_entry",
+        ]);
+        let found = discover(root.path(), "x86_64").unwrap();
+        let names: Vec<String> = found.present.iter().map(|(event, _)| event.to_string()).collect();
+        assert_eq!(names, ["irq_vectors/local_timer_entry", "irq_vectors/local_timer_exit"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_consequence() {
+        let root = tree(&["irq/irq_handler_entry", "irq/irq_handler_exit", "sched/sched_switch"]);
+        let found = discover(root.path(), "x86_64").unwrap();
+        assert_eq!(found.present.len(), 3);
+        let missing: Vec<&str> = found.missing.iter().map(|missing| missing.event.as_str()).collect();
+        assert_eq!(
+            missing,
+            [
+                "irq/softirq_entry",
+                "irq/softirq_exit",
+                "irq_vectors/*",
+                "nmi/nmi_handler",
+                "workqueue/workqueue_execute_start",
+                "workqueue/workqueue_execute_end",
+                "exceptions/page_fault_user",
+                "exceptions/page_fault_kernel"
+            ]
+        );
+        assert!(found.missing[0].unseen.starts_with("softirqs"));
+        // An Arm kernel has no local vectors, but inter-processor interrupts.
+        let arm = discover(root.path(), "aarch64").unwrap();
+        assert!(arm.missing.iter().any(|missing| missing.event == "ipi/ipi_entry"));
+        assert!(!arm.missing.iter().any(|missing| missing.event.starts_with("irq_vectors")));
+    }
+
+    #[test]
+    fn no_folder_is_an_error_with_its_path() {
+        let error = discover(Path::new("/nonexistent/events"), "x86_64").unwrap_err();
+        assert!(error.to_string().starts_with("cannot list /nonexistent/events: No such file"), "{error}");
+    }
+}
