@@ -1,0 +1,199 @@
+//! One guest: what it is made of, its life, and what it leaves.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::{Initramfs, Kernel, LabError};
+
+/// The guest's first process; see there for the agreement between it and this module.
+const INIT: &[u8] = include_bytes!("../guest/init");
+
+/// Room for what a guest leaves; the file behind it is sparse.
+const DISK_BYTES: u64 = 256 << 20;
+const MEMORY: &str = "1024M";
+
+/// A guest that is to be booted.
+#[derive(Clone, Debug)]
+pub struct Guest<'a> {
+    /// Its kernel.
+    pub kernel: &'a Kernel,
+    /// What is added to the kernel's command line.
+    pub parameters: &'a str,
+    /// How many CPUs it has.
+    pub cpus: u32,
+    /// A static busybox.
+    pub busybox: &'a Path,
+    /// Static programs that the scenario finds in its `PATH` under their file names.
+    pub programs: &'a [&'a Path],
+    /// The shell script that it runs as root in the empty folder `/out`; what it leaves there comes back.
+    pub scenario: &'a Path,
+    /// How long it may take, from power-on to power-off.
+    pub limit: Duration,
+}
+
+/// What a guest left.
+#[derive(Debug)]
+pub struct Outcome {
+    folder: TempDir,
+    console: String,
+    status: i32,
+    wall: Duration,
+}
+
+impl Outcome {
+    /// The path of a file that the scenario left in `/out`. What it printed is in `log`.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("out").join(name)
+    }
+
+    /// The contents of a text file that the scenario left, without white space at its ends.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file.
+    pub fn text(&self, name: &str) -> Result<String, LabError> {
+        let path = self.path(name);
+        let bytes = fs::read(&path).map_err(LabError::file("read", &path))?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The exit status of the scenario.
+    #[must_use]
+    pub const fn status(&self) -> i32 {
+        self.status
+    }
+
+    /// What appeared on the guest's console.
+    #[must_use]
+    pub fn console(&self) -> &str {
+        &self.console
+    }
+
+    /// How long the guest took, from power-on to power-off.
+    #[must_use]
+    pub const fn wall(&self) -> Duration {
+        self.wall
+    }
+}
+
+impl Guest<'_> {
+    /// Boots the guest, waits for its end and unpacks what it left.
+    ///
+    /// # Errors
+    ///
+    /// When the guest cannot be started, takes longer than its limit, or ends without leaving a result. A scenario
+    /// that fails is no error here: see [`Outcome::status`].
+    pub fn run(&self) -> Result<Outcome, LabError> {
+        let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
+        let initramfs = folder.path().join("initramfs.cpio");
+        let disk = folder.path().join("disk");
+        let console = folder.path().join("console");
+        fs::write(&initramfs, self.initramfs()?).map_err(LabError::file("write", &initramfs))?;
+        File::create(&disk).and_then(|file| file.set_len(DISK_BYTES)).map_err(LabError::file("create", &disk))?;
+
+        let start = Instant::now();
+        let status = self.boot(&initramfs, &disk, &console)?;
+        let wall = start.elapsed();
+
+        let console = fs::read(&console).map_err(LabError::file("read", &console))?;
+        let console = String::from_utf8_lossy(&console).replace('\r', "");
+        unpack(&disk, folder.path())
+            .map_err(|why| LabError::NoResult { why: format!("{why}; {status}"), console: end_of(&console) })?;
+        let mut outcome = Outcome { folder, console, status: 0, wall };
+        outcome.status = outcome.text("status")?.parse().map_err(|_| LabError::NoResult {
+            why: "its status is no number".to_owned(),
+            console: end_of(&outcome.console),
+        })?;
+        Ok(outcome)
+    }
+
+    fn initramfs(&self) -> Result<Vec<u8>, LabError> {
+        let mut archive = Initramfs::new();
+        for folder in ["bin", "dev", "etc", "home", "modules", "out", "proc", "sys", "tmp"] {
+            archive.folder(folder);
+        }
+        archive.file("init", INIT);
+        archive.file("etc/passwd", b"root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/home:/bin/sh\n");
+        archive.copy("bin/busybox", self.busybox)?;
+        for program in self.programs {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            archive.copy(&format!("bin/{name}"), program)?;
+        }
+        for (position, module) in self.kernel.disk_modules()?.iter().enumerate() {
+            // The shell lists files by name, so the numbers keep the order.
+            archive.copy(&format!("modules/{position}.ko"), module)?;
+        }
+        archive.copy("scenario", self.scenario)?;
+        Ok(archive.finish())
+    }
+
+    fn boot(&self, initramfs: &Path, disk: &Path, console: &Path) -> Result<ExitStatus, LabError> {
+        let drive = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
+        let serial = format!("file:{}", console.display());
+        let append = format!("console=ttyS0 panic=-1 quiet {}", self.parameters);
+        // Software emulation is asked for by name: there is /dev/kvm on machines where it does not work, and a lab
+        // that behaves differently where it does would be two labs.
+        let mut child = Command::new("qemu-system-x86_64")
+            .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", MEMORY, "-smp"])
+            .arg(self.cpus.to_string())
+            .args(["-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-serial", &serial])
+            .args(["-drive", &drive, "-append", &append, "-kernel"])
+            .arg(self.kernel.image()?)
+            .arg("-initrd")
+            .arg(initramfs)
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|source| LabError::Start { program: "qemu-system-x86_64", package: "qemu-system-x86", source })?;
+        wait(&mut child, self.limit)?.ok_or_else(|| LabError::Hang {
+            limit: self.limit,
+            console: fs::read(console).map(|bytes| end_of(&String::from_utf8_lossy(&bytes))).unwrap_or_default(),
+        })
+    }
+}
+
+/// Waits for a process, and ends it when it takes too long; then there is no exit status.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, LabError> {
+    let failed = || LabError::file("wait for", Path::new("qemu-system-x86_64"));
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().map_err(failed())? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            child.kill().map_err(failed())?;
+            child.wait().map_err(failed())?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Unpacks the archive that the guest wrote to the start of its disk.
+fn unpack(disk: &Path, folder: &Path) -> Result<(), String> {
+    let file = File::open(disk).map_err(|error| error.to_string())?;
+    // tar stops at the end of its archive, so the rest of the disk is not read. The guest's files keep no owner:
+    // whoever runs the tests must be able to remove them.
+    let output = Command::new("tar")
+        .args(["--extract", "--no-same-owner", "--no-same-permissions", "--directory"])
+        .arg(folder)
+        .stdin(file)
+        .output()
+        .map_err(|error| format!("cannot start tar: {error}"))?;
+    if output.status.success() && folder.join("out/status").exists() {
+        Ok(())
+    } else {
+        Err(format!("its disk holds no archive: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+fn end_of(console: &str) -> String {
+    const LINES: usize = 40;
+    let lines: Vec<&str> = console.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

@@ -1,0 +1,160 @@
+//! Debian's kernels: fetched as packages, unpacked, kept in a cache folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::LabError;
+
+/// The modules that make the guest's disk appear, in the order in which they must be loaded.
+const DISK_MODULES: [&str; 6] =
+    ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
+
+/// Which of Debian's kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flavor {
+    /// The kernel that Debian installs by default.
+    Stock,
+    /// The same source with PREEMPT_RT; it alone has the osnoise and timerlat tracers.
+    Realtime,
+}
+
+impl Flavor {
+    /// The package that depends on the newest kernel of this flavor.
+    const fn package(self) -> &'static str {
+        match self {
+            Self::Stock => "linux-image-amd64",
+            Self::Realtime => "linux-image-rt-amd64",
+        }
+    }
+}
+
+/// An unpacked kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kernel {
+    folder: PathBuf,
+}
+
+impl Kernel {
+    /// The kernel of a flavor, from `cache` if it is there, else from Debian's archive.
+    ///
+    /// A kernel stays in the cache until someone removes it, so that tests go on meeting the same one.
+    ///
+    /// # Errors
+    ///
+    /// When the package cannot be found, fetched (`apt-get update` may never have been run), unpacked or stored.
+    pub fn debian(flavor: Flavor, cache: &Path) -> Result<Self, LabError> {
+        let folder = cache.join(flavor.package());
+        if !folder.exists() {
+            fs::create_dir_all(cache).map_err(LabError::file("create", cache))?;
+            // Unpacked beside its final place and then renamed: an interrupted attempt is never taken for a kernel.
+            let partial = tempfile::tempdir_in(cache).map_err(LabError::file("create a folder in", cache))?;
+            let package = real_package(flavor.package())?;
+            download(&package, partial.path())?;
+            unpack(&package, partial.path())?;
+            Self { folder: partial.path().to_owned() }.image()?;
+            let partial = partial.keep();
+            fs::rename(&partial, &folder).map_err(LabError::file("rename to", &folder))?;
+        }
+        Ok(Self { folder })
+    }
+
+    /// The compressed kernel itself.
+    ///
+    /// # Errors
+    ///
+    /// When the cache does not hold it.
+    pub fn image(&self) -> Result<PathBuf, LabError> {
+        self.find("vmlinuz", |name| name.starts_with("vmlinuz-"))
+    }
+
+    /// The modules that make the guest's disk appear, in the order in which they must be loaded.
+    ///
+    /// # Errors
+    ///
+    /// When the cache does not hold one of them.
+    pub fn disk_modules(&self) -> Result<Vec<PathBuf>, LabError> {
+        DISK_MODULES.iter().map(|module| self.find(module, |name| name.strip_suffix(".ko") == Some(module))).collect()
+    }
+
+    fn find(&self, what: &str, matches: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {
+        let mut open = vec![self.folder.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(&folder).map_err(LabError::file("list", &folder))? {
+                let entry = entry.map_err(LabError::file("list", &folder))?;
+                if entry.path().is_dir() {
+                    open.push(entry.path());
+                } else if entry.file_name().to_str().is_some_and(&matches) {
+                    return Ok(entry.path());
+                }
+            }
+        }
+        Err(LabError::Package { package: self.folder.display().to_string(), what: what.to_owned() })
+    }
+}
+
+/// The package with the newest kernel that a package without contents depends on.
+fn real_package(package: &str) -> Result<String, LabError> {
+    let mut command = Command::new("apt-cache");
+    command.args(["depends", "--important", package]);
+    let output = String::from_utf8_lossy(&run(&mut command, "apt")?).into_owned();
+    output
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Depends: "))
+        .find(|name| name.starts_with("linux-image-"))
+        .map(str::to_owned)
+        .ok_or_else(|| LabError::Package { package: package.to_owned(), what: "dependency on a kernel".to_owned() })
+}
+
+fn download(package: &str, folder: &Path) -> Result<(), LabError> {
+    // Without this, apt would try as its own user, who may not write here, and complain.
+    let mut command = Command::new("apt-get");
+    command.args(["-q", "-o", "APT::Sandbox::User=root", "download", package]).current_dir(folder);
+    run(&mut command, "apt").map(drop)
+}
+
+/// Unpacks the kernel, its configuration and the modules of the guest's disk: a thousandth of the package's files.
+fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
+    let archive = fs::read_dir(folder)
+        .map_err(LabError::file("list", folder))?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .ok_or_else(|| LabError::Package { package: package.to_owned(), what: "archive".to_owned() })?;
+    let mut members = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(&archive)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|source| LabError::Start { program: "dpkg-deb", package: "dpkg", source })?;
+    let stream = members.stdout.take().expect("standard output was asked for");
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--wildcards", "./boot/vmlinuz-*", "./boot/config-*"])
+        .args(DISK_MODULES.map(|module| format!("*/{module}.ko")))
+        .current_dir(folder)
+        .stdin(stream);
+    let unpacked = run(&mut tar, "tar");
+    members.wait().map_err(LabError::file("read", &archive))?;
+    unpacked?;
+    fs::remove_file(&archive).map_err(LabError::file("remove", &archive))
+}
+
+/// Runs a program of this machine to its end and returns what it printed.
+fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
+    let described = format!("{command:?}");
+    let output = command.output().map_err(|source| start_error(package, source))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(LabError::Program {
+            command: described,
+            status: output.status.to_string(),
+            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+}
+
+fn start_error(package: &'static str, source: io::Error) -> LabError {
+    LabError::Start { program: package, package, source }
+}
