@@ -1,1 +1,13 @@
-//! x
+//! The only crate that touches the machine: clocks, pinning, scheduling classes, memory, signals, tracefs, procfs,
+//! sysfs. Every reader and writer of files takes the root folder, so that a fake tree tests it.
+//!
+//! Nothing here interprets what it reads.
+
+
+pub mod ftrace;
+pub mod janitor;
+pub mod clock;
+pub mod memory;
+pub mod sched;
+pub mod signals;
+pub mod procfs;

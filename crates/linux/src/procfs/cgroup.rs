@@ -1,0 +1,50 @@
+//! /proc/self/cgroup: the control groups that this process belongs to.
+
+use std::path::Path;
+
+use super::{FileError, FormatError, parse};
+
+/// Membership in one hierarchy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Membership {
+    /// The v1 controllers of the hierarchy; empty for v2.
+    pub controllers: Vec<String>,
+    /// The group's path from the root of the hierarchy, as the process's cgroup namespace shows it.
+    pub path: String,
+}
+
+/// From the file's text, `3:cpuset:/a/b` and `0::/c`.
+///
+/// # Errors
+/// If a line lacks one of the three fields.
+pub fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
+    let line = |line: &str| {
+        let error = || FormatError::new("'NUMBER:CONTROLLERS:PATH' was expected", line);
+        let (_, rest) = line.split_once(':').ok_or_else(error)?;
+        let (controllers, path) = rest.split_once(':').ok_or_else(error)?;
+        let controllers = controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        Ok(Membership { controllers, path: path.to_owned() })
+    };
+    text.lines().map(line).collect()
+}
+
+/// Reads `proc/self/cgroup`.
+///
+/// # Errors
+/// If it cannot be read or understood.
+pub fn memberships(root: &Path) -> Result<Vec<Membership>, FileError> {
+    parse(root, "proc/self/cgroup", "the control groups of this process", parse_memberships)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_both_versions() {
+        let groups = parse_memberships("4:cpu,cpuacct:/a:b/c\n9:name=systemd:/\n0::/user.slice\n").unwrap();
+        assert_eq!(groups[0], Membership { controllers: vec!["cpu".into(), "cpuacct".into()], path: "/a:b/c".into() });
+        assert!(groups[2].controllers.is_empty() && groups[2].path == "/user.slice");
+        assert!(parse_memberships("4:cpu").is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! /proc/cpuinfo: the processor's model and what it can do.
+//!
+//! Its form differs from one architecture to the next; read are the first CPU's model and flags.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{FileError, read};
+
+/// The first processor of the machine.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CpuInfo {
+    /// The model: `AMD EPYC`, `ARM implementer 0x41 part 0xd0c`, `POWER9`; empty if the file does not tell.
+    pub model: String,
+    flags: BTreeSet<String>,
+}
+
+impl CpuInfo {
+    /// From the file's text. What it does not tell stays empty: no text is wrong.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let field = |name: &str| {
+            let fields = text.lines().filter_map(|line| line.split_once(':'));
+            let found = fields.into_iter().find(|(key, value)| key.trim() == name && !value.trim().is_empty());
+            found.map(|(_, value)| value.trim())
+        };
+        let arm = || {
+            let part = format!("ARM implementer {} part {}", field("CPU implementer")?, field("CPU part")?);
+            Some(part)
+        };
+        let model = field("model name").map(str::to_owned).or_else(arm);
+        // POWER writes "cpu : POWER9 (architected)", s390 "vendor_id", old ARM kernels "Processor", RISC-V "uarch".
+        let fallback = || ["cpu", "Processor", "uarch", "isa", "vendor_id"].into_iter().find_map(field);
+        let flags = field("flags").or_else(|| field("Features")).unwrap_or_default();
+        Self {
+            model: model.or_else(|| fallback().map(str::to_owned)).unwrap_or_default(),
+            flags: flags.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Reads `proc/cpuinfo`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        Ok(Self::parse(&read(root, "proc/cpuinfo", "the processor's model")?))
+    }
+
+    /// Whether the processor has a flag (x86: `nonstop_tsc`) or feature (ARM: `asimd`).
+    #[must_use]
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.contains(flag)
+    }
+
+    /// Whether an x86 time stamp counter runs at one rate and never stops.
+    #[must_use]
+    pub fn has_invariant_tsc(&self) -> bool {
+        self.has("constant_tsc") && self.has("nonstop_tsc")
+    }
+
+    /// Whether an x86 processor says that a hypervisor stands below the kernel.
+    #[must_use]
+    pub fn has_hypervisor(&self) -> bool {
+        self.has("hypervisor")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x86() {
+        let text = "processor\t: 0\nmodel\t\t: 2\nmodel name\t: AMD EPYC\nflags\t\t: tsc constant_tsc nonstop_tsc\n\
+                    bugs\t: x\n\nprocessor\t: 1\nflags : hypervisor\n";
+        let info = CpuInfo::parse(text);
+        assert_eq!(info.model, "AMD EPYC");
+        assert!(info.has_invariant_tsc() && !info.has_hypervisor() && !info.has("stop"));
+    }
+
+    #[test]
+    fn other_architectures() {
+        let arm = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(CpuInfo::parse(arm).model, "ARM implementer 0x41 part 0xd0c");
+        assert!(CpuInfo::parse(arm).has("asimd"));
+        assert_eq!(CpuInfo::parse("cpu\t\t: POWER9 (architected)\n").model, "POWER9 (architected)");
+        assert_eq!(CpuInfo::parse("nothing").model, "");
+    }
+
+    #[test]
+    fn this_machine() {
+        assert!(!CpuInfo::read(Path::new("/")).unwrap().model.is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! /proc/interrupts: how often each CPU took each interrupt.
+//!
+//! Two kinds of lines. A device interrupt has a number, a chip and the names of its handlers; an interrupt of the
+//! architecture (`LOC`, `RES`, `CAL`, `TLB`, `IPI0`) has a short name and a description. `ERR` and `MIS` have one
+//! number for the whole machine.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use becalm_units::CpuId;
+
+use super::{FileError, FormatError, columns, parse};
+
+/// A snapshot, or the growth between two.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Interrupts {
+    /// The CPUs of the columns: those online when the snapshot was taken.
+    pub cpus: Vec<CpuId>,
+    /// One entry a line, in the kernel's order.
+    pub lines: Vec<Line>,
+}
+
+/// One interrupt.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Line {
+    /// What stands before the colon: `36`, `LOC`.
+    pub id: String,
+    /// One count for each CPU of [`Interrupts::cpus`], in their order; empty where the line has none.
+    pub counts: Vec<u64>,
+    /// The count of the whole machine, of lines without columns.
+    pub machine: Option<u64>,
+    /// The text behind the counts, its white space made single: `Local timer interrupts`.
+    pub description: String,
+    /// The parts of the description of a device interrupt.
+    pub device: Option<Device>,
+}
+
+/// What the kernel says of a device interrupt.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Device {
+    /// The interrupt's number.
+    pub irq: u32,
+    /// The interrupt controller: `IO-APIC`, `PCI-MSIX-0000:00:02.0`, `GICv3`.
+    pub chip: String,
+    /// The controller's own number of it, with the trigger: `1-edge`, `30 Level`; empty where it has none.
+    pub hwirq: String,
+    /// The names of its handlers, `virtio1-req.0`; several where devices share it, none where no handler is left.
+    pub names: Vec<String>,
+}
+
+impl Line {
+    /// How often over all CPUs.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.machine.unwrap_or(0) + self.counts.iter().sum::<u64>()
+    }
+
+    /// What makes it the same interrupt in two snapshots: numbers are given to other devices.
+    fn identity(&self) -> (&str, &str) {
+        (&self.id, &self.description)
+    }
+}
+
+impl Interrupts {
+    /// From the file's text.
+    ///
+    /// # Errors
+    /// If the header names no CPUs, a line has no name, or its number of counts is not that of the header.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let mut lines = text.lines();
+        let cpus = columns::header(lines.next().unwrap_or_default())?;
+        let lines = lines.filter(|line| !line.trim().is_empty());
+        Ok(Self { lines: lines.map(|line| parse_line(line, cpus.len())).collect::<Result<_, _>>()?, cpus })
+    }
+
+    /// Reads `proc/interrupts`.
+    ///
+    /// # Errors
+    /// If it cannot be read or understood.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        parse(root, "proc/interrupts", "the counts of interrupts", Self::parse)
+    }
+
+    /// How often a CPU took an interrupt; nothing if the snapshot lacks either.
+    #[must_use]
+    pub fn count(&self, id: &str, cpu: CpuId) -> Option<u64> {
+        let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
+        self.lines.iter().find(|line| line.id == id)?.counts.get(column).copied()
+    }
+
+    /// The line of a device interrupt.
+    #[must_use]
+    pub fn device(&self, irq: u32) -> Option<&Device> {
+        self.lines.iter().filter_map(|line| line.device.as_ref()).find(|device| device.irq == irq)
+    }
+
+    /// By how much the counts grew since an earlier snapshot.
+    ///
+    /// Only CPUs of both snapshots are in it: what a CPU counted before it went or came cannot be told from one
+    /// snapshot. A line that is new, or whose number has gone to another device, grew from zero, since the kernel
+    /// hides a line only while it has no handler and no count. A line that has vanished is left out.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        // Pairs of columns: of this snapshot, of the earlier one.
+        let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
+        let now = self.cpus.iter().enumerate();
+        let columns: Vec<(usize, usize)> = now.filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect();
+        let before: HashMap<(&str, &str), &Line> = earlier.lines.iter().map(|line| (line.identity(), line)).collect();
+        let lines = self.lines.iter().map(|line| {
+            let before = before.get(&line.identity()).copied();
+            let grown = |(now, then): &(usize, usize)| {
+                let earlier = before.and_then(|line| line.counts.get(*then)).copied().unwrap_or(0);
+                Some(columns::growth(earlier, *line.counts.get(*now)?))
+            };
+            let machine_before = before.and_then(|line| line.machine).unwrap_or(0);
+            Line {
+                counts: columns.iter().filter_map(grown).collect(),
+                machine: line.machine.map(|now| columns::growth(machine_before, now)),
+                ..line.clone()
+            }
+        });
+        Self { cpus: columns.iter().map(|(now, _)| self.cpus[*now]).collect(), lines: lines.collect() }
+    }
+}
+
+fn parse_line(line: &str, cpus: usize) -> Result<Line, FormatError> {
+    let (id, rest) = columns::name(line)?;
+    let (counts, rest) = columns::counts(rest, cpus);
+    let description = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+    let base = Line { id: id.to_owned(), description, ..Line::default() };
+    // On a machine of one CPU these look like a line with one column.
+    let for_machine = matches!(id, "ERR" | "MIS" | "Err");
+    match counts[..] {
+        [count] if for_machine => Ok(Line { machine: Some(count), ..base }),
+        _ if counts.len() == cpus => {
+            Ok(Line { counts, device: id.parse().ok().map(|irq| parse_device(irq, rest)), ..base })
+        }
+        _ => Err(FormatError::new("a count for each CPU of the header was expected", line.trim())),
+    }
+}
+
+/// `IO-APIC   4-edge      ttyS0`, `GICv3  30 Level     arch_timer`, `xen-dyn    -event     timer0`.
+fn parse_device(irq: u32, text: &str) -> Device {
+    let next = |text: &mut &str| -> Option<String> {
+        let word = text.split_whitespace().next()?.to_owned();
+        *text = text.trim_start()[word.len()..].trim_start();
+        Some(word)
+    };
+    let mut rest = text;
+    let chip = next(&mut rest).unwrap_or_default();
+    let mut hwirq: Vec<String> = Vec::new();
+    while let Some(word) = rest.split_whitespace().next() {
+        let number = word.split('-').next().unwrap_or_default();
+        let numbered = hwirq.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let flow = word.starts_with('-') || matches!(word, "Level" | "Edge");
+        if !numbered && !flow {
+            break;
+        }
+        hwirq.extend(next(&mut rest));
+    }
+    // The kernel joins the names of a shared interrupt with ", "; a name may hold single spaces.
+    let names = rest.split(", ").map(str::trim).filter(|name| !name.is_empty());
+    Device { irq, chip, hwirq: hwirq.join(" "), names: names.map(str::to_owned).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const X86: &str = "\
+           CPU0       CPU2       CPU3       
+ 26:          0         14          1  IO-APIC   4-edge      ttyS0
+ 16:          5          0          0  IR-IO-APIC  16-fasteoi   ehci_hcd:usb1, PCIe PME
+ 28:          0          0          0  xen-dyn    -event     timer0
+ 36:          0      81335          0 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
+ 99:          0          1          0  IO-APIC   9-edge      
+NMI:          0          0          0   Non-maskable interrupts
+LOC:     113527     119608          7   Local timer interrupts
+ERR:          3
+MIS:          0
+";
+
+    #[test]
+    fn device_and_architecture_lines() {
+        let it = Interrupts::parse(X86).unwrap();
+        assert_eq!(it.cpus, [0, 2, 3].map(CpuId::new));
+        assert_eq!(it.count("LOC", CpuId::new(2)), Some(119_608));
+        assert_eq!(it.count("LOC", CpuId::new(1)), None);
+        let device = it.device(36).unwrap();
+        assert_eq!((device.chip.as_str(), device.hwirq.as_str()), ("PCI-MSIX-0000:00:02.0", "1-edge"));
+        assert_eq!(device.names, ["virtio1-req.0"]);
+        assert_eq!(it.device(16).unwrap().names, ["ehci_hcd:usb1", "PCIe PME"]);
+        assert_eq!(it.device(28).unwrap().names, ["timer0"]);
+        assert_eq!(it.device(28).unwrap().hwirq, "-event");
+        assert!(it.device(99).unwrap().names.is_empty());
+        let error = it.lines.iter().find(|line| line.id == "ERR").unwrap();
+        assert_eq!((error.machine, error.counts.len(), error.total()), (Some(3), 0, 3));
+        assert_eq!(it.lines.iter().find(|line| line.id == "LOC").unwrap().description, "Local timer interrupts");
+    }
+
+    #[test]
+    fn arm_lines() {
+        let text = "           CPU0\n 11:  123  GICv3  30 Level     arch_timer\n\
+                    IPI0:      77       Rescheduling interrupts\nErr:          4\n";
+        let it = Interrupts::parse(text).unwrap();
+        assert_eq!(it.device(11).unwrap().hwirq, "30 Level");
+        assert_eq!(it.device(11).unwrap().names, ["arch_timer"]);
+        assert_eq!(it.count("IPI0", CpuId::new(0)), Some(77));
+        assert_eq!((it.lines[2].machine, it.lines[2].counts.len()), (Some(4), 0));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "x y", "CPU0\nno colon", "CPU0 CPU1\nLOC: 1 Local"] {
+            assert!(Interrupts::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn growth_follows_cpus_and_lines_that_come_and_go() {
+        let earlier = "CPU0 CPU1\n 5: 10 20 A 1-edge  x\n 6: 7 7 A 2-edge  gone\n 7: 9 9 A 3-edge  old\n\
+                       LOC: 4294967290 5 Local\nERR: 1\n";
+        let later = "CPU1 CPU2\n 5: 25 99 A 1-edge  x\n 7: 2 0 A 3-edge  reused\n 8: 3 4 A 4-edge  fresh\n\
+                     LOC: 9 7 Local\nERR: 4\n";
+        let parse = |text| Interrupts::parse(text).unwrap();
+        let grown = parse(later).since(&parse(earlier));
+        assert_eq!(grown.cpus, [CpuId::new(1)]);
+        let counts: Vec<(&str, u64)> = grown.lines.iter().map(|line| (line.id.as_str(), line.total())).collect();
+        assert_eq!(counts, [("5", 5), ("7", 2), ("8", 3), ("LOC", 4), ("ERR", 3)]);
+        let wrapped = parse("CPU0\nLOC: 4 Local\n").since(&parse("CPU0 CPU1\nLOC: 4294967290 5 Local\n"));
+        assert_eq!(wrapped.count("LOC", CpuId::new(0)), Some(10));
+    }
+
+    #[test]
+    fn this_machine() {
+        let it = Interrupts::read(Path::new("/")).unwrap();
+        assert!(!it.cpus.is_empty() && !it.lines.is_empty());
+        assert!(it.since(&it).lines.iter().all(|line| line.total() == 0));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "(CPU[0-3] ?){0,3}\n([0-9A-Z]{0,3}:? ?[ 0-9a-zé,-]{0,20}\n){0,4}") {
+            let _ = Interrupts::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What the kernel tells in /proc: counters of interrupts, softirqs and time, tasks, symbols, mounts, limits.
+//!
+//! Each file is a module with a parser, which does no I/O, and a reader, which takes the root folder (`/` in
+//! production, a fake tree in tests). Leaves out what no part of becalm asks for.
+
+pub mod cgroup;
+pub mod columns;
+pub mod cpuinfo;
+mod file;
+pub mod interrupts;
+pub mod kallsyms;
+pub mod kernel;
+pub mod limits;
+pub mod mountinfo;
+pub mod names;
+pub mod softirqs;
+pub mod stat;
+pub mod status;
+pub mod task;
+
+pub use file::{FileError, FormatError};
+pub(crate) use file::{below, is_gone, optional, parse, read, value};

@@ -1,0 +1,139 @@
+//! Stable names of threads: what stays the same between runs, CPUs and machines is the source, the rest the instance.
+//!
+//! Kernel threads carry CPU, device or interrupt numbers in their names; a table of sources must not have a row for
+//! each. Processes keep their names.
+
+use std::borrow::Cow;
+
+/// The stable name of a thread and what tells its instances apart: `kworker/1:2-events` is `kworker`, `1:2-events`;
+/// `irq/25-virtio1-req` is `irq/virtio1-req`, `25`. A process's name is kept whole, its instance is empty.
+#[must_use]
+pub fn stable_name(comm: &str, kthread: bool) -> (Cow<'_, str>, &str) {
+    if !kthread {
+        return (Cow::Borrowed(comm), "");
+    }
+    if let Some((number, device)) = comm.strip_prefix("irq/").and_then(|rest| rest.split_once('-')) {
+        // The second thread of an interrupt, which runs its primary handler, is called irq/25-s-name.
+        let device = device.strip_prefix("s-").unwrap_or(device);
+        return (Cow::Owned(format!("irq/{device}")), number);
+    }
+    if let Some((name, instance)) = comm.split_once('/').filter(|(name, _)| !name.is_empty()) {
+        return (Cow::Borrowed(name), instance);
+    }
+    for name in NUMBERED {
+        match comm.strip_prefix(name) {
+            Some(number) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                return (Cow::Borrowed(name.trim_end_matches(['-', '_'])), number);
+            }
+            _ => {}
+        }
+    }
+    (Cow::Borrowed(comm), "")
+}
+
+/// Kernel threads whose number follows without a slash. A list, since other names end in digits that belong to them
+/// (`jbd2`).
+const NUMBERED: [&str; 8] =
+    ["kswapd", "kcompactd", "loop", "scsi_eh_", "scsi_tmf_", "kvm-nx-lpage-recovery-", "kdmflush-", "spi"];
+
+/// Kernel threads, by the beginnings of their names.
+const KERNEL_NAMES: [&str; 42] = [
+    "kworker/",
+    "ksoftirqd/",
+    "migration/",
+    "cpuhp/",
+    "rcuc/",
+    "rcuog/",
+    "rcuop/",
+    "rcuos/",
+    "rcuob/",
+    "rcub/",
+    "rcu_",
+    "irq/",
+    "jbd2/",
+    "idle_inject/",
+    "watchdog/",
+    "ktimers/",
+    "irq_work/",
+    "backlog_napi/",
+    "napi/",
+    "posixcputmr/",
+    "swapper",
+    "kthreadd",
+    "kswapd",
+    "kcompactd",
+    "khugepaged",
+    "ksmd",
+    "kauditd",
+    "khungtaskd",
+    "kdevtmpfs",
+    "oom_reaper",
+    "writeback",
+    "kblockd",
+    "scsi_eh_",
+    "scsi_tmf_",
+    "xfsaild/",
+    "btrfs-",
+    "dmcrypt_write/",
+    "kvm-",
+    "pool_workqueue_",
+    "watchdogd",
+    "hwrng",
+    "psimon",
+];
+
+/// Whether a thread that is gone was the kernel's, as far as its name tells. A process may take any name, so this is
+/// a guess, for use only where [`TaskStat`](super::task::TaskStat) has nothing.
+#[must_use]
+pub fn looks_like_kthread(comm: &str) -> bool {
+    KERNEL_NAMES.iter().any(|name| comm.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_threads() {
+        for (comm, source, instance) in [
+            ("kworker/1:2-events", "kworker", "1:2-events"),
+            ("kworker/u8:1+ext4-rsv-conversion", "kworker", "u8:1+ext4-rsv-conversion"),
+            ("kworker/R-rcu_gp", "kworker", "R-rcu_gp"),
+            ("ksoftirqd/1", "ksoftirqd", "1"),
+            ("migration/3", "migration", "3"),
+            ("cpuhp/0", "cpuhp", "0"),
+            ("rcuc/1", "rcuc", "1"),
+            ("rcu_preempt", "rcu_preempt", ""),
+            ("rcu_exp_par_gp_kthread_worker/0", "rcu_exp_par_gp_kthread_worker", "0"),
+            ("irq/25-virtio1-req", "irq/virtio1-req", "25"),
+            ("irq/24-s-ACPI:Ged", "irq/ACPI:Ged", "24"),
+            ("jbd2/vda1-8", "jbd2", "vda1-8"),
+            ("jbd2", "jbd2", ""),
+            ("kswapd0", "kswapd", "0"),
+            ("scsi_eh_12", "scsi_eh", "12"),
+            ("loopback", "loopback", ""),
+            ("swapper/7", "swapper", "7"),
+            ("/", "/", ""),
+            ("", "", ""),
+        ] {
+            assert_eq!(stable_name(comm, true), (Cow::Borrowed(source), instance), "{comm}");
+        }
+    }
+
+    #[test]
+    fn processes_keep_their_names() {
+        for comm in ["sshd", "kworker/1:2", "irq/25-x", "loop0"] {
+            assert_eq!(stable_name(comm, false), (Cow::Borrowed(comm), ""));
+        }
+    }
+
+    #[test]
+    fn the_guess_holds_on_this_machine() {
+        let tasks = crate::procfs::task::all_tasks(std::path::Path::new("/")).unwrap();
+        for task in tasks.iter().filter(|task| task.comm.starts_with("kworker/") || task.comm.starts_with("ksoftirqd/"))
+        {
+            assert_eq!(looks_like_kthread(&task.comm), task.kthread, "{}", task.comm);
+        }
+        assert!(!looks_like_kthread("sshd") && !looks_like_kthread("gremlin"));
+    }
+}

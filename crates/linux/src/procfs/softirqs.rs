@@ -1,0 +1,93 @@
+//! /proc/softirqs: how often each CPU ran each softirq.
+//!
+//! The columns are those of all possible CPUs, also of offline ones. The counts include the softirqs that ksoftirqd ran.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use becalm_units::CpuId;
+
+use super::{FileError, FormatError, columns, parse};
+
+/// A snapshot, or the growth between two.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Softirqs {
+    /// The CPUs of the columns.
+    pub cpus: Vec<CpuId>,
+    /// Name (`NET_RX`) and one count for each CPU, in the kernel's order.
+    pub lines: Vec<(String, Vec<u64>)>,
+}
+
+impl Softirqs {
+    /// From the file's text.
+    ///
+    /// # Errors
+    /// If the header names no CPUs, or a line is not a name with a count for each of them.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let mut lines = text.lines();
+        let cpus = columns::header(lines.next().unwrap_or_default())?;
+        let line = |line: &str| match columns::name(line)? {
+            (name, rest) => match columns::counts(rest, cpus.len()) {
+                (counts, "") if counts.len() == cpus.len() => Ok((name.to_owned(), counts)),
+                _ => Err(FormatError::new("a count for each CPU of the header was expected", line.trim())),
+            },
+        };
+        let lines = lines.filter(|text| !text.trim().is_empty()).map(line).collect::<Result<_, _>>()?;
+        Ok(Self { cpus, lines })
+    }
+
+    /// Reads `proc/softirqs`.
+    ///
+    /// # Errors
+    /// If it cannot be read or understood.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        parse(root, "proc/softirqs", "the counts of softirqs", Self::parse)
+    }
+
+    /// How often a CPU ran a softirq; nothing if the snapshot lacks either.
+    #[must_use]
+    pub fn count(&self, name: &str, cpu: CpuId) -> Option<u64> {
+        let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
+        self.lines.iter().find(|(candidate, _)| candidate == name)?.1.get(column).copied()
+    }
+
+    /// By how much the counts grew since an earlier snapshot, of the CPUs and softirqs that are in both.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
+        let now = self.cpus.iter().enumerate();
+        let columns: Vec<(usize, usize)> = now.filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect();
+        let lines = self.lines.iter().filter_map(|(name, counts)| {
+            let (_, before) = earlier.lines.iter().find(|(candidate, _)| candidate == name)?;
+            Some((name.clone(), columns.iter().map(|(n, t)| columns::growth(before[*t], counts[*n])).collect()))
+        });
+        Self { cpus: columns.iter().map(|(now, _)| self.cpus[*now]).collect(), lines: lines.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_compares() {
+        let parse = |text| Softirqs::parse(text).unwrap();
+        let earlier = parse("   CPU0   CPU1\n  HI:  0  1\n NET_RX:  6369   4294967295\n");
+        let later = parse("   CPU1   CPU2\n NET_RX:  3   8\n HRTIMER: 1 1\n");
+        assert_eq!(earlier.count("NET_RX", CpuId::new(0)), Some(6369));
+        assert_eq!(later.since(&earlier), parse("CPU1\nNET_RX: 4\n"));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "CPU0 CPU1\nHI: 1\n", "CPU0\nHI: 1 2\n", "CPU0\nHI 1\n", "CPUx\n"] {
+            assert!(Softirqs::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine() {
+        let it = Softirqs::read(Path::new("/")).unwrap();
+        assert!(it.lines.iter().any(|(name, _)| name == "NET_RX"));
+    }
+}

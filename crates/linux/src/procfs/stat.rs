@@ -1,0 +1,173 @@
+//! /proc/stat: the time that each CPU spent in each way, in the kernel's own accounting, and its event counts.
+//!
+//! The kernel accounts in clock ticks (10 ms on most machines); how exact the figures behind them are depends on its
+//! configuration. On a virtual machine `steal` is the hypervisor's own statement and bounds what is `unseen`.
+
+use std::path::Path;
+
+use becalm_units::{CpuId, Nanos};
+
+use super::{FileError, FormatError, parse};
+
+/// A snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stat {
+    /// Each CPU that was online, in rising order.
+    pub cpus: Vec<(CpuId, CpuTimes)>,
+    /// Context switches of all CPUs since boot.
+    pub context_switches: u64,
+    /// When the machine booted, in seconds since 1970.
+    pub boot_time_s: u64,
+    /// Threads and processes created since boot.
+    pub forks: u64,
+}
+
+macro_rules! cpu_times {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Time since boot, or between two snapshots.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub struct CpuTimes {
+            $($(#[doc = $doc])+ pub $name: Nanos,)+
+        }
+
+        impl CpuTimes {
+            /// From the numbers of a line; columns that an old kernel does not write are zero.
+            fn from_columns(mut next: impl FnMut() -> Result<Nanos, FormatError>) -> Result<Self, FormatError> {
+                Ok(Self { $($name: next()?,)+ })
+            }
+
+            /// Every field with its name in the kernel's documentation.
+            #[must_use]
+            pub fn fields(&self) -> Vec<(&'static str, Nanos)> {
+                vec![$((stringify!($name), self.$name),)+]
+            }
+
+            /// The growth since an earlier snapshot; zero for fields that went back, as the kernel lets
+            /// `idle` and `iowait` do.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                Self { $($name: (self.$name - earlier.$name).max(Nanos::ZERO),)+ }
+            }
+        }
+    };
+}
+
+cpu_times! {
+    /// In user mode, with `guest`.
+    user,
+    /// In user mode at low priority, with `guest_nice`.
+    nice,
+    /// In the kernel, for processes.
+    system,
+    /// Idle.
+    idle,
+    /// Idle while a disk request of this CPU was under way.
+    iowait,
+    /// In interrupts.
+    irq,
+    /// In softirqs.
+    softirq,
+    /// Taken by the hypervisor although this CPU wanted to run.
+    steal,
+    /// Running a virtual machine.
+    guest,
+    /// Running a virtual machine at low priority.
+    guest_nice,
+}
+
+impl Stat {
+    /// From the file's text and the number of the kernel's clock ticks in a second (`_SC_CLK_TCK`).
+    ///
+    /// # Errors
+    /// If a CPU's line or a count is not made of numbers.
+    pub fn parse(text: &str, ticks_per_second: u64) -> Result<Self, FormatError> {
+        let mut stat = Self::default();
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            let name = words.next().unwrap_or_default();
+            let number = |word: Option<&str>| {
+                let number = word.and_then(|word| word.parse::<u64>().ok());
+                number.ok_or_else(|| FormatError::new("a number was expected", line))
+            };
+            match name {
+                "ctxt" => stat.context_switches = number(words.next())?,
+                "btime" => stat.boot_time_s = number(words.next())?,
+                "processes" => stat.forks = number(words.next())?,
+                // The line "cpu" alone is the sum, with which offline CPUs' time is kept.
+                _ => {
+                    let Some(id) = name.strip_prefix("cpu").filter(|id| !id.is_empty()) else { continue };
+                    let cpu = CpuId::new(id.parse().map_err(|_| FormatError::new("cpuN was expected", line))?);
+                    let times = CpuTimes::from_columns(|| match words.next() {
+                        None => Ok(Nanos::ZERO),
+                        word => Ok(from_ticks(number(word)?, ticks_per_second)),
+                    })?;
+                    stat.cpus.push((cpu, times));
+                }
+            }
+        }
+        Ok(stat)
+    }
+
+    /// Reads `proc/stat`.
+    ///
+    /// # Errors
+    /// If it cannot be read or understood.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        let hz = rustix::param::clock_ticks_per_second();
+        parse(root, "proc/stat", "the CPUs' times", |text| Self::parse(text, hz))
+    }
+
+    /// The times of a CPU; nothing if it was offline.
+    #[must_use]
+    pub fn cpu(&self, cpu: CpuId) -> Option<&CpuTimes> {
+        self.cpus.iter().find(|(candidate, _)| *candidate == cpu).map(|(_, times)| times)
+    }
+}
+
+/// Saturates after 292 years, so that no file can make it panic.
+fn from_ticks(ticks: u64, ticks_per_second: u64) -> Nanos {
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+    Nanos::new(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "cpu  53488 3657 9651 333069 816 0 84 29 0 0\n\
+        cpu0 25723 1624 3290 169608 92 0 26 11 0 0\ncpu3 27765 2032 6360 163461 723 0 58 18 1 2\n\
+        intr 469313 0 0\nctxt 694508\nbtime 1795236129\nprocesses 14541\nprocs_running 1\nsoftirq 276665 0\n";
+
+    #[test]
+    fn times_are_in_nanoseconds() {
+        let stat = Stat::parse(TEXT, 100).unwrap();
+        assert_eq!(stat.cpus.len(), 2);
+        let cpu = stat.cpu(CpuId::new(3)).unwrap();
+        assert_eq!(cpu.steal, Nanos::from_millis(180));
+        assert_eq!(cpu.fields()[9], ("guest_nice", Nanos::from_millis(20)));
+        assert_eq!((stat.context_switches, stat.boot_time_s, stat.forks), (694_508, 1_795_236_129, 14_541));
+        assert!(stat.cpu(CpuId::new(1)).is_none());
+    }
+
+    #[test]
+    fn what_goes_back_has_not_grown() {
+        let parse = |text| Stat::parse(text, 100).unwrap().cpus[0].1;
+        let grown = parse("cpu0 5 0 0 10 3").since(&parse("cpu0 3 0 0 10 4"));
+        assert_eq!((grown.user, grown.iowait, grown.steal), (Nanos::from_millis(20), Nanos::ZERO, Nanos::ZERO));
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_huge_numbers_saturate() {
+        for text in ["cpu0 1 x", "cpux 1", "ctxt", "btime -4"] {
+            assert!(Stat::parse(text, 100).is_err(), "{text}");
+        }
+        let huge = Stat::parse("cpu0 18446744073709551615", 0).unwrap().cpus[0].1;
+        assert_eq!(huge.user, Nanos::MAX);
+    }
+
+    #[test]
+    fn this_machine() {
+        let stat = Stat::read(Path::new("/")).unwrap();
+        assert!(stat.context_switches > 0 && stat.cpus.iter().any(|(_, times)| times.user > Nanos::ZERO));
+    }
+}

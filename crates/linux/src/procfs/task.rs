@@ -1,0 +1,169 @@
+//! /proc/PID/stat and the list of all threads: who a pid of the trace is.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use super::{FileError, FormatError, below, is_gone, parse};
+
+/// The kernel's mark of its own threads, `PF_KTHREAD` of `linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// One thread, from its stat file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskStat {
+    /// The thread's number.
+    pub pid: i32,
+    /// Its name, which may hold spaces, parentheses and newlines.
+    pub comm: String,
+    /// `R` running, `S` sleeping, `D` in the disk, `Z` zombie, ...
+    pub state: char,
+    /// The number of its parent process.
+    pub ppid: i32,
+    /// Whether it is the kernel's own.
+    pub kthread: bool,
+    /// When it was started, in clock ticks since boot; tells two threads with one number apart.
+    pub start_ticks: u64,
+}
+
+/// One thread of the list of all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// The thread's number.
+    pub pid: i32,
+    /// The number of its process.
+    pub tgid: i32,
+    /// Its name.
+    pub comm: String,
+    /// Whether it is the kernel's own.
+    pub kthread: bool,
+}
+
+impl TaskStat {
+    /// From the text of `/proc/PID/stat`.
+    ///
+    /// # Errors
+    /// If the fields of proc(5) are not there.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let error = || FormatError::new("'PID (NAME) STATE ...' was expected", text.trim());
+        let (pid, rest) = text.split_once(" (").ok_or_else(error)?;
+        // The name may hold ") ", the fields behind it cannot.
+        let (comm, rest) = rest.rsplit_once(") ").ok_or_else(error)?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // Fields are numbered from 1 as in proc(5); the state is number 3.
+        let field = |number: usize| fields.get(number - 3).copied().ok_or_else(error);
+        let flags: u64 = field(9)?.parse().map_err(|_| error())?;
+        Ok(Self {
+            pid: pid.trim().parse().map_err(|_| error())?,
+            comm: comm.to_owned(),
+            state: field(3)?.chars().next().ok_or_else(error)?,
+            ppid: field(4)?.parse().map_err(|_| error())?,
+            kthread: flags & KERNEL_THREAD != 0,
+            start_ticks: field(22)?.parse().map_err(|_| error())?,
+        })
+    }
+
+    /// Reads the stat file of a thread; nothing if it is gone.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read or understood.
+    pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
+        // A thread that is not its process's first is not listed under /proc, but found there.
+        super::optional(parse(root, &format!("proc/{pid}/stat"), "a thread's name", Self::parse))
+    }
+}
+
+/// Every thread of the machine, sorted by number. Threads that come or go meanwhile may be missing.
+///
+/// # Errors
+/// If /proc cannot be listed, or a thread's file cannot be understood.
+pub fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
+    let mut tasks = Vec::new();
+    for tgid in numbered(root, "proc")?.unwrap_or_default() {
+        for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
+            let name = format!("proc/{tgid}/task/{pid}/stat");
+            let stat = super::optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
+            tasks.extend(stat.map(|stat| Task { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
+        }
+    }
+    tasks.sort_unstable_by_key(|task| task.pid);
+    Ok(tasks)
+}
+
+/// The entries of a folder that are numbers; nothing if the folder is gone.
+fn numbered(root: &Path, name: &str) -> Result<Option<Vec<i32>>, FileError> {
+    let path = below(root, name);
+    let failed = |source| FileError::Read { what: "the list of threads", path: path.clone(), source };
+    // A process may end between any two entries; proc itself must be there.
+    let listing = match fs::read_dir(&path) {
+        Ok(listing) => listing,
+        Err(error) if is_gone(&error) && name != "proc" => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut numbers = Vec::new();
+    for entry in listing {
+        match entry {
+            Ok(entry) => numbers.extend(number(&entry.file_name())),
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(Some(numbers))
+}
+
+fn number(name: &OsStr) -> Option<i32> {
+    name.to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_may_hold_anything() {
+        let tail = "S 2 0 0 0 -1 69238848 0 0 0 0 3 0 0 0 20 0 1 0 24 0 0";
+        let task = TaskStat::parse(&format!("14 (ksoftirqd/0) {tail}\n")).unwrap();
+        assert_eq!((task.pid, task.comm.as_str(), task.state, task.ppid), (14, "ksoftirqd/0", 'S', 2));
+        assert!(task.kthread && task.start_ticks == 24);
+        for comm in ["a b", "a) S 1 (b", "(sd-pam)", ") ", "", "x\ny"] {
+            let task = TaskStat::parse(&format!("7 ({comm}) {}", tail.replace("69238848", "4194304"))).unwrap();
+            assert!(task.comm == comm && !task.kthread, "{comm}");
+        }
+    }
+
+    #[test]
+    fn this_process_and_one_that_is_gone() {
+        let root = Path::new("/");
+        let own = std::process::id().cast_signed();
+        let task = TaskStat::read(root, own).unwrap().unwrap();
+        assert!(task.pid == own && !task.kthread);
+        assert_eq!(TaskStat::read(root, i32::MAX).unwrap(), None);
+    }
+
+    #[test]
+    fn every_thread_is_listed() {
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("listed) R (x".to_owned());
+        let thread = thread.spawn(move || told.recv()).unwrap();
+        let own = std::process::id().cast_signed();
+        // The thread names itself when it starts to run, which may be later than spawn returns.
+        let found = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let tasks = all_tasks(Path::new("/")).unwrap();
+            assert!(tasks.is_sorted_by_key(|task| task.pid));
+            tasks.iter().any(|task| task.tgid == own && task.pid != own && task.comm == "listed) R (x")
+        });
+        drop(tell);
+        assert!(thread.join().unwrap().is_err());
+        assert!(found);
+        assert!(all_tasks(Path::new("/none")).unwrap_err().to_string().contains("/none/proc"));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[0-9]{0,3} ?[(]?[a-z() ]{0,8}[)]? ?([A-Z0-9-]{1,4} ){0,24}") {
+            let _ = TaskStat::parse(&text);
+        }
+    }
+}
