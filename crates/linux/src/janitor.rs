@@ -71,13 +71,22 @@ impl Janitor {
         }
         // SAFETY: the call above just made both descriptors, and nothing else owns them.
         let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+        // The child keeps all signals blocked, from its first instruction on: what the terminal sends to becalm's process
+        // group must not reach it. The kernel still kills it for its own faults.
+        let before = block_signals();
         // SAFETY: the process has one thread, so the child's copy is whole; the child only ever runs `tend`, which makes
         // system calls on its own stack and does not return.
-        match unsafe { libc::fork() } {
-            -1 => Err(system("fork")(io::Error::last_os_error())),
-            0 => tend(theirs.as_raw_fd()),
-            process => Ok(Self { socket: Some(ours), process, guarded: Mutex::default() }),
+        let forked = unsafe { libc::fork() };
+        let error = io::Error::last_os_error();
+        if forked == 0 {
+            tend(theirs.as_raw_fd());
         }
+        // SAFETY: the mask is the one that the call above filled in.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+        if forked == -1 {
+            return Err(system("fork")(error));
+        }
+        Ok(Self { socket: Some(ours), process: forked, guarded: Mutex::default() })
     }
 
     /// The janitor's process id, by which becalm's own processes are recognized in a recording.
@@ -171,6 +180,17 @@ fn tend(socket: i32) -> ! {
     unsafe { libc::_exit(0) }
 }
 
+/// Blocks all signals of this thread, and gives the mask before.
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: a signal set is plain bytes, all zeros is a valid one, and both calls only fill sets in.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    }
+}
+
 /// Becomes a process of its own that nothing but the socket's end concerns: not the terminal's signals, not the
 /// parent's files (a pipe that becalm writes to must end when becalm does), not its scheduling class.
 fn settle(socket: i32) {
@@ -178,11 +198,6 @@ fn settle(socket: i32) {
     // unsound. The descriptors that are closed belong to nobody in this process, which is a copy that runs only this.
     unsafe {
         libc::setsid();
-        for signal in
-            [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGUSR1, libc::SIGUSR2]
-        {
-            libc::signal(signal, libc::SIG_IGN);
-        }
         libc::prctl(libc::PR_SET_NAME, c"becalm-janitor".as_ptr());
         let ordinary = libc::sched_param { sched_priority: 0 };
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);

@@ -109,6 +109,12 @@ impl Decoder {
         self.vectors.iter().enumerate().map(|(index, name)| (VectorName(index as u16), name.as_str()))
     }
 
+    /// How many bytes at the start of a sub-buffer carry something: a page cut to that length decodes as the whole one.
+    #[must_use]
+    pub fn used(&self, page: &[u8]) -> usize {
+        self.layout.used(page)
+    }
+
     /// Decodes one sub-buffer, whole as it was read, and gives its events to the sink in order. Where the kernel lost
     /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first.
     ///

@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use becalm_units::{CpuId, CpuList};
@@ -21,7 +22,7 @@ use super::format::{EventFormat, HeaderPage};
 use super::leftover::{InstanceName, remove_instance};
 use super::reader::PageReader;
 use super::stats::CpuStats;
-use super::tracefs::Tracefs;
+use super::tracefs::{Tracefs, read};
 use super::wanted::{EventPath, Missing, discover};
 use crate::janitor::Janitor;
 
@@ -76,6 +77,9 @@ pub struct Instance {
     _tracefs: Tracefs,
 }
 
+/// Tells the instances of this process apart.
+static SERIAL: AtomicU32 = AtomicU32::new(0);
+
 /// Options that cost time or records, with what they are set to. Those that a kernel does not have are passed over.
 const OPTIONS: &[(&str, bool)] = &[
     ("overwrite", true),
@@ -117,28 +121,20 @@ impl Instance {
     ) -> Result<Self, TracefsError> {
         let header_file = tracefs.root().join("events/header_page");
         let header = HeaderPage::parse(&header_file.display().to_string(), &read(&header_file)?)?;
-        let mut name = InstanceName::own(proc_root)?;
-        let instances = tracefs.root().join("instances");
-        let folder = loop {
-            let folder = instances.join(name.to_string());
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = InstanceName { serial, ..InstanceName::own(proc_root)? };
+        let folder = tracefs.root().join("instances").join(name.to_string());
+        if let Some(janitor) = &janitor {
+            // Before it exists, so that no moment is left to die in.
+            janitor.guard(&folder).map_err(|error| TracefsError::io("guard the trace instance", &folder, error))?;
+        }
+        if let Err(error) = fs::create_dir(&folder) {
             if let Some(janitor) = &janitor {
-                // Before it exists, so that no moment is left to die in.
-                janitor.guard(&folder).map_err(|error| TracefsError::io("guard the trace instance", &folder, error))?;
+                // Should this fail, the janitor tries to remove what is not there, which does no harm.
+                let _ = janitor.release(&folder);
             }
-            match fs::create_dir(&folder) {
-                Ok(()) => break folder,
-                Err(error) => {
-                    if let Some(janitor) = &janitor {
-                        let _ = janitor.release(&folder);
-                    }
-                    if error.kind() != io::ErrorKind::AlreadyExists {
-                        return Err(TracefsError::io("create the trace instance", &folder, error));
-                    }
-                }
-            }
-            // Another instance of this process.
-            name.serial += 1;
-        };
+            return Err(TracefsError::io("create the trace instance", &folder, error));
+        }
         // From here on the drop removes it.
         let mut instance = Self {
             name,
@@ -360,10 +356,6 @@ impl Drop for Instance {
         // A failure leaves it to the janitor, or to the next run, which removes the leftovers of dead processes.
         let _ = self.take_away();
     }
-}
-
-fn read(path: &Path) -> Result<String, TracefsError> {
-    fs::read_to_string(path).map_err(|error| TracefsError::io("read", path, error))
 }
 
 /// The choice in brackets of a list like `[local] global x86-tsc`.

@@ -134,6 +134,16 @@ impl PageLayout {
         }
     }
 
+    /// How many bytes at the start of a sub-buffer carry something; the rest need not be kept. All of them where the
+    /// header cannot be read.
+    #[must_use]
+    pub fn used(&self, bytes: &[u8]) -> usize {
+        let Some(commit) = read_u32(bytes, self.commit_at) else { return bytes.len() };
+        let length = (commit & !(MISSED_EVENTS | MISSED_STORED)) as usize;
+        let stored = if commit & MISSED_STORED == 0 { 0 } else { self.long };
+        self.data_at.saturating_add(length).saturating_add(stored).min(bytes.len())
+    }
+
     /// Reads the header of a page. `bytes` is the whole sub-buffer, of whatever size.
     ///
     /// # Errors

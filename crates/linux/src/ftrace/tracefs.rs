@@ -1,5 +1,6 @@
 //! Finds the kernel's tracing file system, and mounts it where it is not mounted.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -88,9 +89,27 @@ impl Tracefs {
     /// The file `trace_clock` cannot be read.
     pub fn clocks(&self) -> Result<Vec<String>, TracefsError> {
         let path = self.root.join("trace_clock");
-        let text = fs::read_to_string(&path).map_err(|error| TracefsError::io("read", &path, error))?;
+        let text = read(&path)?;
         Ok(text.split_whitespace().map(|clock| clock.trim_matches(['[', ']']).to_owned()).collect())
     }
+
+    /// The kernel's strings that events refer to by address, such as the reason of an inter-processor interrupt.
+    ///
+    /// # Errors
+    /// The file `printk_formats` cannot be read.
+    pub fn strings(&self) -> Result<BTreeMap<u64, String>, TracefsError> {
+        Ok(printk_formats(&read(&self.root.join("printk_formats"))?))
+    }
+}
+
+/// Reads lines like `0xffff800082a1b2c0 : "Rescheduling interrupts"`, whose first part is an address.
+fn printk_formats(text: &str) -> BTreeMap<u64, String> {
+    let entry = |line: &str| {
+        let (address, string) = line.split_once(" : ")?;
+        let address = u64::from_str_radix(address.trim().strip_prefix("0x")?, 16).ok()?;
+        Some((address, string.trim().strip_prefix('"')?.strip_suffix('"')?.to_owned()))
+    };
+    text.lines().filter_map(entry).collect()
 }
 
 /// A mount that is undone on drop.
@@ -117,6 +136,24 @@ impl Drop for Mounted {
             unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
         }
     }
+}
+
+/// Reads a file of tracefs. Not in small pieces as the standard library begins to, since the kernel gives some of these
+/// files (`header_page`) to the first read only.
+pub(super) fn read(path: &Path) -> Result<String, TracefsError> {
+    let fail = |error| TracefsError::io("read", path, error);
+    let mut file = fs::File::open(path).map_err(fail)?;
+    let mut text = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match io::Read::read(&mut file, &mut piece) {
+            Ok(0) => break,
+            Ok(length) => text.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The roots that a mount table offers, those of tracefs itself first.
@@ -189,6 +226,14 @@ mod tests {
         // Where the kernel offers no place to mount at, that is all that can be said.
         let error = Tracefs::find_or_mount(proc.path(), Path::new("/nonexistent")).unwrap_err();
         assert!(matches!(error, TracefsError::NotMounted));
+    }
+
+    #[test]
+    fn strings_are_found_by_their_address() {
+        let text = "0xffff800082a1b2c0 : \"Rescheduling interrupts\"\nnonsense\n0x10 : \"a : b\"\n";
+        let strings = printk_formats(text);
+        assert_eq!(strings[&0xffff_8000_82a1_b2c0], "Rescheduling interrupts");
+        assert_eq!((strings[&0x10].as_str(), strings.len()), ("a : b", 2));
     }
 
     #[test]

@@ -3,9 +3,15 @@
 //!
 //! Nothing that measures uses this.
 
+mod builder;
+mod shapes;
+
 use super::decoder::Decoder;
 use super::event::{RawEvent, RawHappening};
 use super::format::{EventFormat, Field, FieldKind, HeaderPage};
+
+pub use builder::PageBuilder;
+pub use shapes::formats;
 
 /// The size of the kernel's `long`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,219 +49,6 @@ pub fn header_page_text(long: Long, size: usize) -> String {
     )
 }
 
-/// Builds one page.
-#[derive(Clone, Debug)]
-pub struct PageBuilder {
-    long: Long,
-    size: usize,
-    bytes: Vec<u8>,
-    last: u64,
-    missed: Option<Option<u64>>,
-}
-
-/// The largest data that a record holds without a length word of its own.
-const SMALL: usize = 28 * 4;
-
-impl PageBuilder {
-    /// An empty page of `size` bytes with the given time stamp.
-    #[must_use]
-    pub fn new(long: Long, size: usize, stamp: u64) -> Self {
-        let mut bytes = vec![0; long.data_at()];
-        bytes[..8].copy_from_slice(&stamp.to_ne_bytes());
-        Self { long, size, bytes, last: stamp, missed: None }
-    }
-
-    /// Marks that events were lost before this page. As in the kernel, a count is stored only where there is room left
-    /// when the page ends; what is pushed from now on leaves that room.
-    #[must_use]
-    pub fn missed(mut self, count: Option<u64>) -> Self {
-        self.missed = Some(count);
-        self
-    }
-
-    /// Adds a data record, with a time extend before it where the step does not fit the record, and an absolute stamp
-    /// where time runs backwards. Says whether it could: not where the page is full or the step reaches 2^59.
-    pub fn push(&mut self, time: u64, data: &[u8]) -> bool {
-        let Some((extend, delta)) = self.step(time) else { return false };
-        let length = data.len().max(1).next_multiple_of(4);
-        let head = if length <= SMALL { 4 } else { 8 };
-        if !self.has_room(extend.map_or(0, |_| 8) + head + length) {
-            return false;
-        }
-        self.words(extend);
-        if length <= SMALL {
-            self.word((length as u32 / 4) | (delta << 5));
-        } else {
-            self.word(delta << 5);
-            self.word(length as u32 + 4);
-        }
-        self.bytes.extend_from_slice(data);
-        self.bytes.resize(self.bytes.len() + length - data.len(), 0);
-        self.last = time;
-        true
-    }
-
-    /// Adds a discarded event with `length` bytes of data. Says whether it could.
-    pub fn discarded(&mut self, time: u64, length: usize) -> bool {
-        let Some((extend, delta)) = self.step(time) else { return false };
-        let length = length.max(1).next_multiple_of(4);
-        if !self.has_room(extend.map_or(0, |_| 8) + 8 + length) {
-            return false;
-        }
-        self.words(extend);
-        // A delta of 0 would mean padding to the end of the page.
-        self.word(29 | (delta.max(1) << 5));
-        self.word(length as u32 + 4);
-        self.bytes.resize(self.bytes.len() + length, 0xdd);
-        self.last = time;
-        true
-    }
-
-    /// Adds an absolute time stamp, of which the page holds the low 59 bits. Says whether there was room.
-    pub fn absolute(&mut self, time: u64) -> bool {
-        let fits = self.has_room(8);
-        if fits {
-            self.words(Some((31, time & ((1 << 59) - 1))));
-            self.last = time;
-        }
-        fits
-    }
-
-    /// The page, filled with zeros to its size.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<u8> {
-        let mut commit = (self.bytes.len() - self.long.data_at()) as u32;
-        if let Some(count) = self.missed {
-            commit |= 1 << 31;
-            if let Some(count) = count.filter(|_| self.bytes.len() + self.long.bytes() <= self.size) {
-                commit |= 1 << 30;
-                match self.long {
-                    Long::Bits32 => self.bytes.extend_from_slice(&(count as u32).to_ne_bytes()),
-                    Long::Bits64 => self.bytes.extend_from_slice(&count.to_ne_bytes()),
-                }
-            }
-        }
-        match self.long {
-            Long::Bits32 => self.bytes[8..12].copy_from_slice(&commit.to_ne_bytes()),
-            // The kernel adds bit 31 as a negative int, which its long repeats upwards.
-            Long::Bits64 => self.bytes[8..16].copy_from_slice(&i64::from(commit as i32).to_ne_bytes()),
-        }
-        self.bytes.resize(self.size.max(self.bytes.len()), 0);
-        self.bytes
-    }
-
-    /// The marker to write before a record at `time`, if any, and the record's own delta.
-    fn step(&self, time: u64) -> Option<(Option<(u32, u64)>, u32)> {
-        match time.checked_sub(self.last) {
-            None => Some((Some((31, time & ((1 << 59) - 1))), 0)),
-            Some(delta) if delta < 1 << 27 => Some((None, delta as u32)),
-            Some(delta) if delta < 1 << 59 => Some((Some((30, delta)), 0)),
-            Some(_) => None,
-        }
-    }
-
-    fn has_room(&self, length: usize) -> bool {
-        let reserved = if matches!(self.missed, Some(Some(_))) { self.long.bytes() } else { 0 };
-        self.bytes.len() + length + reserved <= self.size
-    }
-
-    fn word(&mut self, word: u32) {
-        self.bytes.extend_from_slice(&word.to_ne_bytes());
-    }
-
-    /// A marker of two words: its type and its 59 bits.
-    fn words(&mut self, marker: Option<(u32, u64)>) {
-        if let Some((kind, value)) = marker {
-            self.word(kind | (((value & ((1 << 27) - 1)) as u32) << 5));
-            self.word((value >> 27) as u32);
-        }
-    }
-}
-
-/// C types that the formats use.
-#[derive(Clone, Copy)]
-enum C {
-    Int(&'static str, usize, bool),
-    Long(&'static str, bool),
-    Comm,
-    Name,
-}
-
-const INT: C = C::Int("int", 4, true);
-const UNSIGNED: C = C::Int("unsigned int", 4, false);
-const POINTER: C = C::Long("void *", false);
-const WORD: C = C::Long("unsigned long", false);
-
-/// An event: its system, its name, its fields.
-type Shape = (&'static str, &'static str, &'static [(C, &'static str)]);
-
-const SHAPES: &[Shape] = &[
-    ("irq", "irq_handler_entry", &[(INT, "irq"), (C::Name, "name")]),
-    ("irq", "irq_handler_exit", &[(INT, "irq"), (INT, "ret")]),
-    ("irq", "softirq_entry", &[(UNSIGNED, "vec")]),
-    ("irq", "softirq_exit", &[(UNSIGNED, "vec")]),
-    ("irq_vectors", "local_timer_entry", &[(INT, "vector")]),
-    ("irq_vectors", "local_timer_exit", &[(INT, "vector")]),
-    ("irq_vectors", "reschedule_entry", &[(INT, "vector")]),
-    ("irq_vectors", "reschedule_exit", &[(INT, "vector")]),
-    ("irq_vectors", "call_function_single_entry", &[(INT, "vector")]),
-    ("irq_vectors", "call_function_single_exit", &[(INT, "vector")]),
-    ("nmi", "nmi_handler", &[(POINTER, "handler"), (C::Int("s64", 8, true), "delta_ns"), (INT, "handled")]),
-    ("ipi", "ipi_entry", &[(C::Long("const char *", false), "reason")]),
-    ("ipi", "ipi_exit", &[(C::Long("const char *", false), "reason")]),
-    (
-        "sched",
-        "sched_switch",
-        &[
-            (C::Comm, "prev_comm"),
-            (C::Int("pid_t", 4, true), "prev_pid"),
-            (INT, "prev_prio"),
-            (C::Long("long", true), "prev_state"),
-            (C::Comm, "next_comm"),
-            (C::Int("pid_t", 4, true), "next_pid"),
-            (INT, "next_prio"),
-        ],
-    ),
-    ("workqueue", "workqueue_execute_start", &[(POINTER, "work"), (POINTER, "function")]),
-    ("workqueue", "workqueue_execute_end", &[(POINTER, "work"), (POINTER, "function")]),
-    ("exceptions", "page_fault_user", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
-    ("exceptions", "page_fault_kernel", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
-];
-
-/// The events that a [`SynthKernel`] describes: system, name, and the text of the `format` file.
-pub fn formats(long: Long) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    SHAPES
-        .iter()
-        .zip(300..)
-        .map(move |((system, name, fields), id)| (*system, *name, format_text(long, name, id, fields)))
-}
-
-fn format_text(long: Long, name: &str, id: u16, fields: &[(C, &str)]) -> String {
-    let common = [
-        (C::Int("unsigned short", 2, false), "common_type"),
-        (C::Int("unsigned char", 1, false), "common_flags"),
-        (C::Int("unsigned char", 1, false), "common_preempt_count"),
-        (INT, "common_pid"),
-    ];
-    let mut text = format!("name: {name}\nID: {id}\nformat:\n");
-    let mut at = 0_usize;
-    for (index, (c, field)) in common.iter().chain(fields).enumerate() {
-        if index == common.len() {
-            text.push('\n');
-        }
-        let (declaration, size, align, signed) = match c {
-            C::Int(c, size, signed) => (format!("{c} {field}"), *size, *size, *signed),
-            C::Long(c, signed) => (format!("{c} {field}"), long.bytes(), long.bytes(), *signed),
-            C::Comm => (format!("char {field}[16]"), 16, 1, false),
-            C::Name => (format!("__data_loc char[] {field}"), 4, 4, false),
-        };
-        at = at.next_multiple_of(align);
-        text += &format!("\tfield:{declaration};\toffset:{at};\tsize:{size};\tsigned:{};\n", u8::from(signed));
-        at += size;
-    }
-    text + "\nprint fmt: \"\"\n"
-}
-
 /// A kernel of given word and sub-buffer size that knows every event that becalm decodes.
 #[derive(Clone, Debug)]
 pub struct SynthKernel {
@@ -280,7 +73,7 @@ impl SynthKernel {
             assert!(decoder.learn(system, &format).expect("a format of our own"), "{name} is decoded");
             (system, format)
         };
-        let formats = formats(long).map(parse).collect();
+        let formats = shapes::formats(long).map(parse).collect();
         Self { long, size, header, formats, decoder }
     }
 
@@ -435,23 +228,12 @@ mod tests {
         // But for the numbers of the events and the unread rendering, the layout is that of 6.18 on x86-64.
         let real = EventFormat::parse(
             "sched_switch",
-            include_str!("../../tests/data/linux-6.18-x86_64/sched/sched_switch/format"),
+            include_str!("../../../tests/data/linux-6.18-x86_64/sched/sched_switch/format"),
         );
         let kernel = SynthKernel::new(Long::Bits64, 4096);
         let ours = kernel.formats.iter().find(|(_, format)| format.name == "sched_switch").unwrap();
         assert_eq!(ours.1.fields, real.unwrap().fields);
-        let real = HeaderPage::parse("h", include_str!("../../tests/data/linux-6.18-x86_64/header_page")).unwrap();
+        let real = HeaderPage::parse("h", include_str!("../../../tests/data/linux-6.18-x86_64/header_page")).unwrap();
         assert_eq!(*kernel.header(), real);
-    }
-
-    #[test]
-    fn a_full_page_takes_no_more() {
-        let mut page = PageBuilder::new(Long::Bits64, 4096, 0).missed(Some(3));
-        let mut pushed = 0;
-        while page.push(pushed, &[0; 12]) {
-            pushed += 1;
-        }
-        assert_eq!(pushed, (4096 - 16 - 8) / 16);
-        assert_eq!(page.finish().len(), 4096);
     }
 }

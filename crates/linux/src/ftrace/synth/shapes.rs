@@ -1,0 +1,87 @@
+//! The events of a synthetic kernel, and the texts in which it describes them.
+
+use super::Long;
+
+/// C types that the formats use.
+#[derive(Clone, Copy)]
+enum C {
+    Int(&'static str, usize, bool),
+    Long(&'static str, bool),
+    Comm,
+    Name,
+}
+
+const INT: C = C::Int("int", 4, true);
+const UNSIGNED: C = C::Int("unsigned int", 4, false);
+const POINTER: C = C::Long("void *", false);
+const WORD: C = C::Long("unsigned long", false);
+
+/// An event: its system, its name, its fields.
+type Shape = (&'static str, &'static str, &'static [(C, &'static str)]);
+
+const SHAPES: &[Shape] = &[
+    ("irq", "irq_handler_entry", &[(INT, "irq"), (C::Name, "name")]),
+    ("irq", "irq_handler_exit", &[(INT, "irq"), (INT, "ret")]),
+    ("irq", "softirq_entry", &[(UNSIGNED, "vec")]),
+    ("irq", "softirq_exit", &[(UNSIGNED, "vec")]),
+    ("irq_vectors", "local_timer_entry", &[(INT, "vector")]),
+    ("irq_vectors", "local_timer_exit", &[(INT, "vector")]),
+    ("irq_vectors", "reschedule_entry", &[(INT, "vector")]),
+    ("irq_vectors", "reschedule_exit", &[(INT, "vector")]),
+    ("irq_vectors", "call_function_single_entry", &[(INT, "vector")]),
+    ("irq_vectors", "call_function_single_exit", &[(INT, "vector")]),
+    ("nmi", "nmi_handler", &[(POINTER, "handler"), (C::Int("s64", 8, true), "delta_ns"), (INT, "handled")]),
+    ("ipi", "ipi_entry", &[(C::Long("const char *", false), "reason")]),
+    ("ipi", "ipi_exit", &[(C::Long("const char *", false), "reason")]),
+    (
+        "sched",
+        "sched_switch",
+        &[
+            (C::Comm, "prev_comm"),
+            (C::Int("pid_t", 4, true), "prev_pid"),
+            (INT, "prev_prio"),
+            (C::Long("long", true), "prev_state"),
+            (C::Comm, "next_comm"),
+            (C::Int("pid_t", 4, true), "next_pid"),
+            (INT, "next_prio"),
+        ],
+    ),
+    ("workqueue", "workqueue_execute_start", &[(POINTER, "work"), (POINTER, "function")]),
+    ("workqueue", "workqueue_execute_end", &[(POINTER, "work"), (POINTER, "function")]),
+    ("exceptions", "page_fault_user", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
+    ("exceptions", "page_fault_kernel", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
+];
+
+/// The events that a [`SynthKernel`] describes: system, name, and the text of the `format` file.
+pub fn formats(long: Long) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    SHAPES
+        .iter()
+        .zip(300..)
+        .map(move |((system, name, fields), id)| (*system, *name, format_text(long, name, id, fields)))
+}
+
+fn format_text(long: Long, name: &str, id: u16, fields: &[(C, &str)]) -> String {
+    let common = [
+        (C::Int("unsigned short", 2, false), "common_type"),
+        (C::Int("unsigned char", 1, false), "common_flags"),
+        (C::Int("unsigned char", 1, false), "common_preempt_count"),
+        (INT, "common_pid"),
+    ];
+    let mut text = format!("name: {name}\nID: {id}\nformat:\n");
+    let mut at = 0_usize;
+    for (index, (c, field)) in common.iter().chain(fields).enumerate() {
+        if index == common.len() {
+            text.push('\n');
+        }
+        let (declaration, size, align, signed) = match c {
+            C::Int(c, size, signed) => (format!("{c} {field}"), *size, *size, *signed),
+            C::Long(c, signed) => (format!("{c} {field}"), long.bytes(), long.bytes(), *signed),
+            C::Comm => (format!("char {field}[16]"), 16, 1, false),
+            C::Name => (format!("__data_loc char[] {field}"), 4, 4, false),
+        };
+        at = at.next_multiple_of(align);
+        text += &format!("\tfield:{declaration};\toffset:{at};\tsize:{size};\tsigned:{};\n", u8::from(signed));
+        at += size;
+    }
+    text + "\nprint fmt: \"\"\n"
+}
