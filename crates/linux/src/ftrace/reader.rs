@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use becalm_units::CpuId;
 
@@ -19,7 +19,7 @@ pub struct PageReader {
 }
 
 impl PageReader {
-    pub(super) fn open(path: &PathBuf, cpu: CpuId, page_size: usize) -> Result<Self, TracefsError> {
+    pub(super) fn open(path: &Path, cpu: CpuId, page_size: usize) -> Result<Self, TracefsError> {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         Ok(Self { file: file.map_err(|error| TracefsError::io("open", path, error))?, cpu, page_size })
     }
