@@ -11,3 +11,5 @@ pub mod memory;
 pub mod sched;
 pub mod signals;
 pub mod procfs;
+pub mod audit;
+pub mod sysfs;

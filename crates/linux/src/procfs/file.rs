@@ -112,6 +112,16 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(libc::ESRCH)
 }
 
+/// Makes the files of a fake tree.
+#[cfg(test)]
+pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = below(root, name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::{FileError, FormatError, below};
 
+const NAME: &str = "proc/kallsyms";
 const WHAT: &str = "the kernel's symbols";
 
 /// A function's address cannot be told from what lies behind the last function of the kernel or a module. Hardly any
@@ -68,18 +69,23 @@ impl Kallsyms {
     /// # Errors
     /// If it cannot be read or understood, or hides the addresses.
     pub fn read(root: &Path) -> Result<Self, KallsymsError> {
-        let path = below(root, "proc/kallsyms");
-        let failed = |source| FileError::Read { what: WHAT, path: path.clone(), source };
-        let mut file = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
         let mut builder = Builder::default();
-        let mut line = String::new();
-        while file.read_line(&mut line).map_err(failed)? > 0 {
-            let pushed = builder.push(line.trim_end());
-            pushed.map_err(|why| FileError::Format { what: WHAT, path: path.clone(), why })?;
-            line.clear();
-        }
+        each_line(root, |line| builder.push(line).map(|()| true))?;
         let symbols = builder.symbols;
-        builder.finish().ok_or(KallsymsError::Hidden { path, symbols })
+        builder.finish().ok_or_else(|| KallsymsError::Hidden { path: below(root, NAME), symbols })
+    }
+
+    /// Whether the kernel shows addresses to this process, for which the first that is not zero is proof.
+    ///
+    /// # Errors
+    /// If `proc/kallsyms` cannot be read or understood.
+    pub fn are_visible(root: &Path) -> Result<bool, FileError> {
+        let mut visible = false;
+        each_line(root, |line| {
+            visible |= address(line)? != 0;
+            Ok(!visible)
+        })?;
+        Ok(visible)
     }
 
     /// The function that holds an address. Of several at one address it is the first that the kernel lists, the one
@@ -112,6 +118,27 @@ impl Kallsyms {
     }
 }
 
+/// Hands out the file's lines until the visitor says that it has seen enough.
+fn each_line(root: &Path, mut visit: impl FnMut(&str) -> Result<bool, FormatError>) -> Result<(), FileError> {
+    let path = below(root, NAME);
+    let failed = |source| FileError::Read { what: WHAT, path: path.clone(), source };
+    let mut file = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
+    let mut line = String::new();
+    while file.read_line(&mut line).map_err(failed)? > 0 {
+        let more = visit(line.trim_end());
+        if !more.map_err(|why| FileError::Format { what: WHAT, path: path.clone(), why })? {
+            break;
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+fn address(line: &str) -> Result<u64, FormatError> {
+    let word = line.split_ascii_whitespace().next().unwrap_or_default();
+    u64::from_str_radix(word, 16).map_err(|_| FormatError::new("'ADDRESS TYPE NAME' was expected", line))
+}
+
 #[derive(Default)]
 struct Builder {
     /// Address and start of the name of each function.
@@ -125,9 +152,9 @@ impl Builder {
     /// `ffffffff81000000 T _text`, `ffffffffc0a1 t probe\t[module]`.
     fn push(&mut self, line: &str) -> Result<(), FormatError> {
         let error = || FormatError::new("'ADDRESS TYPE NAME' was expected", line);
-        let mut words = line.split_ascii_whitespace();
+        let address = address(line)?;
+        let mut words = line.split_ascii_whitespace().skip(1);
         let mut next = || words.next().ok_or_else(error);
-        let address = u64::from_str_radix(next()?, 16).map_err(|_| error())?;
         let (kind, name) = (next()?, next()?);
         self.symbols += 1;
         self.seen_address |= address != 0;

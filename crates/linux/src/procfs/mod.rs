@@ -18,5 +18,7 @@ pub mod stat;
 pub mod status;
 pub mod task;
 
+#[cfg(test)]
+pub(crate) use file::write_tree;
 pub use file::{FileError, FormatError};
 pub(crate) use file::{below, is_gone, optional, parse, read, value};

@@ -1,0 +1,163 @@
+//! Findings about what the kernel tells: its trace, its symbols, its counters.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::{Area, Finding, Identity, WantedEvent};
+use crate::procfs::interrupts::Interrupts;
+use crate::procfs::kallsyms::Kallsyms;
+use crate::procfs::kernel::kptr_restrict;
+use crate::procfs::mountinfo::mounts;
+use crate::procfs::softirqs::Softirqs;
+use crate::procfs::stat::Stat;
+use crate::procfs::{FileError, below};
+use crate::sysfs::machine::Lockdown;
+use crate::sysfs::tracefs;
+
+/// Clocks of the trace that are a counter which the loops read too.
+const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
+
+/// Whether kernel events can be recorded, which of them, and on which clock. If the first fails, the others are not
+/// looked at.
+pub(super) fn tracing(root: &Path, identity: &Identity, wanted: &[WantedEvent<'_>]) -> Vec<Finding> {
+    let (what, advice) = match usable(root, identity) {
+        Ok(folder) => {
+            let there = Finding::available(Area::Tracing, format!("tracefs can be used at {}", folder.display()));
+            let mut findings = vec![there];
+            findings.extend(events(root, &folder, wanted));
+            findings.push(clock(root, &folder));
+            return findings;
+        }
+        Err(why) => why,
+    };
+    vec![Finding::missing(
+        Area::Tracing,
+        what,
+        "detours are recorded, but the kernel does not name their sources",
+        advice,
+    )]
+}
+
+/// The folder of tracefs, or what keeps this process from it and what to do.
+fn usable(root: &Path, identity: &Identity) -> Result<std::path::PathBuf, (String, &'static str)> {
+    if Lockdown::read(root).is_ok_and(|lockdown| lockdown == Lockdown::Confidentiality) {
+        let what = "the kernel is locked down (confidentiality), which forbids tracing even to root";
+        return Err((what.to_owned(), "boot with lockdown=none or lockdown=integrity"));
+    }
+    let become_root = if identity.in_container {
+        "run becalm on the host, or in a privileged container with -v /sys/kernel/tracing:/sys/kernel/tracing"
+    } else {
+        "run becalm as root"
+    };
+    let mounts = mounts(root).map_err(|error| (error.to_string(), "mount proc at /proc"))?;
+    let folder = tracefs::mount_point(&mounts).ok_or_else(|| {
+        let advice = if identity.in_container { become_root } else { "mount -t tracefs nodev /sys/kernel/tracing" };
+        ("tracefs is not mounted".to_owned(), advice)
+    })?;
+    // The innermost mount that holds the folder decides whether it can be written.
+    let holder = mounts.iter().filter(|mount| folder.starts_with(&mount.point));
+    if holder.max_by_key(|mount| mount.point.components().count()).is_some_and(|mount| mount.read_only) {
+        let what = format!("tracefs at {} is mounted for reading only", folder.display());
+        let advice = if identity.in_container { become_root } else { "mount -o remount,rw /sys/kernel/tracing" };
+        return Err((what, advice));
+    }
+    let local = below(root, &folder.to_string_lossy());
+    let enter = |path: &Path| {
+        fs::metadata(path).map_err(|error| (format!("cannot look at {}: {error}", path.display()), become_root))
+    };
+    let may = identity.may_enter(&enter(&local)?) && {
+        let instances = local.join("instances");
+        identity.may_change(&enter(&instances)?)
+    };
+    if !may {
+        return Err((format!("tracefs at {} is not open to this user", folder.display()), become_root));
+    }
+    // Security modules deny what permissions allow.
+    match tracefs::clocks(root, &folder) {
+        Ok(_) => Ok(folder),
+        Err(error) => Err((error.to_string(), become_root)),
+    }
+}
+
+/// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
+fn events(root: &Path, folder: &Path, wanted: &[WantedEvent<'_>]) -> Vec<Finding> {
+    let events = below(root, &folder.to_string_lossy()).join("events");
+    let (there, missing): (Vec<&WantedEvent<'_>>, Vec<_>) =
+        wanted.iter().partition(|(group, event, _)| events.join(group).join(event).join("format").exists());
+    if there.is_empty() {
+        let what = "the kernel has none of the events that becalm records";
+        let advice = "use a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING";
+        let consequence = "detours are recorded, but the kernel does not name their sources";
+        return vec![Finding::missing(Area::Events, what, consequence, advice)];
+    }
+    let all = format!("{} of {} wanted events are there", there.len(), wanted.len());
+    let mut findings = vec![Finding::available(Area::Events, all)];
+    let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (group, event, consequence) in missing {
+        lost.entry(consequence).or_default().push(format!("{group}/{event}"));
+    }
+    findings.extend(lost.into_iter().map(|(consequence, names)| {
+        let what = format!("the kernel lacks {}", names.join(", "));
+        Finding::limited(Area::Events, what, consequence, "use a newer kernel, or one built with them")
+    }));
+    findings
+}
+
+fn clock(root: &Path, folder: &Path) -> Finding {
+    let clocks = match tracefs::clocks(root, folder) {
+        Ok(clocks) => clocks,
+        Err(error) => return Finding::missing(Area::TraceClock, error.to_string(), "events cannot be timed", ""),
+    };
+    let offers = |name: &str| clocks.iter().any(|clock| clock == name);
+    match COUNTER_CLOCKS.into_iter().find(|name| offers(name)) {
+        Some(name) => Finding::available(Area::TraceClock, format!("{name}, the counter that the loops read")),
+        None if offers("mono_raw") => Finding::limited(
+            Area::TraceClock,
+            "mono_raw; this kernel does not time events with the loops' own counter",
+            "events are placed on the loops' axis through the counter's calibration, to within its error",
+            "",
+        ),
+        None => Finding::missing(
+            Area::TraceClock,
+            format!("neither the loops' counter nor mono_raw is among the trace clocks ({})", clocks.join(" ")),
+            "events cannot be set against detours",
+            "use a kernel of version 4.2 or later",
+        ),
+    }
+}
+
+/// Whether function addresses can be turned into names.
+pub(super) fn symbols(root: &Path) -> Finding {
+    let consequence = "work items and handlers are named by their addresses where the kernel prints only those";
+    match Kallsyms::are_visible(root) {
+        Ok(true) => Finding::available(Area::Symbols, "kernel functions can be named from /proc/kallsyms"),
+        Ok(false) => {
+            let setting = kptr_restrict(root).ok().flatten();
+            let advice = match setting {
+                Some(2..) => "sysctl kernel.kptr_restrict=1, and run as root",
+                _ => "run as root",
+            };
+            let setting = setting.map_or(String::new(), |value| format!(" (kernel.kptr_restrict is {value})"));
+            let what = format!("the kernel hides its addresses{setting}");
+            Finding::missing(Area::Symbols, what, consequence, advice)
+        }
+        Err(error) => Finding::missing(Area::Symbols, error.to_string(), consequence, ""),
+    }
+}
+
+/// Whether the counters that bound the sources can be read.
+pub(super) fn counters(root: &Path) -> Finding {
+    let results: [Result<(), FileError>; 3] =
+        [Interrupts::read(root).map(drop), Softirqs::read(root).map(drop), Stat::read(root).map(drop)];
+    let count = results.len();
+    let errors: Vec<String> = results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+    let advice = "mount proc at /proc, unmasked";
+    match errors.len() {
+        0 => Finding::available(Area::Counters, "interrupts, softirqs and steal time can be counted from /proc"),
+        all if all == count => {
+            Finding::missing(Area::Counters, errors.join("; "), "the sources are not even bounded", advice)
+        }
+        _ => Finding::limited(Area::Counters, errors.join("; "), "these counters do not bound the sources", advice),
+    }
+}

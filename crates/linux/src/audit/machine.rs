@@ -1,0 +1,107 @@
+//! Findings about the hardware and what lies below the kernel: counter, hypervisor, frequency and sleep.
+
+use std::path::Path;
+
+use becalm_units::{CpuList, Nanos};
+
+use super::{Area, Finding};
+use crate::procfs::cpuinfo::CpuInfo;
+use crate::sysfs::{cpu, machine};
+
+/// From this exit latency on, waking an idle CPU is a detour by itself.
+const DEEP_SLEEP: Nanos = Nanos::from_micros(10);
+
+/// The counter that a loop on this architecture reads.
+pub(super) fn counter(root: &Path, architecture: &str) -> Vec<Finding> {
+    match architecture {
+        "x86_64" | "x86" => time_stamp_counter(root),
+        "aarch64" => vec![Finding::available(Area::Counter, "the architecture's counter (CNTVCT), of constant rate")],
+        "powerpc64" => vec![Finding::available(Area::Counter, "the time base, of constant rate")],
+        other => vec![Finding::limited(
+            Area::Counter,
+            format!("no counter that becalm can read directly on {other}"),
+            "the loops call CLOCK_MONOTONIC_RAW, so that their steps are longer and short detours are not seen",
+            "",
+        )],
+    }
+}
+
+fn time_stamp_counter(root: &Path) -> Vec<Finding> {
+    let info = match CpuInfo::read(root) {
+        Ok(info) => info,
+        Err(error) => {
+            let consequence = "whether the time stamp counter can be trusted is not known before it is calibrated";
+            return vec![Finding::limited(Area::Counter, error.to_string(), consequence, "")];
+        }
+    };
+    let mut findings = vec![if info.has_invariant_tsc() {
+        Finding::available(Area::Counter, "time stamp counter, of constant rate, never stopping")
+    } else {
+        Finding::limited(
+            Area::Counter,
+            "the processor does not promise a time stamp counter of constant rate (constant_tsc, nonstop_tsc)",
+            "times may drift with frequency and sleep; the calibration reports its error",
+            "on a virtual machine, let the hypervisor pass on the invariant TSC",
+        )
+    }];
+    // The kernel demotes a TSC that it saw go wrong; a virtual machine's own clock says nothing against the TSC.
+    if let Ok(Some(source)) = machine::clocksource(root)
+        && !matches!(source.as_str(), "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
+    {
+        findings.push(Finding::limited(
+            Area::Counter,
+            format!("the kernel keeps time with {source}, not with the time stamp counter"),
+            "the kernel may have found the counters of the CPUs to differ; becalm checks them before it measures",
+            "look for 'tsc' in the kernel's log",
+        ));
+    }
+    findings
+}
+
+/// Whether time can be taken below the kernel.
+pub(super) fn hypervisor(root: &Path) -> Finding {
+    match machine::hypervisor(root) {
+        Ok(None) => Finding::available(Area::Hypervisor, "none seen: the kernel runs on bare metal"),
+        Ok(Some(name)) => Finding::limited(
+            Area::Hypervisor,
+            format!("a hypervisor ({name}) lies below the kernel"),
+            "detours that it makes have no kernel event and are reported as unseen; steal time bounds them",
+            "",
+        ),
+        Err(error) => {
+            let consequence = "whether a hypervisor makes detours is not known";
+            Finding::limited(Area::Hypervisor, error.to_string(), consequence, "")
+        }
+    }
+}
+
+/// Whether the CPUs run at one frequency and wake at once. No finding where the kernel has no say in it.
+pub(super) fn power(root: &Path, cpus: &CpuList) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let slowed = cpus.iter().find_map(|cpu| {
+        let (driver, governor) = cpu::frequency_policy(root, cpu).ok()??;
+        (governor != "performance").then_some((cpu, driver, governor))
+    });
+    if let Some((cpu, driver, governor)) = slowed {
+        findings.push(Finding::limited(
+            Area::Power,
+            format!("CPU {cpu} chooses its frequency by the governor {governor} ({driver})"),
+            "steps of the loop change with the frequency, most of all in the first milliseconds",
+            "cpupower frequency-set -g performance",
+        ));
+    }
+    let deep = cpus.iter().find_map(|cpu| {
+        let states = cpu::idle_states(root, cpu).ok()?;
+        let deepest = states.into_iter().filter(|state| !state.disabled).max_by_key(|state| state.exit_latency)?;
+        (deepest.exit_latency >= DEEP_SLEEP).then_some((cpu, deepest))
+    });
+    if let Some((cpu, state)) = deep {
+        findings.push(Finding::limited(
+            Area::Power,
+            format!("CPU {cpu} may sleep in {}, which takes {} to leave", state.name, state.exit_latency),
+            "no matter to a loop that never sleeps; a job that waits wakes up late",
+            "hold /dev/cpu_dma_latency at 0 while the job runs",
+        ));
+    }
+    findings
+}

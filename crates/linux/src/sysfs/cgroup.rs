@@ -1,0 +1,219 @@
+//! The control group of this process: which CPUs it may use, how much of them, and whether it may run in real time.
+//!
+//! Both versions are read. A limit of any ancestor binds, so each is looked at up to the root of what is mounted; what
+//! lies above the mount (outside a container) cannot be seen.
+
+use std::path::{Path, PathBuf};
+
+use becalm_units::{CpuList, Nanos};
+
+use crate::procfs::cgroup::{Membership, memberships};
+use crate::procfs::mountinfo::{Mount, mounts};
+use crate::procfs::{FileError, FormatError, optional, parse};
+
+/// The limits that hold for this process.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CgroupLimits {
+    /// The CPUs of its cpuset; nothing without one.
+    pub cpus: Option<CpuList>,
+    /// The strictest limit on its CPU time.
+    pub bandwidth: Option<Bandwidth>,
+    /// The group of a v1 hierarchy that has no real-time budget, so that no process in it can be made real-time.
+    pub no_realtime: Option<PathBuf>,
+}
+
+/// A limit on CPU time: when the processes of a group have used up the quota, they wait for the next period.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bandwidth {
+    /// CPU time for all CPUs together.
+    pub quota: Nanos,
+    /// Per this time.
+    pub period: Nanos,
+    /// The group's folder.
+    pub group: PathBuf,
+}
+
+impl Bandwidth {
+    /// How many CPUs' worth of time it is.
+    #[must_use]
+    pub fn cpus(&self) -> f64 {
+        self.quota.get() as f64 / self.period.get().max(1) as f64
+    }
+}
+
+impl CgroupLimits {
+    /// Reads the limits of this process.
+    ///
+    /// # Errors
+    /// If the process's groups or the mounts cannot be read, or a file holds something else than documented.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        // A kernel without control groups has no such file.
+        let Some(groups) = optional(memberships(root))? else { return Ok(Self::default()) };
+        let mounts = mounts(root)?;
+        let chain =
+            |controller: &str| groups.iter().find_map(|group| chain(group, controller, &mounts)).unwrap_or_default();
+        let unified = chain("");
+        let cpus = match first(root, &unified, "cpuset.cpus.effective")? {
+            Some(cpus) => Some(cpus),
+            None => first(root, &chain("cpuset"), "cpuset.effective_cpus")?,
+        };
+        let mut limits = Self { cpus, ..Self::default() };
+        for group in unified {
+            limits.tighten(bandwidth_v2(root, group)?);
+        }
+        for group in chain("cpu") {
+            limits.tighten(bandwidth_v1(root, &group)?);
+            if limits.no_realtime.is_none() && number(root, &group.join("cpu.rt_runtime_us"))? == Some(0) {
+                limits.no_realtime = Some(group);
+            }
+        }
+        Ok(limits)
+    }
+
+    fn tighten(&mut self, found: Option<Bandwidth>) {
+        let Some(found) = found else { return };
+        if self.bandwidth.as_ref().is_none_or(|known| found.cpus() < known.cpus()) {
+            self.bandwidth = Some(found);
+        }
+    }
+}
+
+/// The folders of a group and its ancestors in the mounted hierarchy of a controller (empty for v2), innermost first.
+fn chain(group: &Membership, controller: &str, mounts: &[Mount]) -> Option<Vec<PathBuf>> {
+    let unified = controller.is_empty();
+    let here = if unified { group.controllers.is_empty() } else { group.controllers.iter().any(|c| c == controller) };
+    let mount = mounts.iter().rev().find(|mount| match mount.kind.as_str() {
+        "cgroup2" => unified,
+        "cgroup" => !unified && mount.has_option(controller),
+        _ => false,
+    });
+    let mount = mount.filter(|_| here)?;
+    // A bind mount shows only part of the hierarchy. A group outside of it has no folder here, as in a container
+    // that shares the host's cgroup namespace; the top of what is mounted is then the container's own group.
+    let relative = match Path::new(&group.path).strip_prefix(&mount.root) {
+        Ok(relative) if !group.path.starts_with("/..") => relative,
+        _ => Path::new(""),
+    };
+    // Joining components rather than paths leaves no trailing slash.
+    let folder: PathBuf = mount.point.components().chain(relative.components()).collect();
+    Some(folder.ancestors().take_while(|path| path.starts_with(&mount.point)).map(Path::to_owned).collect())
+}
+
+/// A list of CPUs from the innermost group that has the file: a controller that is not enabled for a group leaves its
+/// parent's settings in force.
+fn first(root: &Path, groups: &[PathBuf], name: &str) -> Result<Option<CpuList>, FileError> {
+    for group in groups {
+        let path = group.join(name);
+        let cpus = optional(parse(root, &path.to_string_lossy(), "the CPUs of the control group", |text| {
+            text.parse::<CpuList>().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
+        }))?;
+        if cpus.is_some() {
+            return Ok(cpus);
+        }
+    }
+    Ok(None)
+}
+
+/// `cpu.max`: `max 100000` or `50000 100000`, in microseconds.
+fn bandwidth_v2(root: &Path, group: PathBuf) -> Result<Option<Bandwidth>, FileError> {
+    let path = group.join("cpu.max");
+    let limit = optional(parse(root, &path.to_string_lossy(), "the limit on CPU time", |text| {
+        let error = || FormatError::new("'QUOTA PERIOD' was expected", text.trim());
+        let (quota, period) = text.trim().split_once(' ').ok_or_else(error)?;
+        let micros = |text: &str| text.parse().map(micros).map_err(|_| error());
+        if quota == "max" { Ok(None) } else { Ok(Some((micros(quota)?, micros(period)?))) }
+    }))?;
+    Ok(limit.flatten().map(|(quota, period)| Bandwidth { quota, period, group }))
+}
+
+fn bandwidth_v1(root: &Path, group: &Path) -> Result<Option<Bandwidth>, FileError> {
+    let quota = number(root, &group.join("cpu.cfs_quota_us"))?.filter(|quota| *quota >= 0);
+    let period = number(root, &group.join("cpu.cfs_period_us"))?;
+    let limit = quota.zip(period);
+    Ok(limit.map(|(quota, period)| Bandwidth { quota: micros(quota), period: micros(period), group: group.to_owned() }))
+}
+
+/// Saturates after 292 years, so that no file can make it panic.
+fn micros(us: i64) -> Nanos {
+    Nanos::from_micros(us.clamp(0, i64::MAX / 1_000))
+}
+
+fn number(root: &Path, path: &Path) -> Result<Option<i64>, FileError> {
+    optional(crate::procfs::value(root, &path.to_string_lossy(), "a limit of the control group"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+
+    #[test]
+    fn version_2_takes_the_strictest_ancestor() {
+        let root = tempfile::tempdir().unwrap();
+        write_tree(
+            root.path(),
+            &[
+                ("proc/self/cgroup", "0::/a/b/c\n"),
+                ("proc/self/mountinfo", "1 2 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n"),
+                ("sys/fs/cgroup/cpuset.cpus.effective", "0-7\n"),
+                ("sys/fs/cgroup/a/cpuset.cpus.effective", "2-3\n"),
+                ("sys/fs/cgroup/a/cpu.max", "50000 100000\n"),
+                ("sys/fs/cgroup/a/b/cpu.max", "200000 100000\n"),
+                ("sys/fs/cgroup/a/b/c/cpu.max", "max 100000\n"),
+            ],
+        );
+        let limits = CgroupLimits::read(root.path()).unwrap();
+        assert_eq!(limits.cpus.unwrap().to_string(), "2-3");
+        let bandwidth = limits.bandwidth.unwrap();
+        assert_eq!((bandwidth.cpus(), bandwidth.group), (0.5, "/sys/fs/cgroup/a".into()));
+    }
+
+    #[test]
+    fn version_1_and_containers() {
+        let root = tempfile::tempdir().unwrap();
+        write_tree(
+            root.path(),
+            &[
+                ("proc/self/cgroup", "3:cpuset:/docker/x\n1:cpu,cpuacct:/docker/x\n0::/\n"),
+                (
+                    "proc/self/mountinfo",
+                    "1 2 0:1 /docker/x /sys/fs/cgroup/cpu ro - cgroup none rw,cpu,cpuacct\n\
+                 1 2 0:1 /docker/x /sys/fs/cgroup/cpuset ro - cgroup none rw,cpuset\n",
+                ),
+                ("sys/fs/cgroup/cpuset/cpuset.effective_cpus", "4\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+                ("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "0\n"),
+            ],
+        );
+        let limits = CgroupLimits::read(root.path()).unwrap();
+        assert_eq!(limits.cpus.unwrap().to_string(), "4");
+        assert_eq!(limits.bandwidth.unwrap().cpus(), 1.5);
+        assert_eq!(limits.no_realtime, Some("/sys/fs/cgroup/cpu".into()));
+    }
+
+    #[test]
+    fn no_limits() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(CgroupLimits::read(root.path()).unwrap(), CgroupLimits::default());
+        write_tree(
+            root.path(),
+            &[
+                ("proc/self/cgroup", "1:cpu:/../x\n"),
+                ("proc/self/mountinfo", "1 2 0:1 / /c rw - cgroup none rw,cpu\n"),
+                ("c/cpu.cfs_quota_us", "-1\n"),
+                ("c/cpu.cfs_period_us", "100000\n"),
+                ("c/cpu.rt_runtime_us", "950000\n"),
+            ],
+        );
+        assert_eq!(CgroupLimits::read(root.path()).unwrap(), CgroupLimits::default());
+        write_tree(root.path(), &[("c/cpu.cfs_quota_us", "lots\n")]);
+        assert!(CgroupLimits::read(root.path()).unwrap_err().to_string().contains("/c/cpu.cfs_quota_us"));
+    }
+
+    #[test]
+    fn this_machine() {
+        let limits = CgroupLimits::read(Path::new("/")).unwrap();
+        assert!(limits.cpus.is_none_or(|cpus| !cpus.is_empty()));
+    }
+}

@@ -1,0 +1,150 @@
+//! /sys/devices/system/cpu: which CPUs there are, which are set apart, who shares a core, frequency and idle policy.
+
+use std::path::Path;
+
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use crate::procfs::{FileError, FormatError, optional, parse, read, value};
+
+/// The lists of CPUs. Those of a feature that the kernel lacks are empty.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CpuSets {
+    /// Running now.
+    pub online: CpuList,
+    /// May ever be there.
+    pub possible: CpuList,
+    /// There, online or not.
+    pub present: CpuList,
+    /// Taken from the load balancer at boot (`isolcpus`).
+    pub isolated: CpuList,
+    /// Without a tick while one task runs (`nohz_full`).
+    pub nohz_full: CpuList,
+}
+
+impl CpuSets {
+    /// Reads the lists.
+    ///
+    /// # Errors
+    /// If `online` cannot be read, or any is no list.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        let online = list(root, "online")?;
+        let or_none = |name| Ok::<_, FileError>(optional(list(root, name))?.unwrap_or_default());
+        Ok(Self {
+            possible: optional(list(root, "possible"))?.unwrap_or_else(|| online.clone()),
+            present: optional(list(root, "present"))?.unwrap_or_else(|| online.clone()),
+            isolated: or_none("isolated")?,
+            nohz_full: or_none("nohz_full")?,
+            online,
+        })
+    }
+}
+
+fn list(root: &Path, name: &str) -> Result<CpuList, FileError> {
+    cpu_list(root, &format!("sys/devices/system/cpu/{name}"))
+}
+
+/// A file that holds a list of CPUs. The kernel writes `(null)` for a list that was never set up.
+fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
+    parse(root, name, "a list of CPUs", |text| match text.trim() {
+        "(null)" => Ok(CpuList::default()),
+        text => text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text)),
+    })
+}
+
+/// The hardware threads of a CPU's core, itself among them; nothing if the CPU is offline or the kernel does not tell.
+///
+/// # Errors
+/// If the file exists and is no list.
+pub fn siblings(root: &Path, cpu: CpuId) -> Result<Option<CpuList>, FileError> {
+    optional(cpu_list(root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")))
+}
+
+/// What decides at which frequency a CPU runs: the driver and the governor. Nothing without frequency scaling.
+///
+/// # Errors
+/// If the files exist and cannot be read.
+pub fn frequency_policy(root: &Path, cpu: CpuId) -> Result<Option<(String, String)>, FileError> {
+    let file = |name: &str| {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+        optional(read(root, &path, "the frequency policy"))
+    };
+    let Some(governor) = file("scaling_governor")? else { return Ok(None) };
+    let driver = file("scaling_driver")?.unwrap_or_default();
+    Ok(Some((driver.trim().to_owned(), governor.trim().to_owned())))
+}
+
+/// One way in which an idle CPU may sleep.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdleState {
+    /// Its name: `POLL`, `C1`, `C6`.
+    pub name: String,
+    /// How long waking from it takes.
+    pub exit_latency: Nanos,
+    /// Whether it was switched off.
+    pub disabled: bool,
+}
+
+/// The idle states of a CPU, the lightest first; none on a kernel without a driver for them.
+///
+/// # Errors
+/// If a state's files cannot be read, or hold no numbers.
+pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError> {
+    let mut states = Vec::new();
+    // The kernel numbers them without gaps, 10 at most (CPUIDLE_STATE_MAX).
+    for number in 0..10 {
+        let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/{name}");
+        let Some(name) = optional(read(root, &file("name"), "an idle state"))? else { break };
+        let latency: u32 = value(root, &file("latency"), "an idle state's latency")?;
+        let disable: u64 = value(root, &file("disable"), "whether an idle state is off")?;
+        states.push(IdleState {
+            name: name.trim().to_owned(),
+            exit_latency: Nanos::from_micros(latency.into()),
+            disabled: disable != 0,
+        });
+    }
+    Ok(states)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+
+    #[test]
+    fn lists() {
+        let root = tempfile::tempdir().unwrap();
+        let base = "sys/devices/system/cpu";
+        write_tree(
+            root.path(),
+            &[
+                (&format!("{base}/online"), "0-1,3\n"),
+                (&format!("{base}/possible"), "0-7\n"),
+                (&format!("{base}/isolated"), "\n"),
+                (&format!("{base}/nohz_full"), "  (null)\n"),
+                (&format!("{base}/cpu3/topology/thread_siblings_list"), "1,3\n"),
+                (&format!("{base}/cpu3/cpufreq/scaling_governor"), "powersave\n"),
+                (&format!("{base}/cpu3/cpuidle/state0/name"), "C6\n"),
+                (&format!("{base}/cpu3/cpuidle/state0/latency"), "133\n"),
+                (&format!("{base}/cpu3/cpuidle/state0/disable"), "0\n"),
+            ],
+        );
+        let sets = CpuSets::read(root.path()).unwrap();
+        assert_eq!((sets.online.to_string(), sets.possible.len()), ("0-1,3".to_owned(), 8));
+        assert_eq!(sets.present, sets.online);
+        assert!(sets.isolated.is_empty() && sets.nohz_full.is_empty());
+        let cpu = CpuId::new(3);
+        assert_eq!(siblings(root.path(), cpu).unwrap().unwrap().to_string(), "1,3");
+        assert_eq!(siblings(root.path(), CpuId::new(2)).unwrap(), None);
+        assert_eq!(frequency_policy(root.path(), cpu).unwrap(), Some((String::new(), "powersave".to_owned())));
+        let state = IdleState { name: "C6".into(), exit_latency: Nanos::from_micros(133), disabled: false };
+        assert_eq!(idle_states(root.path(), cpu).unwrap(), [state]);
+        write_tree(root.path(), &[(&format!("{base}/online"), "all\n")]);
+        assert!(CpuSets::read(root.path()).unwrap_err().to_string().contains("'all'"));
+    }
+
+    #[test]
+    fn this_machine() {
+        let sets = CpuSets::read(Path::new("/")).unwrap();
+        assert!(!sets.online.is_empty() && sets.online.without(&sets.possible).is_empty());
+    }
+}

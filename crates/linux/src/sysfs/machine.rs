@@ -1,0 +1,118 @@
+//! The machine as a whole: clock source, hypervisor, lockdown.
+
+use std::path::Path;
+
+use crate::procfs::cpuinfo::CpuInfo;
+use crate::procfs::{FileError, optional, read};
+
+const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
+
+/// The clock that the kernel keeps time with: `tsc`, `hpet`, `arch_sys_counter`. On x86 any other than `tsc` may mean
+/// that the kernel does not trust the time stamp counter.
+///
+/// # Errors
+/// If the file exists and cannot be read.
+pub fn clocksource(root: &Path) -> Result<Option<String>, FileError> {
+    let text = optional(read(root, &format!("{CLOCKSOURCE}/current_clocksource"), "the clock source"))?;
+    Ok(text.map(|text| text.trim().to_owned()))
+}
+
+/// The hypervisor below the kernel, by the best name that can be found; nothing on bare metal.
+///
+/// What tells: the hypervisor's own folder in /sys (Xen), the firmware's product, the paravirtual clock that the kernel
+/// offers, and on x86 the processor's flag, which alone gives the name `unknown`.
+///
+/// # Errors
+/// If a file exists and cannot be read.
+pub fn hypervisor(root: &Path) -> Result<Option<String>, FileError> {
+    let file = |name: &str| optional(read(root, name, "the hypervisor"));
+    if let Some(kind) = file("sys/hypervisor/type")?.filter(|kind| !matches!(kind.trim(), "" | "none")) {
+        return Ok(Some(kind.trim().to_owned()));
+    }
+    let clocks = file(&format!("{CLOCKSOURCE}/available_clocksource"))?.unwrap_or_default();
+    let offers = |clock: &str| clocks.split_whitespace().any(|offered| offered.starts_with(clock));
+    for (clock, name) in [("kvm-clock", "kvm"), ("hyperv_clocksource", "hyperv"), ("xen", "xen")] {
+        if offers(clock) {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    let vendor = file("sys/class/dmi/id/sys_vendor")?.unwrap_or_default();
+    for (product, name) in [("QEMU", "qemu"), ("VMware", "vmware"), ("Amazon EC2", "nitro"), ("innotek", "virtualbox")]
+    {
+        // Amazon's bare-metal machines carry the same vendor; there the processor's flag decides below.
+        if vendor.starts_with(product) && (name != "nitro" || cpu_says_so(root)?) {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    Ok(cpu_says_so(root)?.then(|| "unknown".to_owned()))
+}
+
+fn cpu_says_so(root: &Path) -> Result<bool, FileError> {
+    Ok(optional(CpuInfo::read(root))?.is_some_and(|info| info.has_hypervisor()))
+}
+
+/// How far the kernel is locked down, even against root.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Lockdown {
+    /// Not at all, or by a kernel that does not know of it.
+    #[default]
+    None,
+    /// Nobody may change the kernel. Tracing works.
+    Integrity,
+    /// Nobody may read the kernel either: no tracefs, no kernel addresses.
+    Confidentiality,
+}
+
+impl Lockdown {
+    /// From the file's text, `none [integrity] confidentiality`. A mode of the future counts as the strictest.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);
+        match chosen {
+            None | Some("none") => Self::None,
+            Some("integrity") => Self::Integrity,
+            Some(_) => Self::Confidentiality,
+        }
+    }
+
+    /// Reads `sys/kernel/security/lockdown`. An unmounted securityfs, as in containers, tells nothing and reads as none.
+    ///
+    /// # Errors
+    /// If the file exists and cannot be read.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        let text = optional(read(root, "sys/kernel/security/lockdown", "the kernel's lockdown"))?;
+        Ok(text.map_or(Self::None, |text| Self::parse(&text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+
+    #[test]
+    fn lockdown() {
+        assert_eq!(Lockdown::parse("[none] integrity confidentiality\n"), Lockdown::None);
+        assert_eq!(Lockdown::parse("none [integrity] confidentiality\n"), Lockdown::Integrity);
+        assert_eq!(Lockdown::parse("none integrity [confidentiality]\n"), Lockdown::Confidentiality);
+        assert_eq!(Lockdown::parse("none [total]\n"), Lockdown::Confidentiality);
+    }
+
+    #[test]
+    fn hypervisors() {
+        let named = |files: &[(&str, &str)]| {
+            let root = tempfile::tempdir().unwrap();
+            write_tree(root.path(), files);
+            hypervisor(root.path()).unwrap()
+        };
+        let virtual_cpu = ("proc/cpuinfo", "flags : tsc hypervisor\n");
+        let clock = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+        assert_eq!(named(&[]), None);
+        assert_eq!(named(&[virtual_cpu]).as_deref(), Some("unknown"));
+        assert_eq!(named(&[(clock, "tsc kvm-clock \n")]).as_deref(), Some("kvm"));
+        assert_eq!(named(&[("sys/hypervisor/type", "xen\n"), (clock, "kvm-clock")]).as_deref(), Some("xen"));
+        let amazon = ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+        assert_eq!(named(&[amazon]), None);
+        assert_eq!(named(&[amazon, virtual_cpu]).as_deref(), Some("nitro"));
+    }
+}

@@ -1,0 +1,8 @@
+//! What the kernel tells in /sys: CPUs, clock source, power management, hypervisor, lockdown, control groups, tracefs.
+//!
+//! Readers take the root folder, `/` in production. Nothing is written here.
+
+pub mod cgroup;
+pub mod cpu;
+pub mod machine;
+pub mod tracefs;
