@@ -1,1 +1,11 @@
-//! x
+//! What a recording means: attribution of detours to kernel activities, statistics, and the summary of a stored run.
+//!
+//! Everything here is pure: it runs on decoded events or on a stored bundle, on any machine and without privileges.
+
+#![forbid(unsafe_code)]
+
+pub mod attribute;
+pub mod stats;
+pub mod summary;
+
+pub use attribute::{Attributor, LoopThread, Step, Tally, Task, Tasks};

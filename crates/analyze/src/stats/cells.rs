@@ -1,0 +1,138 @@
+//! How much of a run's noise fell into each of a fixed number of equal stretches of time.
+
+/// How many cells a run is cut into.
+pub(super) const CELLS: usize = 256;
+
+/// The noise of one CPU, or the sum of several, in 256 equal cells of time that cover the run.
+///
+/// A detour that reaches over the end of a cell is split at that end, so that the cells add up to all noise exactly.
+#[derive(Clone, Debug)]
+pub struct TimeCells {
+    start: i64,
+    length: i64,
+    width: i64,
+    current: usize,
+    current_end: i64,
+    noise: Vec<i64>,
+}
+
+impl TimeCells {
+    /// Cells over `length` nanoseconds from `start` on; a length below 1 counts as 1.
+    #[must_use]
+    pub fn new(start: i64, length: i64) -> Self {
+        let length = length.max(1);
+        // Rounded up, so that the cells cover the run; the last one is shorter by less than 256 ns. Only runs below
+        // 65 us need fewer cells.
+        let width = (length - 1) / CELLS as i64 + 1;
+        let cells = ((length - 1) / width + 1) as usize;
+        Self { start, length, width, current: 0, current_end: start.saturating_add(width), noise: vec![0; cells] }
+    }
+
+    /// Adds a detour. What lies outside of the run is counted in its first or last cell.
+    #[inline]
+    pub fn add(&mut self, start: i64, duration: i64) {
+        let end = start.saturating_add(duration);
+        // Detours come in order of time and most are shorter than a cell, so the cell of the last one is tried first.
+        if start < self.current_end.saturating_sub(self.width) || end > self.current_end {
+            self.add_anywhere(start, end);
+        } else {
+            self.noise[self.current] = self.noise[self.current].saturating_add(duration);
+        }
+    }
+
+    #[cold]
+    fn add_anywhere(&mut self, mut start: i64, end: i64) {
+        let first = self.cell_of(start);
+        let last = self.cell_of(end.saturating_sub(1)).max(first);
+        for cell in first..=last {
+            let cell_end = if cell == last { end } else { self.end_of(cell) };
+            self.noise[cell] = self.noise[cell].saturating_add(cell_end.saturating_sub(start));
+            start = cell_end;
+        }
+        self.current = last;
+        self.current_end = self.end_of(last);
+    }
+
+    fn cell_of(&self, time: i64) -> usize {
+        let since = time.saturating_sub(self.start).clamp(0, self.length - 1);
+        (since / self.width) as usize
+    }
+
+    fn end_of(&self, cell: usize) -> i64 {
+        self.start.saturating_add(self.width.saturating_mul(cell as i64 + 1))
+    }
+
+    /// Adds another CPU's noise, cell by cell. The two runs should begin and end together: cells are matched by number.
+    pub fn merge(&mut self, other: &Self) {
+        self.noise.resize(self.noise.len().max(other.noise.len()), 0);
+        for (ours, theirs) in self.noise.iter_mut().zip(&other.noise) {
+            *ours = ours.saturating_add(*theirs);
+        }
+    }
+
+    /// The noise in each cell, in nanoseconds.
+    #[must_use]
+    pub fn noise(&self) -> &[i64] {
+        &self.noise
+    }
+
+    /// How long one cell lasts, in nanoseconds.
+    #[must_use]
+    pub const fn width(&self) -> i64 {
+        self.width
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_detour_over_an_end_is_split_there() {
+        let mut cells = TimeCells::new(1_000, 256_000);
+        cells.add(1_500, 100);
+        cells.add(1_900, 2_300);
+        cells.add(4_150, 50);
+        assert_eq!(cells.noise()[..5], [200, 1_000, 1_000, 250, 0]);
+    }
+
+    #[test]
+    fn damaged_times_do_not_panic() {
+        for length in [i64::MIN, -1, 0, 1, i64::MAX] {
+            let mut cells = TimeCells::new(-5, length);
+            for (start, duration) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MAX), (0, -7), (i64::MIN, i64::MIN)] {
+                cells.add(start, duration);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_cells_add_up_to_all_noise(
+            length in 1_i64..100_000,
+            detours in proptest::collection::vec((0_i64..120_000, 0_i64..2_000), 0..100),
+        ) {
+            let mut cells = TimeCells::new(10, length);
+            for (start, duration) in &detours {
+                cells.add(*start, *duration);
+            }
+            prop_assert_eq!(cells.noise().iter().sum::<i64>(), detours.iter().map(|(_, d)| d).sum::<i64>());
+        }
+
+        #[test]
+        fn each_nanosecond_lands_in_its_cell(
+            detours in proptest::collection::vec((0_i64..2_560, 1_i64..40), 0..40),
+        ) {
+            let mut cells = TimeCells::new(0, 2_560);
+            let mut plain = vec![0_i64; CELLS];
+            for (start, duration) in &detours {
+                cells.add(*start, *duration);
+                for ns in *start..start + duration {
+                    plain[(ns as usize / 10).min(CELLS - 1)] += 1;
+                }
+            }
+            prop_assert_eq!(cells.noise(), &plain[..]);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Count, extremes, sum, mean and standard deviation, from exact integer sums.
+
+/// What is known of a set of values after each was seen once.
+///
+/// The sums are integers of 128 bits, so that neither the order nor the number of the values changes the result, and
+/// two halves merge into exactly the whole. They saturate instead of overflowing: a sum that does not fit comes from
+/// a damaged file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moments {
+    count: u64,
+    min: i64,
+    max: i64,
+    sum: i128,
+    squares: u128,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 }
+    }
+}
+
+impl Moments {
+    /// Takes one more value.
+    #[inline]
+    pub fn add(&mut self, value: i64) {
+        self.count += 1;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum += i128::from(value);
+        let magnitude = u128::from(value.unsigned_abs());
+        self.squares = self.squares.saturating_add(magnitude * magnitude);
+    }
+
+    /// Takes all values of another set.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+    }
+
+    /// How many values.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest value; none of no values.
+    #[must_use]
+    pub fn min(&self) -> Option<i64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The largest value; none of no values.
+    #[must_use]
+    pub fn max(&self) -> Option<i64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The sum of all values; saturated to the range of `i64`, which is 292 years of nanoseconds.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        i64::try_from(self.sum).unwrap_or(if self.sum < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// The arithmetic mean; none of no values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The standard deviation of the population that the values are a sample of, with the divisor n - 1; none of fewer
+    /// than two values.
+    #[must_use]
+    pub fn stddev(&self) -> Option<f64> {
+        if self.count < 2 {
+            return None;
+        }
+        let n = u128::from(self.count);
+        // n * sum(x^2) - (sum x)^2 cancels almost entirely where the values are alike, so it is taken in integers. It
+        // outgrows them only with sums no recording reaches.
+        let magnitude = self.sum.unsigned_abs();
+        let spread = match (n.checked_mul(self.squares), magnitude.checked_mul(magnitude)) {
+            (Some(squares), Some(square)) => squares.saturating_sub(square) as f64,
+            _ => (n as f64 * self.squares as f64 - (self.sum as f64).powi(2)).max(0.0),
+        };
+        Some((spread / n as f64 / (n - 1) as f64).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[i64]) -> Moments {
+        let mut moments = Moments::default();
+        values.iter().for_each(|value| moments.add(*value));
+        moments
+    }
+
+    #[test]
+    fn what_does_not_exist_is_none() {
+        let none = of(&[]);
+        assert_eq!((none.min(), none.max(), none.mean(), none.stddev(), none.total()), (None, None, None, None, 0));
+        let one = of(&[7]);
+        assert_eq!((one.min(), one.max(), one.mean(), one.stddev()), (Some(7), Some(7), Some(7.0), None));
+    }
+
+    #[test]
+    fn large_equal_values_do_not_cancel_into_noise() {
+        let alike = of(&[1_000_000_000_000, 1_000_000_000_001, 1_000_000_000_002]);
+        assert_eq!(alike.stddev(), Some(1.0));
+    }
+
+    #[test]
+    fn the_worst_of_files_only_saturates() {
+        let worst = of(&[i64::MAX; 9]);
+        assert_eq!(worst.total(), i64::MAX);
+        assert!(worst.stddev().is_some_and(f64::is_finite));
+        assert!(of(&[i64::MIN; 9]).stddev().is_some_and(f64::is_finite));
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_plain_two_pass_way(values in proptest::collection::vec(0_i64..1 << 40, 2..60), at in 0_usize..60) {
+            let all = of(&values);
+            let (left, right) = values.split_at(at.min(values.len()));
+            let mut merged = of(left);
+            merged.merge(&of(right));
+            prop_assert_eq!(all, merged);
+
+            let n = values.len() as f64;
+            let mean = values.iter().map(|v| *v as f64).sum::<f64>() / n;
+            let variance = values.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            prop_assert_eq!(all.min(), values.iter().min().copied());
+            prop_assert_eq!(all.max(), values.iter().max().copied());
+            prop_assert_eq!(all.total(), values.iter().sum::<i64>());
+            prop_assert!((all.mean().unwrap() - mean).abs() <= 1e-9 * mean);
+            prop_assert!((all.stddev().unwrap() - variance.sqrt()).abs() <= 1e-6 * (1.0 + mean));
+        }
+    }
+}

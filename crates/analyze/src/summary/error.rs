@@ -1,0 +1,45 @@
+//! Why a bundle gives no numbers.
+
+use becalm_trace::bundle::BundleError;
+use becalm_units::{CpuId, CpuList};
+
+/// A summary that could not be made. The messages are whole, as those of [`BundleError`].
+#[derive(Debug, thiserror::Error)]
+pub enum SummaryError {
+    /// A file of the bundle.
+    #[error("{0}")]
+    Bundle(BundleError),
+    /// CPUs were asked for that no node of the selection measured.
+    #[error("the run did not measure CPU {missing}; it measured {measured}")]
+    NotMeasured {
+        /// What was asked for in vain.
+        missing: CpuList,
+        /// What there is.
+        measured: CpuList,
+    },
+    /// A detour was asked for that does not exist.
+    #[error("CPU {cpu} of node '{node}' has no detour {number}: {}", range(*.detours))]
+    NoSuchDetour {
+        /// The node.
+        node: String,
+        /// The CPU.
+        cpu: CpuId,
+        /// What was asked for.
+        number: u64,
+        /// How many there are.
+        detours: u64,
+    },
+}
+
+fn range(detours: u64) -> String {
+    match detours.checked_sub(1) {
+        None => "the run has none on that CPU".to_owned(),
+        Some(last) => format!("they are numbered from 0 to {last}"),
+    }
+}
+
+impl From<BundleError> for SummaryError {
+    fn from(error: BundleError) -> Self {
+        Self::Bundle(error)
+    }
+}

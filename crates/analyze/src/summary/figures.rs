@@ -1,0 +1,140 @@
+//! What a summary holds.
+
+use std::path::PathBuf;
+
+use becalm_trace::Kind;
+use becalm_trace::node::{NodeDoc, Rung, Warning};
+use becalm_units::CpuId;
+
+use super::Books;
+use crate::stats::{Interval, Moments};
+
+/// A run, or the part of it that was selected, in numbers.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The bundle's folder.
+    pub path: PathBuf,
+    /// The nodes, by name.
+    pub nodes: Vec<NodeSummary>,
+    /// The CPUs, by node and number.
+    pub cpus: Vec<CpuSummary>,
+    /// All of them together. Its interval holds the noise of all CPUs at the same time as one, so that noise which
+    /// strikes them together is not taken for independent.
+    pub total: Figures,
+    /// The sources over all CPUs, the largest total first; equal ones by name, then by kind.
+    pub sources: Vec<SourceSummary>,
+    /// The sources of each CPU, in the order of the CPUs and within one as above.
+    pub cpu_sources: Vec<SourceSummary>,
+    /// Whether the activities add up to the detours.
+    pub books: Books,
+    /// The lowest rung of any node.
+    pub rung: Rung,
+    /// Kernel events that were lost on the CPUs.
+    pub lost_events: u64,
+    /// What the reader must know before believing the numbers: what the summary found, then what the recorder said.
+    /// With the node that each is about.
+    pub warnings: Vec<(String, Warning)>,
+}
+
+/// A node of a summary.
+#[derive(Clone, Debug)]
+pub struct NodeSummary {
+    /// Its document, with the CPUs and counters that were selected.
+    pub doc: NodeDoc,
+    /// How many activities its files hold for the selected CPUs.
+    pub activities: u64,
+}
+
+/// A CPU's figures.
+#[derive(Clone, Debug)]
+pub struct CpuSummary {
+    /// The node's name.
+    pub node: String,
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+    /// The figures.
+    pub figures: Figures,
+}
+
+/// Where the observed time comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Observed {
+    /// From the node's document: the run ended by itself.
+    Document,
+    /// From the end of the last detour that was stored: the run was killed, or still goes on.
+    LastDetour,
+}
+
+/// The noise of a CPU, or of several. Times are in nanoseconds; what is not known is none.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// How long the loops ran, added up over the CPUs.
+    pub duration_ns: Option<i64>,
+    /// Where that comes from.
+    pub observed: Observed,
+    /// Steps of the loops.
+    pub iterations: Option<u64>,
+    /// The shortest step.
+    pub t_min_ns: Option<i64>,
+    /// The threshold; of several CPUs the highest.
+    pub threshold_ns: Option<i64>,
+    /// The durations of the detours.
+    pub durations: Moments,
+    /// Half of the detours are not longer than this.
+    pub median_ns: Option<i64>,
+    /// 99 of 100.
+    pub p99_ns: Option<i64>,
+    /// 999 of 1,000.
+    pub p999_ns: Option<i64>,
+    /// The interval of the noise ratio; none where the observed time is unknown.
+    pub interval: Option<Interval>,
+    /// Detours in which kernel events were lost.
+    pub incomplete: u64,
+    /// Kernel events that were lost.
+    pub lost_events: u64,
+    /// Time in detours, or parts of them, in which the kernel was not seen at all; none without tracepoints.
+    pub unseen_ns: Option<i64>,
+    /// Time that the hypervisor says it took; none where the kernel does not count it.
+    pub steal_ns: Option<i64>,
+    /// Whether a loop ended before the others.
+    pub cut_short: bool,
+}
+
+impl Figures {
+    /// How many detours.
+    #[must_use]
+    pub const fn detours(&self) -> u64 {
+        self.durations.count()
+    }
+
+    /// Time lost in detours over time observed; none where the latter is unknown or 0.
+    #[must_use]
+    pub fn noise_ratio(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some(self.durations.total() as f64 / observed as f64)
+    }
+
+    /// Detours a second; none where the observed time is unknown or 0.
+    #[must_use]
+    pub fn rate_hz(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some(self.detours() as f64 / (observed as f64 / 1e9))
+    }
+}
+
+/// What one source took.
+#[derive(Clone, Debug)]
+pub struct SourceSummary {
+    /// The node and CPU; none over all of them.
+    pub place: Option<(String, CpuId)>,
+    /// Its stable name.
+    pub source: String,
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// The self times of its activities.
+    pub times: Moments,
+    /// Its share of the noise in the same place; none where there is no noise.
+    pub share: Option<f64>,
+    /// Its share of the time observed in the same place.
+    pub time_ratio: Option<f64>,
+}

@@ -1,0 +1,20 @@
+//! A stored run in numbers: per CPU, per source, and single detours.
+//!
+//! [`summarize`] reads a bundle once, batch after batch, and keeps only sums: see [`Scan`], which does the counting and
+//! knows no files. [`timelines`] and [`longest`] take single detours out of it. How the numbers are shown is for the
+//! crate `report` to decide.
+
+mod books;
+mod error;
+mod figures;
+mod findings;
+mod run;
+mod scan;
+mod timeline;
+
+pub use books::{Books, OpenBook};
+pub use error::SummaryError;
+pub use figures::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
+pub use run::{Selection, summarize};
+pub use scan::{ActivityColumns, DetourColumns, Scan};
+pub use timeline::{DetourId, Entry, Timeline, longest, timelines};

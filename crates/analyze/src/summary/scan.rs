@@ -1,0 +1,270 @@
+//! Counting: takes the rows of one node's tables, a batch at a time, and keeps sums.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use becalm_trace::Kind;
+use becalm_units::CpuId;
+
+use super::books::Balance;
+use crate::stats::{Moments, Quantiles, TimeCells};
+
+/// Consecutive rows of the table of detours.
+#[derive(Clone, Copy)]
+pub struct DetourColumns<'a, I> {
+    /// The CPU of each.
+    pub cpus: &'a [i32],
+    /// When each began, in nanoseconds.
+    pub starts: &'a [i64],
+    /// How long each is, in nanoseconds.
+    pub durations: &'a [i64],
+    /// Whether kernel events were lost in the one in this row.
+    pub incomplete: I,
+}
+
+/// Consecutive rows of the table of activities, with their names as keys into small tables.
+#[derive(Clone, Copy)]
+pub struct ActivityColumns<'a, K> {
+    /// The CPU of each.
+    pub cpus: &'a [i32],
+    /// The number of the detour of each.
+    pub detours: &'a [i64],
+    /// The self time of each, in nanoseconds.
+    pub self_times: &'a [i64],
+    /// Kinds by key.
+    pub kinds: &'a [Kind],
+    /// Sources by key.
+    pub sources: &'a [&'a str],
+    /// The keys of kind and source of the one in this row.
+    pub keys: K,
+}
+
+/// The sums over the rows of one node.
+///
+/// Rows of a CPU come in order of time; beyond that the order is free, but rows of one CPU that follow each other are
+/// what makes it fast.
+#[derive(Debug, Default)]
+pub struct Scan {
+    cpus: Vec<CpuScan>,
+    places: BTreeMap<i32, usize>,
+    names: Vec<(Kind, String)>,
+    ids: HashMap<(Kind, String), u32>,
+    activities: u64,
+    unexpected: BTreeSet<i32>,
+}
+
+/// The sums over the rows of one CPU.
+#[derive(Debug)]
+pub(super) struct CpuScan {
+    pub(super) cpu: CpuId,
+    pub(super) durations: Moments,
+    pub(super) quantiles: Quantiles,
+    /// None where it is not known when the CPU's loop ended.
+    pub(super) cells: Option<TimeCells>,
+    pub(super) incomplete: u64,
+    balance: Balance,
+    /// By the number of the source in `names`.
+    pub(super) sources: Vec<Moments>,
+}
+
+/// A pair of kind and source that the batch has not used yet.
+const UNUSED: u32 = u32::MAX;
+
+impl Scan {
+    /// Makes room for a CPU, whose rows are skipped otherwise: with the cells of its run, if it is known how long that
+    /// lasted.
+    pub fn expect(&mut self, cpu: CpuId, cells: Option<TimeCells>) {
+        let Ok(number) = i32::try_from(cpu.get()) else { return };
+        self.places.insert(number, self.cpus.len());
+        self.cpus.push(CpuScan {
+            cpu,
+            durations: Moments::default(),
+            quantiles: Quantiles::default(),
+            cells,
+            incomplete: 0,
+            balance: Balance::default(),
+            sources: Vec::new(),
+        });
+    }
+
+    /// Takes rows of the table of detours.
+    pub fn detours(&mut self, rows: &DetourColumns<'_, impl Fn(usize) -> bool>) {
+        for range in runs(rows.cpus) {
+            let Some(place) = self.places.get(&rows.cpus[range.start]) else {
+                self.unexpected.insert(rows.cpus[range.start]);
+                continue;
+            };
+            let cpu = &mut self.cpus[*place];
+            for row in range {
+                let (start, duration) = (rows.starts[row], rows.durations[row]);
+                cpu.balance.detour(cpu.durations.count(), duration);
+                cpu.durations.add(duration);
+                cpu.quantiles.add(duration);
+                if let Some(cells) = &mut cpu.cells {
+                    cells.add(start, duration);
+                }
+                cpu.incomplete += u64::from((rows.incomplete)(row));
+            }
+        }
+    }
+
+    /// Takes rows of the table of activities.
+    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (usize, usize)>) {
+        // Names are looked up once a batch and pair of keys, not once a row.
+        let mut ids = vec![UNUSED; rows.kinds.len() * rows.sources.len()];
+        for range in runs(rows.cpus) {
+            let Some(place) = self.places.get(&rows.cpus[range.start]).copied() else { continue };
+            self.activities += range.len() as u64;
+            for row in range {
+                let (kind, source) = (rows.keys)(row);
+                let pair = kind * rows.sources.len() + source;
+                if ids[pair] == UNUSED {
+                    ids[pair] = self.id_of(rows.kinds[kind], rows.sources[source]);
+                }
+                let id = ids[pair] as usize;
+                let cpu = &mut self.cpus[place];
+                if id >= cpu.sources.len() {
+                    cpu.sources.resize(id + 1, Moments::default());
+                }
+                cpu.sources[id].add(rows.self_times[row]);
+                cpu.balance.activity(rows.detours[row] as u64, rows.self_times[row]);
+            }
+        }
+    }
+
+    fn id_of(&mut self, kind: Kind, source: &str) -> u32 {
+        let key = (kind, source.to_owned());
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        let id = self.names.len() as u32;
+        self.names.push(key.clone());
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// The CPUs whose books do not close.
+    pub fn open_books(&self) -> impl Iterator<Item = CpuId> {
+        self.cpus.iter().filter(|cpu| !cpu.balance.is_closed()).map(|cpu| cpu.cpu)
+    }
+
+    /// How many activities the expected CPUs have.
+    #[must_use]
+    pub const fn count_activities(&self) -> u64 {
+        self.activities
+    }
+
+    /// The CPUs that have detours but were not expected.
+    pub fn unexpected(&self) -> impl Iterator<Item = CpuId> {
+        self.unexpected.iter().map(|number| CpuId::new(*number as u32))
+    }
+
+    /// The CPUs, in the order in which they were expected.
+    pub(super) fn cpus(&mut self) -> &mut [CpuScan] {
+        &mut self.cpus
+    }
+
+    /// Kind and name of each source, by its number.
+    pub(super) fn names(&self) -> &[(Kind, String)] {
+        &self.names
+    }
+}
+
+/// The ranges of rows that follow each other on one CPU.
+pub(super) fn runs(cpus: &[i32]) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut start = 0;
+    cpus.chunk_by(|a, b| a == b).map(move |run| {
+        let range = start..start + run.len();
+        start = range.end;
+        range
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    struct Row {
+        cpu: i32,
+        parts: Vec<(usize, usize, i64)>,
+        incomplete: bool,
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let part = (0_usize..3, 0_usize..4, 0_i64..1 << 30);
+        let row = (0_i32..4, proptest::collection::vec(part, 0..4), proptest::bool::ANY);
+        proptest::collection::vec(row.prop_map(|(cpu, parts, incomplete)| Row { cpu, parts, incomplete }), 0..60)
+    }
+
+    const KINDS: [Kind; 3] = [Kind::Irq, Kind::Softirq, Kind::Irq];
+    const SOURCES: [&str; 4] = ["timer", "net_rx", "timer", "sshd"];
+
+    /// Feeds the rows in batches of `size`.
+    fn scan(rows: &[Row], size: usize) -> Scan {
+        let mut scan = Scan::default();
+        (0..3).for_each(|cpu| scan.expect(CpuId::new(cpu), Some(TimeCells::new(0, 1 << 20))));
+        for batch in rows.chunks(size) {
+            let cpus: Vec<i32> = batch.iter().map(|row| row.cpu).collect();
+            let starts: Vec<i64> = (0..).map(|n| n * 100).take(batch.len()).collect();
+            let durations: Vec<i64> = batch.iter().map(|row| row.parts.iter().map(|part| part.2).sum()).collect();
+            let incomplete = |row: usize| batch[row].incomplete;
+            scan.detours(&DetourColumns { cpus: &cpus, starts: &starts, durations: &durations, incomplete });
+        }
+        let mut numbers = [0_i64; 4];
+        let mut parts = Vec::new();
+        for row in rows {
+            let number = &mut numbers[row.cpu as usize];
+            parts.extend(row.parts.iter().map(|part| (row.cpu, *number, *part)));
+            *number += 1;
+        }
+        for batch in parts.chunks(size) {
+            let cpus: Vec<i32> = batch.iter().map(|part| part.0).collect();
+            let detours: Vec<i64> = batch.iter().map(|part| part.1).collect();
+            let self_times: Vec<i64> = batch.iter().map(|part| part.2.2).collect();
+            scan.activities(&ActivityColumns {
+                cpus: &cpus,
+                detours: &detours,
+                self_times: &self_times,
+                kinds: &KINDS,
+                sources: &SOURCES,
+                keys: |row: usize| (batch[row].2.0, batch[row].2.1),
+            });
+        }
+        scan
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_plain_way(rows in rows(), size in 1_usize..20) {
+            let mut scan = scan(&rows, size);
+            prop_assert_eq!(scan.open_books().count(), 0);
+            let names = scan.names().to_vec();
+            for cpu in scan.cpus() {
+                let of_cpu: Vec<&Row> = rows.iter().filter(|row| row.cpu as u32 == cpu.cpu.get()).collect();
+                prop_assert_eq!(cpu.durations.count(), of_cpu.len() as u64);
+                prop_assert_eq!(cpu.incomplete, of_cpu.iter().filter(|row| row.incomplete).count() as u64);
+                let noise: i64 = of_cpu.iter().flat_map(|row| &row.parts).map(|part| part.2).sum();
+                prop_assert_eq!(cpu.durations.total(), noise);
+                prop_assert_eq!(cpu.cells.as_ref().unwrap().noise().iter().sum::<i64>(), noise);
+                let mut plain: BTreeMap<(Kind, &str), Moments> = BTreeMap::new();
+                for (kind, source, time) in of_cpu.iter().flat_map(|row| &row.parts) {
+                    plain.entry((KINDS[*kind], SOURCES[*source])).or_default().add(*time);
+                }
+                let found: BTreeMap<(Kind, &str), Moments> = names.iter().zip(&cpu.sources)
+                    .filter(|(_, times)| times.count() > 0)
+                    .map(|((kind, source), times)| ((*kind, source.as_str()), *times)).collect();
+                prop_assert_eq!(found, plain);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_self_time_opens_the_books_of_its_cpu() {
+        let rows = vec![Row { cpu: 1, parts: vec![(0, 0, 50)], incomplete: false }];
+        let mut scan = scan(&rows, 1);
+        let durations: &[i64] = &[7];
+        scan.detours(&DetourColumns { cpus: &[2], starts: &[0], durations, incomplete: |_| false });
+        assert_eq!(scan.open_books().collect::<Vec<_>>(), [CpuId::new(2)]);
+    }
+}
