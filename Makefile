@@ -1,0 +1,41 @@
+# What a developer does here. The lanes of `make test` are described, one function each, in .ci/lanes.
+
+RUN := target/latest.becalm
+
+.PHONY: help run test bench fmt lint test-unit test-root test-lab test-fuzz check-aarch64
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: ## record all CPUs for 10 s, with sources as far as this user may see them, and print the report
+	cargo build --release --package becalm
+	rm -rf $(RUN)
+	target/release/becalm record --duration 10s -o $(RUN)
+	target/release/becalm report $(RUN)
+
+test: ## all lanes below, one after the other, with a summary
+	@.ci/lanes
+
+lint: ## formatting and clippy, with warnings denied
+	@.ci/lanes lint
+
+test-unit: ## unit, property, golden and documentation tests; no root needed
+	@.ci/lanes unit
+
+test-root: ## tests that record with the running kernel's tracing; as root
+	@.ci/lanes root
+
+test-lab: ## real kernels in an emulator
+	@.ci/lanes lab
+
+test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
+	@.ci/lanes fuzz
+
+check-aarch64: ## type check for aarch64, and the tests of what differs there, emulated
+	@.ci/lanes aarch64
+
+bench: ## benchmarks
+	cargo run --release --package becalm-bench
+
+fmt: ## format everything
+	cargo fmt --all

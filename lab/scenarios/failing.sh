@@ -1,0 +1,7 @@
+# A scenario that fails, for the lab's test of itself.
+
+uname -r >release
+nproc >cpus
+id -u >uid
+false
+echo 'not reached' >after

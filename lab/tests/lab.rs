@@ -1,0 +1,300 @@
+//! What becalm does on kernels that are not the one at hand.
+//!
+//! Durations are the emulator's and mean little; counts are the kernel's, and becalm's must agree with them.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs, io};
+
+use becalm_lab::{Flavor, Guest, Kernel, LabError, Outcome};
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Where the lab finds its parts.
+struct Lab {
+    cache: PathBuf,
+    busybox: PathBuf,
+    becalm: PathBuf,
+}
+
+impl Lab {
+    /// The lab, unless this is a plain `cargo test`, which must neither fetch kernels nor take minutes.
+    fn open() -> Option<Self> {
+        let (Some(cache), Some(becalm)) = (env::var_os("BECALM_LAB_CACHE"), env::var_os("BECALM_LAB_PROGRAM")) else {
+            assert!(env::var_os("BECALM_CI").is_none(), "the lab must not be skipped here");
+            tell("skipped: the lab runs with `make test-lab`");
+            return None;
+        };
+        let busybox = PathBuf::from("/bin/busybox");
+        Some(Self { cache: cache.into(), busybox, becalm: becalm.into() })
+    }
+
+    fn boot(&self, flavor: Flavor, parameters: &str, scenario: &str, limit: Duration) -> Result<Outcome, LabError> {
+        let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(scenario);
+        let kernel = Kernel::debian(flavor, &self.cache)?;
+        let guest = Guest {
+            kernel: &kernel,
+            parameters,
+            cpus: 2,
+            busybox: &self.busybox,
+            programs: &[&self.becalm],
+            scenario: &scenario,
+            limit,
+        };
+        guest.run()
+    }
+
+    /// Boots a guest whose scenario must come to its end.
+    fn run(&self, flavor: Flavor, parameters: &str, scenario: &str) -> Outcome {
+        let outcome = self.boot(flavor, parameters, scenario, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        tell(&format!("{scenario}: the guest took {:.1} s", outcome.wall().as_secs_f64()));
+        assert_eq!(outcome.status(), 0, "{scenario} failed and printed:\n{}", text(&outcome, "log"));
+        outcome
+    }
+}
+
+/// Writes past the test harness, which keeps to itself what a passing test prints.
+fn tell(line: &str) {
+    // A closed standard error is no reason to fail.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn text(outcome: &Outcome, name: &str) -> String {
+    outcome.text(name).unwrap_or_else(|error| panic!("{error}\n{}", outcome.console()))
+}
+
+fn number(outcome: &Outcome, name: &str) -> u64 {
+    text(outcome, name).parse().unwrap_or_else(|_| panic!("{name} holds no number"))
+}
+
+fn json(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text}", path.display()))
+}
+
+/// A run as a guest left it.
+struct Run {
+    /// The node's document.
+    node: Value,
+    /// What `becalm report --json` makes of the run.
+    report: Value,
+}
+
+impl Run {
+    fn of(outcome: &Outcome) -> Self {
+        Self::in_folder(&outcome.path(""))
+    }
+
+    fn in_folder(folder: &Path) -> Self {
+        Self { node: json(&folder.join("run.becalm/runs/node=guest.json")), report: json(&folder.join("report.json")) }
+    }
+
+    fn rung(&self) -> &str {
+        self.report["rung"].as_str().expect("a report names its rung")
+    }
+
+    fn cpus(&self) -> Vec<u64> {
+        each(&self.report, "cpus").map(|cpu| cpu["cpu"].as_u64().expect("a CPU has a number")).collect()
+    }
+
+    /// How many activities of that kind and source lie in detours.
+    fn count(&self, kind: &str, source: &str) -> u64 {
+        each(&self.report, "sources")
+            .filter(|entry| entry["kind"] == kind && entry["source"] == source)
+            .map(|entry| entry["count"].as_u64().expect("a source has a count"))
+            .sum()
+    }
+
+    fn kinds(&self) -> BTreeSet<&str> {
+        each(&self.report, "sources").map(|entry| entry["kind"].as_str().expect("a source has a kind")).collect()
+    }
+
+    /// By how much one of the kernel's counters grew on the measured CPUs while the loops ran.
+    fn growth(&self, counter: &str) -> u64 {
+        each(&self.node, "counters")
+            .filter(|entry| entry["name"] == counter)
+            .map(|entry| entry["growth"].as_u64().expect("a counter has a growth"))
+            .sum()
+    }
+
+    fn warnings(&self) -> String {
+        each(&self.report, "warnings").map(|warning| format!("{warning}\n")).collect()
+    }
+
+    /// What must hold of every recording with tracepoints.
+    fn assert_whole(&self) {
+        assert_eq!(self.rung(), "tracepoints", "{}", self.warnings());
+        assert_eq!(self.report["lost_events"], 0);
+        assert_eq!(sum(&self.node, "cpus", "lost_events"), 0);
+        assert_eq!(sum(&self.node, "cpus", "incomplete"), 0);
+        self.assert_books_close();
+    }
+
+    /// What the sources took together is what the detours took together, to the nanosecond.
+    fn assert_books_close(&self) {
+        let detours = sum(&self.node, "cpus", "total_ns");
+        assert!(detours > 0, "an emulated CPU without a detour is not believable");
+        assert_eq!(sum(&self.report, "sources", "total_ns"), detours);
+        for cpu in each(&self.node, "cpus") {
+            assert!(cpu["iterations"].as_u64() > Some(10_000), "the loop hardly ran: {cpu}");
+        }
+    }
+
+    /// Every timer interrupt that the kernel counted while the loops ran was traced and lies in a detour. Reading the
+    /// counters and starting the loops are not one instant, so two more or fewer are allowed, or 1 %.
+    fn assert_timer_interrupts_agree(&self) {
+        let (traced, counted) = (self.count("irq", "local_timer"), self.growth("interrupts/LOC"));
+        let allowed = (counted / 100).max(2);
+        assert!(traced.abs_diff(counted) <= allowed, "becalm found {traced} timer interrupts, the kernel {counted}");
+    }
+}
+
+fn each<'a>(document: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
+    document[list].as_array().unwrap_or_else(|| panic!("the document has no list '{list}': {document}")).iter()
+}
+
+fn sum(document: &Value, list: &str, field: &str) -> u64 {
+    each(document, list)
+        .map(|entry| entry[field].as_u64().unwrap_or_else(|| panic!("no number '{field}' in {entry}")))
+        .sum()
+}
+
+#[test]
+fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.boot(Flavor::Stock, "", "failing.sh", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.status(), 1);
+    assert!(text(&outcome, "release").ends_with("-amd64"), "{}", text(&outcome, "release"));
+    assert_eq!(number(&outcome, "cpus"), 2);
+    assert_eq!(number(&outcome, "uid"), 0);
+    assert!(!outcome.path("after").exists(), "the scenario went on after a failed command");
+}
+
+#[test]
+fn the_lab_ends_a_guest_that_takes_too_long() {
+    let Some(lab) = Lab::open() else { return };
+    let error =
+        lab.boot(Flavor::Stock, "", "failing.sh", Duration::from_millis(500)).expect_err("no kernel boots so fast");
+    assert!(matches!(error, LabError::Hang { .. }), "{error}");
+}
+
+#[test]
+fn an_isolated_cpu_is_measured_and_is_quiet() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.run(Flavor::Realtime, "isolcpus=1 nohz_full=1 rcu_nocbs=1", "isolated.sh");
+    let run = Run::of(&outcome);
+
+    assert_eq!(run.cpus(), [1]);
+    assert_eq!(run.node["machine"]["isolated"], "1");
+    assert_eq!(run.node["machine"]["nohz_full"], "1");
+    run.assert_whole();
+    run.assert_timer_interrupts_agree();
+
+    // With its tick, 250 times a second, the CPU would take 1,250 in the 5 s of the recording alone.
+    let counted = number(&outcome, "timer_interrupts");
+    assert!(counted < 250, "{counted} timer interrupts on a CPU without a tick");
+    assert!(run.growth("interrupts/LOC") <= counted);
+    assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");
+}
+
+#[test]
+fn a_realtime_kernel_is_explained() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.run(Flavor::Realtime, "", "realtime.sh");
+    let run = Run::of(&outcome);
+
+    assert_eq!(run.cpus(), [0, 1]);
+    run.assert_whole();
+    run.assert_timer_interrupts_agree();
+    // On PREEMPT_RT softirqs run in threads; they must still be found by name.
+    assert!(run.kinds().contains("softirq"), "{:?}", run.kinds());
+    let counted = number(&outcome, "timer_interrupts");
+    assert!(counted >= 1_000, "{counted} timer interrupts on a CPU with a tick");
+    assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");
+    assert_events_are_the_kernels(&outcome, &run);
+
+    let becalm = &run.report["cpus"][1];
+    tell(&format!(
+        "realtime.sh: becalm saw a noise ratio of {} and at most {} ns on CPU 1; osnoise, each second:\n{}",
+        becalm["noise_ratio"],
+        becalm["max_ns"],
+        text(&outcome, "osnoise")
+    ));
+}
+
+#[test]
+fn the_stock_kernel_is_explained_to_root_and_measured_for_a_user() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.run(Flavor::Stock, "", "stock.sh");
+
+    let root = Run::of(&outcome);
+    assert_eq!(root.cpus(), [0, 1]);
+    root.assert_whole();
+    root.assert_timer_interrupts_agree();
+    assert_events_are_the_kernels(&outcome, &root);
+
+    let user = Run::in_folder(&outcome.path("user"));
+    assert_eq!(number(&outcome, "user/status"), 0);
+    assert_eq!(user.rung(), "proc");
+    assert_eq!(user.cpus(), [0, 1]);
+    user.assert_books_close();
+    assert!(user.growth("interrupts/LOC") >= 1_000, "the kernel's counters are readable for every user");
+    assert!(!user.warnings().is_empty(), "what a user cannot see must be said");
+    assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");
+}
+
+#[test]
+fn a_locked_down_kernel_is_measured_without_its_trace() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.run(Flavor::Stock, "lockdown=confidentiality", "lockdown.sh");
+    assert!(text(&outcome, "lockdown").contains("[confidentiality]"), "{}", text(&outcome, "lockdown"));
+
+    let run = Run::of(&outcome);
+    assert_eq!(run.rung(), "proc");
+    assert_eq!(run.cpus(), [0, 1]);
+    run.assert_books_close();
+    assert!(run.warnings().contains("lockdown"), "the reason must be named: {}", run.warnings());
+    assert!(text(&outcome, "audit").contains("lockdown"), "{}", text(&outcome, "audit"));
+}
+
+#[test]
+fn a_cpu_that_goes_away_ends_its_recording_and_no_more() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.run(Flavor::Stock, "", "hotplug.sh");
+    assert_eq!(text(&outcome, "online"), "0");
+
+    let run = Run::of(&outcome);
+    assert_eq!(run.cpus(), [1]);
+    run.assert_books_close();
+    let cpu = &run.node["cpus"][0];
+    assert_eq!(cpu["cut_short"], true, "{cpu}");
+    let recorded = cpu["duration_ns"].as_u64().expect("a CPU has a duration");
+    assert!((1_000_000_000..6_000_000_000).contains(&recorded), "{recorded} ns before the CPU went away");
+    assert!(run.warnings().contains("offline"), "the reason must be named: {}", run.warnings());
+    assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");
+}
+
+/// What becalm says it recorded is there, and what it says is missing is not.
+fn assert_events_are_the_kernels(outcome: &Outcome, run: &Run) {
+    let available = text(outcome, "available_events");
+    let available: BTreeSet<&str> = available.lines().collect();
+    let names = |list: &str| -> Vec<String> {
+        each(&run.node["tracing"], list)
+            // A missing event is followed by what remains unseen without it.
+            .filter_map(|entry| Some(entry.as_str()?.split([' ', ':']).next()?.replace('/', ":")))
+            .collect()
+    };
+    let (recorded, missing) = (names("events"), names("missing"));
+    assert!(!recorded.is_empty());
+    for event in recorded {
+        assert!(available.contains(event.as_str()), "{event} was recorded, yet the kernel does not have it");
+    }
+    for event in missing {
+        assert!(!available.contains(event.as_str()), "{event} is called missing, yet the kernel has it");
+    }
+}
