@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{Area, Finding, Identity, WantedEvent};
+use super::{Area, Finding, Identity};
+use crate::clock::{Source, choose};
+use crate::ftrace::{Missing, discover};
 use crate::procfs::interrupts::Interrupts;
 use crate::procfs::kallsyms::Kallsyms;
 use crate::procfs::kernel::kptr_restrict;
@@ -20,12 +22,12 @@ const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
 
 /// Whether kernel events can be recorded, which of them, and on which clock. If the first fails, the others are not
 /// looked at.
-pub(super) fn tracing(root: &Path, identity: &Identity, wanted: &[WantedEvent<'_>]) -> Vec<Finding> {
+pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Finding> {
     let (what, advice) = match usable(root, identity) {
         Ok(folder) => {
             let there = Finding::available(Area::Tracing, format!("tracefs can be used at {}", folder.display()));
             let mut findings = vec![there];
-            findings.extend(events(root, &folder, wanted));
+            findings.extend(events(root, &folder));
             findings.push(clock(root, &folder));
             return findings;
         }
@@ -40,7 +42,7 @@ pub(super) fn tracing(root: &Path, identity: &Identity, wanted: &[WantedEvent<'_
 }
 
 /// The folder of tracefs, or what keeps this process from it and what to do.
-fn usable(root: &Path, identity: &Identity) -> Result<std::path::PathBuf, (String, &'static str)> {
+fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static str)> {
     if Lockdown::read(root).is_ok_and(|lockdown| lockdown == Lockdown::Confidentiality) {
         let what = "the kernel is locked down (confidentiality), which forbids tracing even to root";
         return Err((what.to_owned(), "boot with lockdown=none or lockdown=integrity"));
@@ -81,27 +83,33 @@ fn usable(root: &Path, identity: &Identity) -> Result<std::path::PathBuf, (Strin
 }
 
 /// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
-fn events(root: &Path, folder: &Path, wanted: &[WantedEvent<'_>]) -> Vec<Finding> {
-    let events = below(root, &folder.to_string_lossy()).join("events");
-    let (there, missing): (Vec<&WantedEvent<'_>>, Vec<_>) =
-        wanted.iter().partition(|(group, event, _)| events.join(group).join(event).join("format").exists());
-    if there.is_empty() {
-        let what = "the kernel has none of the events that becalm records";
+fn events(root: &Path, folder: &Path) -> Vec<Finding> {
+    let folder = below(root, &folder.to_string_lossy()).join("events");
+    let none = |what: String| {
         let advice = "use a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING";
         let consequence = "detours are recorded, but the kernel does not name their sources";
-        return vec![Finding::missing(Area::Events, what, consequence, advice)];
+        vec![Finding::missing(Area::Events, what, consequence, advice)]
+    };
+    let found = match discover(&folder, std::env::consts::ARCH) {
+        Ok(found) if found.present.is_empty() => {
+            return none("the kernel has none of the events that becalm records".to_owned());
+        }
+        Ok(found) => found,
+        Err(error) => return none(error.to_string()),
+    };
+    if found.missing.is_empty() {
+        let what = format!("all kinds of kernel events are there ({} events)", found.present.len());
+        return vec![Finding::available(Area::Events, what)];
     }
-    let all = format!("{} of {} wanted events are there", there.len(), wanted.len());
-    let mut findings = vec![Finding::available(Area::Events, all)];
     let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (group, event, consequence) in missing {
-        lost.entry(consequence).or_default().push(format!("{group}/{event}"));
+    for Missing { event, unseen, .. } in found.missing {
+        lost.entry(unseen).or_default().push(event);
     }
-    findings.extend(lost.into_iter().map(|(consequence, names)| {
+    let finding = |(unseen, names): (&str, Vec<String>)| {
         let what = format!("the kernel lacks {}", names.join(", "));
-        Finding::limited(Area::Events, what, consequence, "use a newer kernel, or one built with them")
-    }));
-    findings
+        Finding::limited(Area::Events, what, format!("becalm cannot see {unseen}"), "use a kernel that has them")
+    };
+    lost.into_iter().map(finding).collect()
 }
 
 fn clock(root: &Path, folder: &Path) -> Finding {
@@ -110,7 +118,9 @@ fn clock(root: &Path, folder: &Path) -> Finding {
         Err(error) => return Finding::missing(Area::TraceClock, error.to_string(), "events cannot be timed", ""),
     };
     let offers = |name: &str| clocks.iter().any(|clock| clock == name);
-    match COUNTER_CLOCKS.into_iter().find(|name| offers(name)) {
+    let native = choose(root).source == Source::Native;
+    let same = if native { &COUNTER_CLOCKS[..] } else { &["mono_raw"] };
+    match same.iter().find(|name| offers(name)) {
         Some(name) => Finding::available(Area::TraceClock, format!("{name}, the counter that the loops read")),
         None if offers("mono_raw") => Finding::limited(
             Area::TraceClock,

@@ -5,57 +5,23 @@ use std::path::Path;
 use becalm_units::{CpuList, Nanos};
 
 use super::{Area, Finding};
-use crate::procfs::cpuinfo::CpuInfo;
+use crate::clock::choose;
 use crate::sysfs::{cpu, machine};
 
 /// From this exit latency on, waking an idle CPU is a detour by itself.
 const DEEP_SLEEP: Nanos = Nanos::from_micros(10);
 
-/// The counter that a loop on this architecture reads.
-pub(super) fn counter(root: &Path, architecture: &str) -> Vec<Finding> {
-    match architecture {
-        "x86_64" | "x86" => time_stamp_counter(root),
-        "aarch64" => vec![Finding::available(Area::Counter, "the architecture's counter (CNTVCT), of constant rate")],
-        "powerpc64" => vec![Finding::available(Area::Counter, "the time base, of constant rate")],
-        other => vec![Finding::limited(
+/// The counter that the loops read.
+pub(super) fn counter(root: &Path) -> Finding {
+    match choose(root).why_not_native {
+        None => Finding::available(Area::Counter, "the processor's own, of constant rate, never stopping"),
+        Some(why) => Finding::limited(
             Area::Counter,
-            format!("no counter that becalm can read directly on {other}"),
-            "the loops call CLOCK_MONOTONIC_RAW, so that their steps are longer and short detours are not seen",
-            "",
-        )],
+            why,
+            "the loops read CLOCK_MONOTONIC_RAW: their steps are longer, and short detours are not seen",
+            "on a virtual machine, let the hypervisor pass on an invariant TSC",
+        ),
     }
-}
-
-fn time_stamp_counter(root: &Path) -> Vec<Finding> {
-    let info = match CpuInfo::read(root) {
-        Ok(info) => info,
-        Err(error) => {
-            let consequence = "whether the time stamp counter can be trusted is not known before it is calibrated";
-            return vec![Finding::limited(Area::Counter, error.to_string(), consequence, "")];
-        }
-    };
-    let mut findings = vec![if info.has_invariant_tsc() {
-        Finding::available(Area::Counter, "time stamp counter, of constant rate, never stopping")
-    } else {
-        Finding::limited(
-            Area::Counter,
-            "the processor does not promise a time stamp counter of constant rate (constant_tsc, nonstop_tsc)",
-            "times may drift with frequency and sleep; the calibration reports its error",
-            "on a virtual machine, let the hypervisor pass on the invariant TSC",
-        )
-    }];
-    // The kernel demotes a TSC that it saw go wrong; a virtual machine's own clock says nothing against the TSC.
-    if let Ok(Some(source)) = machine::clocksource(root)
-        && !matches!(source.as_str(), "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
-    {
-        findings.push(Finding::limited(
-            Area::Counter,
-            format!("the kernel keeps time with {source}, not with the time stamp counter"),
-            "the kernel may have found the counters of the CPUs to differ; becalm checks them before it measures",
-            "look for 'tsc' in the kernel's log",
-        ));
-    }
-    findings
 }
 
 /// Whether time can be taken below the kernel.

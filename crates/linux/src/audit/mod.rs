@@ -15,9 +15,6 @@ use becalm_units::CpuList;
 
 pub use identity::Identity;
 
-/// An event that the recorder wants from the kernel: its group, its name, and what stays unseen without it.
-pub type WantedEvent<'a> = (&'a str, &'a str, &'a str);
-
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Area {
@@ -174,13 +171,13 @@ pub struct Audit {
 impl Audit {
     /// Looks at the machine whose files lie below `root`. Never fails: what cannot be read is a finding.
     #[must_use]
-    pub fn gather(root: &Path, wanted: &[WantedEvent<'_>]) -> Self {
+    pub fn gather(root: &Path) -> Self {
         let identity = Identity::read(root);
-        let mut findings = machine::counter(root, std::env::consts::ARCH);
+        let mut findings = vec![machine::counter(root)];
         let cpus::Reachable { measurable, isolated } = cpus::reachable(root, &identity, &mut findings);
         findings.extend(cpus::realtime(root, &identity));
         findings.push(cpus::memory(root, &identity));
-        findings.extend(kernel::tracing(root, &identity, wanted));
+        findings.extend(kernel::tracing(root, &identity));
         findings.push(kernel::symbols(root));
         findings.push(kernel::counters(root));
         findings.push(machine::hypervisor(root));

@@ -1,0 +1,135 @@
+//! The plain `becalm`: what can be seen on this machine, what not and why, and what to run first.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use becalm_linux::audit::{Audit, State};
+use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
+use serde_json::json;
+
+/// Columns of a line, as on the smallest terminal.
+const WIDTH: usize = 100;
+/// Where the text of a finding begins.
+const INDENT: usize = 24;
+
+/// Looks at this machine and says what it found, as text or as the document `becalm.audit/1`.
+///
+/// # Errors
+/// If the output cannot be written. What cannot be read on the machine is a finding, not an error.
+pub fn run(json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let root = Path::new("/");
+    let audit = Audit::gather(root);
+    let machine = [
+        kernel::hostname(root).unwrap_or_default(),
+        kernel::release(root).unwrap_or_default(),
+        CpuInfo::read(root).unwrap_or_default().model,
+    ];
+    let written = if json { document(&audit, &machine, out) } else { text(&audit, &machine, out) };
+    written.context("cannot write the audit")
+}
+
+fn document(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn Write) -> anyhow::Result<()> {
+    let findings: Vec<_> = audit.findings.iter().map(|finding| {
+        json!({
+            "area": finding.area.name(),
+            "state": finding.state.name(),
+            "what": finding.what,
+            "consequence": finding.consequence,
+            "advice": finding.advice,
+        })
+    });
+    let findings = findings.collect::<Vec<_>>();
+    let steps: Vec<_> =
+        audit.first_steps().into_iter().map(|step| json!({ "command": step.command, "why": step.why })).collect();
+    let document = json!({
+        "schema": "becalm.audit/1",
+        "node": host,
+        "kernel": release,
+        "processor": processor,
+        "rung": audit.rung().name(),
+        "measurable": audit.measurable,
+        "isolated": audit.isolated,
+        "findings": findings,
+        "first_steps": steps,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+fn text(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "becalm on {host}: Linux {release}, {processor}")?;
+    writeln!(out, "{}\n", audit.rung())?;
+    for finding in &audit.findings {
+        let mark = match finding.state {
+            State::Available => "yes",
+            State::Limited => "in part",
+            State::Missing => "no",
+        };
+        let mut said = finding.what.clone();
+        if !finding.consequence.is_empty() {
+            said += &format!("; so {}", finding.consequence);
+        }
+        if !finding.advice.is_empty() {
+            said += &format!(". To change that: {}", finding.advice);
+        }
+        let mut head = format!("  {:<12} {mark:<9}", finding.area.name().replace('_', " "));
+        for line in wrap(&said, WIDTH - INDENT) {
+            writeln!(out, "{head:INDENT$}{line}")?;
+            head.clear();
+        }
+    }
+    let steps = audit.first_steps();
+    if !steps.is_empty() {
+        writeln!(out, "\nTo begin with:")?;
+    }
+    for step in steps {
+        writeln!(out, "  {:<48}  {}", step.command, step.why)?;
+    }
+    writeln!(out, "  {:<48}  everything else", "becalm --help").map_err(Into::into)
+}
+
+/// Breaks a text at spaces into lines of at most `width` characters, but for words that are longer.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                *line += word;
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_and_the_text_agree() {
+        let mut bytes = Vec::new();
+        run(true, &mut bytes).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(document["schema"], "becalm.audit/1");
+        let mut bytes = Vec::new();
+        run(false, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        assert!(!findings.is_empty());
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for finding in findings {
+            assert!(words(&text).contains(&words(finding["what"].as_str().unwrap())), "{finding}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH + 40), "{text}");
+    }
+
+    #[test]
+    fn wrapping_loses_nothing() {
+        assert_eq!(wrap("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
+        assert_eq!(wrap("verylongword x", 4), ["verylongword", "x"]);
+        assert!(wrap("", 4).is_empty());
+    }
+}
