@@ -1,1 +1,21 @@
-//! x
+//! Numbers to people and to scripts: a summary as a text for the terminal and as one JSON document.
+//!
+//! What a figure is called, in which unit it is and how it is written is said once, in `figures`; tables and JSON both
+//! read it there. Nothing here computes a figure: that is the crate `analyze`'s.
+
+#![forbid(unsafe_code)]
+
+pub mod advice;
+mod field;
+mod figures;
+mod header;
+mod json;
+mod table;
+mod text;
+mod timeline;
+mod value;
+
+pub use json::{report_json, sources_json, timelines_json, to_json};
+pub use text::{Options, render_sources, render_text};
+pub use timeline::render_timelines;
+pub use value::Value;

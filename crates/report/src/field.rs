@@ -1,0 +1,38 @@
+//! Fields: the one place where a figure gets its name, its title, and its way out of a row.
+
+use serde::Serializer;
+use serde::ser::{Serialize, SerializeMap};
+
+use crate::Value;
+
+/// A figure of a row of type `R`.
+pub struct Field<R: ?Sized> {
+    /// Its name in JSON, with the unit as its ending: `max_ns`. Scripts rely on it.
+    pub name: &'static str,
+    /// Its title over a column.
+    pub title: &'static str,
+    /// Takes it out of a row.
+    pub get: fn(&R) -> Value,
+}
+
+/// A row as a JSON object of all its fields, in their order.
+pub(crate) struct Object<'a, R>(pub &'a [Field<R>], pub &'a R);
+
+impl<R> Serialize for Object<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for field in self.0 {
+            map.serialize_entry(field.name, &(field.get)(self.1))?;
+        }
+        map.end()
+    }
+}
+
+/// The fields with these names, in this order, for a table.
+///
+/// # Panics
+/// If there is no field of that name, which only a bug can cause.
+pub(crate) fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a Field<R>> {
+    let find = |name: &&str| fields.iter().find(|field| field.name == *name).expect("the field is defined");
+    names.iter().map(find).collect()
+}

@@ -1,0 +1,200 @@
+//! The fields of CPUs, sources and counters.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use becalm_analyze::stats::{Interval, TooLittle};
+use becalm_analyze::summary::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
+use becalm_units::{CpuId, Nanos};
+
+use crate::Value;
+use crate::field::Field;
+use crate::value::three_digits;
+
+/// A CPU, or all together where there is none.
+pub(crate) struct CpuRow {
+    pub(crate) place: Option<(String, CpuId)>,
+    pub(crate) figures: Figures,
+}
+
+impl CpuRow {
+    pub(crate) fn of(cpu: &CpuSummary) -> Self {
+        Self { place: Some((cpu.node.clone(), cpu.cpu)), figures: cpu.figures.clone() }
+    }
+
+    pub(crate) fn total(summary: &Summary) -> Self {
+        Self { place: None, figures: summary.total.clone() }
+    }
+}
+
+/// Growth of one of the kernel's counters, on a CPU or on all.
+pub(crate) struct CounterRow {
+    pub(crate) node: String,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) name: String,
+    pub(crate) growth: u64,
+    pub(crate) observed_ns: Option<i64>,
+}
+
+fn time(ns: Option<i64>) -> Value {
+    ns.map_or(Value::Missing, Value::Time)
+}
+
+fn mean(ns: Option<f64>) -> Value {
+    ns.map_or(Value::Missing, Value::time)
+}
+
+fn ratio(ratio: Option<f64>) -> Value {
+    ratio.map_or(Value::Missing, Value::Ratio)
+}
+
+fn share(share: Option<f64>) -> Value {
+    share.map_or(Value::Missing, Value::Share)
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::Missing, |text| Value::Text(text.to_owned()))
+}
+
+fn count(count: Option<u64>) -> Value {
+    count.map_or(Value::Missing, Value::Count)
+}
+
+fn rate(hz: Option<f64>) -> Value {
+    hz.map_or(Value::Missing, Value::Rate)
+}
+
+macro_rules! fields {
+    ($(#[$doc:meta])* $list:ident of $row:ty { $($name:literal, $title:literal, $get:expr;)+ }) => {
+        $(#[$doc])*
+        pub(crate) const $list: &[Field<$row>] = &[$(Field { name: $name, title: $title, get: $get },)+];
+    };
+}
+
+fields! {
+    /// Of a CPU.
+    CPU of CpuRow {
+        "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        "cpu", "cpu", |row| count(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        "duration_ns", "observed", |row| time(row.figures.duration_ns);
+        "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
+            Observed::Document => "end",
+            Observed::LastDetour => "last_detour",
+        }.to_owned());
+        "iterations", "steps", |row| count(row.figures.iterations);
+        "t_min_ns", "t_min", |row| time(row.figures.t_min_ns);
+        "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
+        "detours", "detours", |row| Value::Count(row.figures.detours());
+        "rate_hz", "rate", |row| rate(row.figures.rate_hz());
+        "noise_ratio", "noise", |row| ratio(row.figures.noise_ratio());
+        "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
+        "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
+        "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
+        "total_ns", "total", |row| Value::Time(row.figures.durations.total());
+        "max_ns", "max", |row| time(row.figures.durations.max());
+        "mean_ns", "mean", |row| mean(row.figures.durations.mean());
+        "median_ns", "median", |row| time(row.figures.median_ns);
+        "p99_ns", "p99", |row| time(row.figures.p99_ns);
+        "p999_ns", "p99.9", |row| time(row.figures.p999_ns);
+        "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
+        "lost_events", "lost events", |row| Value::Count(row.figures.lost_events);
+        "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
+        "steal_ns", "steal", |row| time(row.figures.steal_ns);
+        "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);
+    }
+}
+
+fields! {
+    /// Of a source.
+    SOURCE of SourceSummary {
+        "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        "cpu", "cpu", |row| count(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        "source", "source", |row| Value::Text(row.source.clone());
+        "kind", "kind", |row| Value::Text(row.kind.name().to_owned());
+        "count", "count", |row| Value::Count(row.times.count());
+        "min_ns", "lowest", |row| time(row.times.min());
+        "max_ns", "highest", |row| time(row.times.max());
+        "mean_ns", "mean", |row| mean(row.times.mean());
+        "stddev_ns", "stddev", |row| mean(row.times.stddev());
+        "total_ns", "total", |row| Value::Time(row.times.total());
+        "share_ratio", "of noise", |row| share(row.share);
+        "time_ratio", "of time", |row| ratio(row.time_ratio);
+    }
+}
+
+fields! {
+    /// Of a counter. Those of `stat/` are times.
+    COUNTER of CounterRow {
+        "node", "node", |row| text(Some(&row.node));
+        "cpu", "cpu", |row| count(row.cpu.map(u64::from));
+        "name", "counter", |row| Value::Text(row.name.clone());
+        "growth", "grew by", |row| match is_time(&row.name) {
+            true => Value::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),
+            false => Value::Count(row.growth),
+        };
+        "rate_hz", "rate", |row| match is_time(&row.name) {
+            true => Value::Missing,
+            false => rate(per_second(row.growth, row.observed_ns)),
+        };
+    }
+}
+
+/// The counters of a node that grew, over all of its selected CPUs or for each; the fastest first, times before counts.
+pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
+    let mut growth: BTreeMap<(Option<CpuId>, &str), u64> = BTreeMap::new();
+    for counter in &node.doc.counters {
+        let sum = growth.entry((per_cpu.then_some(counter.cpu), counter.name.as_str())).or_default();
+        *sum = sum.saturating_add(counter.growth);
+    }
+    // All loops start together, so the longest is the time over which the counters grew.
+    let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
+    let mut rows: Vec<CounterRow> = growth
+        .into_iter()
+        .filter(|(_, growth)| *growth > 0)
+        .map(|((cpu, name), growth)| CounterRow {
+            node: node.doc.node.clone(),
+            cpu: cpu.map(CpuId::get),
+            name: name.to_owned(),
+            growth,
+            observed_ns,
+        })
+        .collect();
+    rows.sort_by_key(|row| (row.cpu, !is_time(&row.name), Reverse(row.growth)));
+    rows
+}
+
+/// Whether the counter is one of time, in nanoseconds.
+fn is_time(counter: &str) -> bool {
+    counter.starts_with("stat/") && counter != "stat/ctxt" && counter != "stat/intr"
+}
+
+fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
+    observed_ns.filter(|ns| *ns > 0).map(|ns| growth as f64 / (ns as f64 / 1e9))
+}
+
+/// Why the noise ratio has no interval, or only its lower end.
+pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
+    match figures.interval {
+        None => Some("it is not known how long the loop ran".to_owned()),
+        Some(Interval::Between { .. }) => None,
+        Some(Interval::Unknown(why)) => Some(match why {
+            TooLittle::NoDetour => match figures.duration_ns {
+                // With 95 % probability fewer than one a T/3, as exp(-3) = 5 %.
+                Some(ns) if ns > 0 => format!(
+                    "no detour was seen: they come less often than {} a second, but nothing bounds how long one is",
+                    three_digits(3.0 / (ns as f64 / 1e9))
+                ),
+                _ => "the loop did not run".to_owned(),
+            },
+            TooLittle::FewTrains { trains } => format!(
+                "the noise rests on about {} stretches of the run, fewer than 10; record longer",
+                three_digits(trains)
+            ),
+            TooLittle::LongTrains { block_ns } => format!(
+                "the noise drifts over stretches of about {}, of which fewer than 20 fit; record longer",
+                Nanos::new(block_ns)
+            ),
+            TooLittle::ShortRun => "the run is too short to be cut into 20 parts".to_owned(),
+        }),
+    }
+}

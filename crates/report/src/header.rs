@@ -1,0 +1,177 @@
+//! The head of a report: what was recorded, where and how, and everything that limits what the numbers say.
+
+use std::io::{self, Write};
+
+use becalm_analyze::summary::{Books, NodeSummary, Summary};
+use becalm_trace::node::{ClockDoc, Ended, Machine, NodeDoc, Rung};
+use becalm_units::Nanos;
+
+use crate::value::{grouped, three_digits, time};
+
+/// How wide running text may become.
+const WIDTH: usize = 110;
+
+/// Where the text after a label begins.
+const INDENT: usize = 11;
+
+/// Prints the head.
+pub(crate) fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    for node in &summary.nodes {
+        print_node(node, out)?;
+    }
+    if let Some(books) = books(summary) {
+        line(out, "books", &books)?;
+    }
+    line(out, "lost", &lost(summary))?;
+    if let Some(steal) = steal(summary) {
+        line(out, "steal", &steal)?;
+    }
+    if !summary.warnings.is_empty() {
+        writeln!(out)?;
+    }
+    for (node, warning) in &summary.warnings {
+        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        paragraph(out, "  ! ", &format!("{of}{}", warning.message))?;
+        if !warning.advice.is_empty() {
+            paragraph(out, "    \u{2192} ", &warning.advice)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_node(node: &NodeSummary, out: &mut dyn Write) -> io::Result<()> {
+    let doc = &node.doc;
+    line(out, "node", &format!("{}, {}", doc.node, when(doc)))?;
+    line(out, "run", &run(doc))?;
+    line(out, "machine", &machine(&doc.machine))?;
+    line(out, "clock", &clock(&doc.clock))?;
+    line(out, "seen", seen(doc.rung))?;
+    if let Some(tracing) = &doc.tracing {
+        for missing in &tracing.missing {
+            line(out, "not seen", missing)?;
+        }
+    }
+    Ok(())
+}
+
+/// When the run began, to the second.
+fn when(doc: &NodeDoc) -> String {
+    doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+fn run(doc: &NodeDoc) -> String {
+    let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or(Nanos::ZERO);
+    let lasted = if doc.ended.is_some() { format!("{}, ", time(longest.get())) } else { String::new() };
+    let command = match doc.settings.command.as_slice() {
+        [] => String::new(),
+        words => format!(", beside: {}", words.join(" ")),
+    };
+    format!("{lasted}class {}, threshold {}, {}{command}", doc.settings.sched, doc.settings.threshold, ended(doc.ended))
+}
+
+const fn ended(ended: Option<Ended>) -> &'static str {
+    match ended {
+        Some(Ended::Duration) => "ended as asked",
+        Some(Ended::Command) => "ended with its command",
+        Some(Ended::Signal) => "ended by a signal",
+        Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
+        Some(Ended::Failed) => "FAILED on the way",
+        None => "NOT ENDED: still running, or killed",
+    }
+}
+
+fn machine(machine: &Machine) -> String {
+    let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
+    parts.push(format!("CPUs {} online", machine.online));
+    parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
+    for (cpus, what) in [(&machine.isolated, "isolated"), (&machine.nohz_full, "nohz_full")] {
+        if !cpus.is_empty() {
+            parts.push(format!("{cpus} {what}"));
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+fn clock(clock: &ClockDoc) -> String {
+    let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
+    parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
+    parts.push(format!("resolves {}", clock.resolution_ns));
+    parts.extend(clock.cross_cpu_ns.map(|offset| format!("CPUs agree to {offset}")));
+    if clock.backwards > 0 {
+        parts.push(format!("RAN BACKWARDS {} times", grouped(clock.backwards)));
+    }
+    parts.join(", ")
+}
+
+const fn seen(rung: Rung) -> &'static str {
+    match rung {
+        Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
+        Rung::Proc => {
+            "the loops and the counters in /proc: detours without names; the counters below bound the sources"
+        }
+        Rung::Loop => "the loops alone: detours without names",
+    }
+}
+
+fn books(summary: &Summary) -> Option<String> {
+    let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
+    match &summary.books {
+        Books::Closed => Some(format!(
+            "closed: {} activities add up to {} detours, to the nanosecond",
+            grouped(activities),
+            grouped(summary.total.detours())
+        )),
+        Books::Open(_) => Some("OPEN: activities do not add up to their detours, see below".to_owned()),
+        Books::NoActivities => None,
+    }
+}
+
+fn lost(summary: &Summary) -> String {
+    match (summary.lost_events, summary.total.incomplete) {
+        (0, 0) => "nothing".to_owned(),
+        (lost, incomplete) => {
+            format!("{} kernel events; {} detours are incomplete", grouped(lost), grouped(incomplete))
+        }
+    }
+}
+
+/// What the hypervisor admits to, beside what was not seen.
+fn steal(summary: &Summary) -> Option<String> {
+    let steal = summary.total.steal_ns.filter(|ns| *ns > 0)?;
+    let steal = time(steal);
+    Some(match summary.total.unseen_ns.filter(|ns| *ns > 0) {
+        Some(unseen) => format!("the hypervisor admits to {steal}, beside {} of unseen time", time(unseen)),
+        None => format!("the hypervisor admits to {steal}"),
+    })
+}
+
+/// A label and its text.
+fn line(out: &mut dyn Write, label: &str, text: &str) -> io::Result<()> {
+    paragraph(out, &format!("  {label:<width$}", width = INDENT - 2), text)
+}
+
+/// A text after its first words, wrapped, its further lines below its beginning.
+pub(crate) fn paragraph(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
+    let indent = first.chars().count();
+    let mut line = first.to_owned();
+    let mut width = indent;
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !empty && width + 1 + length > WIDTH {
+            writeln!(out, "{line}")?;
+            line = " ".repeat(indent);
+            width = indent;
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+            width += 1;
+        }
+        line.push_str(word);
+        width += length;
+        empty = false;
+    }
+    writeln!(out, "{}", line.trim_end())
+}

@@ -1,0 +1,213 @@
+//! Reports for a terminal.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_trace::node::Rung;
+
+use crate::field::{Field, columns};
+use crate::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};
+use crate::header::paragraph;
+use crate::table::Table;
+use crate::value::{grouped, three_digits};
+use crate::{Value, advice, header};
+
+/// How many CPUs and sources are shown unless all are asked for.
+const SHOWN: usize = 20;
+
+/// How many sources get advice.
+const ADVISED: usize = 3;
+
+/// What a report shows.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Options {
+    /// All CPUs and sources, not only the noisiest 20.
+    pub all: bool,
+    /// The sources of each CPU instead of those over all.
+    pub per_cpu: bool,
+}
+
+/// The whole report: the head, the CPUs, the sources, what to do next.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn render_text(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
+    header::print(summary, out)?;
+    print_cpus(summary, out, options)?;
+    print_sources(summary, out, options)?;
+    print_next(summary, out, options)
+}
+
+/// The head and the sources.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn render_sources(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
+    header::print(summary, out)?;
+    print_sources(summary, out, options)
+}
+
+fn print_cpus(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let all = rows.len();
+    heading(out, "CPUs")?;
+    if !options.all && all > SHOWN {
+        // The order of node and CPU breaks ties, as the sort is stable.
+        let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
+        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
+        rows.truncate(SHOWN);
+    }
+    let mut names =
+        vec!["cpu", "duration_ns", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
+    names.extend(["t_min_ns", "threshold_ns", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
+    if summary.nodes.len() > 1 {
+        names.insert(0, "node");
+    }
+    if summary.total.incomplete > 0 {
+        names.push("incomplete");
+    }
+    let fields = columns(CPU, &names);
+    let mut table = Table::new(&fields);
+    rows.iter().for_each(|row| table.row(&fields, row));
+    if all > 1 {
+        table.rule();
+        let total = CpuRow::total(summary);
+        let mut values: Vec<Value> = fields.iter().map(|field| (field.get)(&total)).collect();
+        values[0] = Value::Text("all".to_owned());
+        table.values(values);
+    }
+    table.print(out)?;
+    if rows.len() < all {
+        writeln!(out, "  the noisiest {SHOWN} of {all} CPUs; --all shows every one")?;
+    }
+    writeln!(out, "  low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
+    let notes: Vec<(String, String)> = rows
+        .iter()
+        .filter_map(|row| {
+            let (node, cpu) = row.place.as_ref()?;
+            let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
+            Some((place, interval_note(&row.figures)?))
+        })
+        .collect();
+    for (at, (place, note)) in notes.iter().enumerate() {
+        // The same reason for many CPUs is said once.
+        if notes[..at].iter().any(|(_, earlier)| earlier == note) {
+            continue;
+        }
+        let same = notes.iter().filter(|(_, other)| other == note).count();
+        let place = if same > 1 { format!("{place} and {} more", same - 1) } else { place.clone() };
+        paragraph(out, &format!("  {place}: "), note)?;
+    }
+    Ok(())
+}
+
+fn print_sources(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
+    if summary.rung == Rung::Tracepoints || !summary.sources.is_empty() {
+        let rows = if options.per_cpu { &summary.cpu_sources } else { &summary.sources };
+        heading(out, if options.per_cpu { "Sources on each CPU" } else { "Sources" })?;
+        print_ranked(summary, rows, out, options)?;
+    }
+    for node in &summary.nodes {
+        if node.doc.rung == Rung::Tracepoints {
+            continue;
+        }
+        let rows = figures::counters(node, options.per_cpu);
+        if rows.is_empty() {
+            continue;
+        }
+        let of = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+        heading(out, &format!("Kernel counters that grew{of}"))?;
+        let fields = columns(COUNTER, if options.per_cpu { &["cpu", "name", "growth", "rate_hz"] } else { &COUNTERS });
+        let shown = if options.all || options.per_cpu { rows.len() } else { SHOWN.min(rows.len()) };
+        let mut table = Table::new(&fields);
+        rows[..shown].iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        if shown < rows.len() {
+            writeln!(out, "  the fastest {SHOWN} of {} counters; --all shows every one", rows.len())?;
+        }
+    }
+    Ok(())
+}
+
+const COUNTERS: [&str; 3] = ["name", "growth", "rate_hz"];
+
+fn print_ranked(summary: &Summary, rows: &[SourceSummary], out: &mut dyn Write, options: Options) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "  none: no detour was seen");
+    }
+    let mut names =
+        vec!["source", "kind", "count", "min_ns", "max_ns", "mean_ns", "stddev_ns", "total_ns", "share_ratio"];
+    names.push("time_ratio");
+    if options.per_cpu {
+        names.insert(0, "cpu");
+        if summary.nodes.len() > 1 {
+            names.insert(0, "node");
+        }
+    }
+    let fields: Vec<&Field<SourceSummary>> = columns(SOURCE, &names);
+    let mut table = Table::new(&fields);
+    let mut hidden: Vec<&SourceSummary> = Vec::new();
+    for place in rows.chunk_by(|a, b| a.place == b.place) {
+        let shown = if options.all { place.len() } else { SHOWN.min(place.len()) };
+        table.rule();
+        place[..shown].iter().for_each(|row| table.row(&fields, row));
+        hidden.extend(&place[shown..]);
+    }
+    table.print(out)?;
+    if !hidden.is_empty() {
+        let share: f64 = hidden.iter().map(|row| row.times.total() as f64).sum::<f64>()
+            / (summary.total.durations.total() as f64).max(1.0);
+        let share = three_digits(share * 100.0);
+        writeln!(out, "  and {} more with {share}% of the noise; --all shows every one", grouped(hidden.len() as u64))?;
+    }
+    if rows.iter().any(|row| row.times.count() == 1) {
+        writeln!(out, "  a single value has no stddev")?;
+    }
+    Ok(())
+}
+
+/// What the user can do with what was found.
+fn print_next(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
+    heading(out, "Next")?;
+    let mut said = BTreeSet::new();
+    for source in summary.sources.iter().take(ADVISED) {
+        let share = Value::Share(source.share.unwrap_or(0.0)).cell();
+        if let Some(advice) = advice::against(source.kind, &source.source)
+            && said.insert(advice)
+        {
+            paragraph(out, &format!("  {} {} ({share}): ", source.kind, source.source), advice)?;
+        }
+    }
+    let path = quoted(&summary.path.to_string_lossy());
+    let mut commands = Vec::new();
+    if summary.rung == Rung::Tracepoints {
+        if summary.cpus.len() > 1 && !options.per_cpu {
+            commands.push((format!("becalm sources {path} --per-cpu"), "the same for each CPU"));
+        }
+        commands.push((format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
+    } else {
+        commands.push(("sudo becalm record".to_owned(), "with the kernel's tracepoints, which name the sources"));
+    }
+    commands.push((format!("becalm report {path} --json"), "the same for scripts"));
+    let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    for (command, what) in commands {
+        writeln!(out, "  {command:<width$}   {what}")?;
+    }
+    Ok(())
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !path.is_empty() && path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
+fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
+    writeln!(out, "\n{title}")
+}

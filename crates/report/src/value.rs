@@ -1,0 +1,175 @@
+//! A figure on its way to the reader: in full for scripts, in three digits for people.
+
+use becalm_units::Nanos;
+use serde::{Serialize, Serializer};
+
+/// A figure. What does not exist is [`Value::Missing`]: `null` in JSON and `-` in a table, never 0 and never NaN.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// There is none.
+    Missing,
+    /// A name.
+    Text(String),
+    /// How many.
+    Count(u64),
+    /// A duration; in JSON whole nanoseconds.
+    Time(i64),
+    /// How often, in 1/s.
+    Rate(f64),
+    /// A part of a whole, written with three digits, since it may be tiny.
+    Ratio(f64),
+    /// A part of a whole whose parts are looked at together, written with one decimal.
+    Share(f64),
+    /// Yes or no; in a table only the yes is shown.
+    Flag(bool),
+}
+
+impl Value {
+    /// A duration in fractions of a nanosecond, rounded.
+    #[must_use]
+    pub fn time(ns: f64) -> Self {
+        if ns.is_finite() { Self::Time(ns.round() as i64) } else { Self::Missing }
+    }
+
+    /// As a cell of a table.
+    #[must_use]
+    pub fn cell(&self) -> String {
+        match self {
+            Self::Missing => "-".to_owned(),
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => grouped(*count),
+            Self::Time(ns) => time(*ns),
+            Self::Rate(hz) => format!("{}/s", three_digits(*hz)),
+            Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
+            Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
+            Self::Share(share) => format!("{:.1}%", share * 100.0),
+            Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
+        }
+    }
+
+    /// Whether a table aligns it to the left.
+    #[must_use]
+    pub const fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Count(count) => serializer.serialize_u64(*count),
+            Self::Time(ns) => serializer.serialize_i64(*ns),
+            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) if number.is_finite() => {
+                serializer.serialize_f64(*number)
+            }
+            Self::Flag(flag) => serializer.serialize_bool(*flag),
+            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) => serializer.serialize_none(),
+        }
+    }
+}
+
+/// A duration in three digits: `850ns`, `15.2us`, `1.00ms`, `123s`.
+pub(crate) fn time(ns: i64) -> String {
+    // Rounded before the unit is chosen, so that 999.7us becomes 1.00ms and not 1000us.
+    let magnitude = ns.unsigned_abs();
+    let step = 10_u64.pow(magnitude.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    let rounded = (magnitude / step + u64::from(magnitude % step * 2 >= step)).saturating_mul(step);
+    let rounded = Nanos::new(i64::try_from(rounded).unwrap_or(i64::MAX) * ns.signum());
+    let digits = rounded.get().unsigned_abs().checked_ilog10().unwrap_or(0);
+    // Seconds are the largest unit and may have more than three digits before the point.
+    let decimals = if digits >= 11 { 0 } else { 2 - (digits % 3) as usize };
+    format!("{rounded:.decimals$}")
+}
+
+/// A number in three digits, without an exponent down to a ten-millionth: `12.3`, `0.000123`.
+pub(crate) fn three_digits(number: f64) -> String {
+    if !number.is_finite() {
+        return "-".to_owned();
+    }
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let decimals_of = |number: f64| (2 - number.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    // Rounding may add a digit: 9.996 is 10.0.
+    let decimals = decimals_of(number);
+    let rounded: f64 = format!("{number:.decimals$}").parse().unwrap_or(number);
+    let decimals = decimals_of(if rounded == 0.0 { number } else { rounded });
+    format!("{number:.decimals$}")
+}
+
+/// A count with its thousands apart: `1,234,567`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (7, "7ns"),
+            (850, "850ns"),
+            (999, "999ns"),
+            (1_000, "1.00us"),
+            (15_249, "15.2us"),
+            (999_499, "999us"),
+            (999_500, "1.00ms"),
+            (50_012_345, "50.0ms"),
+            (9_999_999_999, "10.0s"),
+            (123_456_000_000, "123s"),
+            (86_400_000_000_000, "86400s"),
+            (-15_249, "-15.2us"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+    }
+
+    #[test]
+    fn ratios_have_three_digits_however_small() {
+        for (ratio, text) in [
+            (0.0, "0%"),
+            (0.000_000_29, "0.0000290%"),
+            (0.000_123_4, "0.0123%"),
+            (0.099_96, "10.0%"),
+            (0.5, "50.0%"),
+            (1.0, "100%"),
+        ] {
+            assert_eq!(Value::Ratio(ratio).cell(), text);
+        }
+        assert_eq!(Value::Share(0.0001).cell(), "<0.1%");
+        assert_eq!(Value::Share(0.0).cell(), "0.0%");
+    }
+
+    #[test]
+    fn what_does_not_exist_is_null() {
+        for value in [Value::Missing, Value::Ratio(f64::NAN), Value::Rate(f64::INFINITY), Value::time(f64::NAN)] {
+            assert_eq!(serde_json::to_string(&value).unwrap(), "null");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_duration_is_right_to_half_a_percent(ns in 0_i64..1 << 45) {
+            let printed: Nanos = time(ns).parse().unwrap();
+            prop_assert!((printed.get() - ns).abs() as f64 <= 0.005_000_1 * ns as f64, "{} for {}", printed, ns);
+        }
+
+        #[test]
+        fn grouping_only_adds_commas(count: u64) {
+            prop_assert_eq!(grouped(count).replace(',', "").parse::<u64>().unwrap(), count);
+        }
+    }
+}
