@@ -1,5 +1,8 @@
 //! The noise makers make the noise that they claim, by the kernel's own counters. Needs root and two CPUs.
 
+// A test says why it is skipped, and what it has measured.
+#![allow(clippy::print_stderr)]
+
 mod makers;
 
 use std::path::Path;

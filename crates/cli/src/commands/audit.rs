@@ -30,7 +30,7 @@ pub fn run(json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn document(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn Write) -> anyhow::Result<()> {
-    let findings: Vec<_> = audit.findings.iter().map(|finding| {
+    let findings = audit.findings.iter().map(|finding| {
         json!({
             "area": finding.area.name(),
             "state": finding.state.name(),
@@ -39,7 +39,7 @@ fn document(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut d
             "advice": finding.advice,
         })
     });
-    let findings = findings.collect::<Vec<_>>();
+    let findings: Vec<_> = findings.collect();
     let steps: Vec<_> =
         audit.first_steps().into_iter().map(|step| json!({ "command": step.command, "why": step.why })).collect();
     let document = json!({

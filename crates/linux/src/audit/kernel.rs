@@ -73,7 +73,9 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         identity.may_change(&enter(&instances)?)
     };
     if !may {
-        return Err((format!("tracefs at {} is not open to this user", folder.display()), become_root));
+        // Whoever sees a tracefs that can be written lacks only the right, also in a container.
+        let advice = if identity.on_the_machine { "run becalm as root" } else { become_root };
+        return Err((format!("tracefs at {} is not open to this user", folder.display()), advice));
     }
     // Security modules deny what permissions allow.
     match tracefs::clocks(root, &folder) {

@@ -220,6 +220,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::print_stderr)]
     fn this_machine_in_little_memory() {
         match Kallsyms::read(Path::new("/")) {
             Ok(symbols) => assert!(symbols.bytes() < symbols.len() * 100, "{} bytes", symbols.bytes()),

@@ -26,11 +26,12 @@ impl Softirqs {
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut lines = text.lines();
         let cpus = columns::header(lines.next().unwrap_or_default())?;
-        let line = |line: &str| match columns::name(line)? {
-            (name, rest) => match columns::counts(rest, cpus.len()) {
+        let line = |line: &str| {
+            let (name, rest) = columns::name(line)?;
+            match columns::counts(rest, cpus.len()) {
                 (counts, "") if counts.len() == cpus.len() => Ok((name.to_owned(), counts)),
                 _ => Err(FormatError::new("a count for each CPU of the header was expected", line.trim())),
-            },
+            }
         };
         let lines = lines.filter(|text| !text.trim().is_empty()).map(line).collect::<Result<_, _>>()?;
         Ok(Self { cpus, lines })

@@ -15,9 +15,9 @@ pub type Sent = u64;
 
 const PAGE: usize = 4096;
 
-/// Changes the protection of a page of this process's memory again and again, each time revoking the right to write:
-/// every CPU that runs one of its threads must drop its translations (`TLB` in /proc/interrupts, the vector
-/// call_function on x86).
+/// Changes the protection of a page of this process's memory again and again. Whenever the right to write is taken,
+/// every CPU that runs one of its threads must drop its translations (`TLB` in /proc/interrupts, newer kernels count it
+/// as `CAL` too; the vector call_function on x86). A round makes one or two interrupts.
 pub fn mprotect_storm(from: CpuId, pause: Duration) -> Maker<Sent> {
     Maker::start("storm-mprotect", from, move |stop| {
         // SAFETY: an anonymous mapping at a place of the kernel's choice touches no other memory.
