@@ -101,7 +101,7 @@ pub struct Attributor {
     ledger: Ledger,
     /// Events after the last step's end, in order of time.
     kept: Vec<Event>,
-    /// The latest instant that has been processed: older events are late.
+    /// The last event, or the end of the last step.
     newest: Nanos,
     /// The end of the last step.
     completed: Nanos,
@@ -211,7 +211,7 @@ impl Attributor {
         let of_kept = left.saturating_sub(events.len());
         kept.drain(..kept.len() - of_kept);
         for event in &events[events.len() - (left - of_kept)..] {
-            if event.time < kept.last().map_or(self.newest, |last| last.time) {
+            if self.is_late(event) || kept.last().is_some_and(|last| event.time < last.time) {
                 self.count_late(event);
             } else {
                 kept.push(*event);
@@ -230,7 +230,6 @@ impl Attributor {
         kept.drain(..kept.len() - left);
         self.kept = kept;
         self.advanced = self.advanced.max(until);
-        self.newest = self.newest.max(until);
     }
 
     /// Replays what is left after the last step, and returns the totals of the run.
@@ -248,7 +247,7 @@ impl Attributor {
     /// Replays the events before `until`.
     fn replay(&mut self, feed: &mut Feed<'_>, until: Nanos, tasks: &Tasks) {
         while let Some(event) = feed.next_before(until) {
-            if event.time < self.newest {
+            if self.is_late(event) {
                 self.count_late(event);
                 continue;
             }
@@ -271,12 +270,17 @@ impl Attributor {
     fn lost_comes_next(&mut self, feed: &mut Feed<'_>) -> bool {
         loop {
             match feed.peek() {
-                Some(event) if event.time < self.newest => self.count_late(event),
+                Some(event) if self.is_late(event) => self.count_late(event),
                 Some(event) => return matches!(event.what, Happening::Lost { .. }),
                 None => return false,
             }
             feed.skip();
         }
+    }
+
+    /// Whether the time of an event has been processed already.
+    fn is_late(&self, event: &Event) -> bool {
+        event.time < self.newest || event.time < self.advanced
     }
 
     const fn count_late(&mut self, event: &Event) {
@@ -401,19 +405,13 @@ impl Attributor {
     }
 
     fn fault(&mut self, source: Label, detail: Label, at: Nanos) {
-        let in_fault = match self.stack.last() {
-            None => false,
-            Some(Frame { what: What::Fault, .. }) => true,
-            Some(_) => return,
-        };
-        if self.current != Some(self.thread.pid) {
-            return;
-        }
         self.credit(at);
-        if in_fault {
+        let on_thread_alone = matches!(self.stack.last(), None | Some(Frame { what: What::Fault, .. }));
+        if self.current == Some(self.thread.pid) && on_thread_alone {
+            // The one before is over, or the thread could not have met this one.
             self.stack.pop();
+            self.push(What::Fault, source, detail, at);
         }
-        self.push(What::Fault, source, detail, at);
     }
 
     fn switch(&mut self, prev: Pid, prev_runnable: bool, next: Pid, at: Nanos, tasks: &Tasks) {

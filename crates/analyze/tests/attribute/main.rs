@@ -1,0 +1,7 @@
+//! Attribution: cases from kernels seen in the field, and properties that hold it to a plain reference.
+
+mod cases;
+mod properties;
+mod reference;
+mod scene;
+mod streams;
