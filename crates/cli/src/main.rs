@@ -1,2 +1,59 @@
-//! x
-fn main() {}
+//! The `becalm` binary: arguments in, calls out.
+
+#![forbid(unsafe_code)]
+// The one crate that talks to the terminal.
+#![allow(clippy::print_stderr)]
+
+mod commands;
+mod exit;
+mod sink;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+/// Finds and explains the noise that an operating system makes: the time that a thread loses although it owns its CPU.
+///
+/// Without a command, says what can be seen on this machine and what to run first.
+#[derive(Parser, Debug)]
+#[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Print the audit as one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Record(commands::record::RecordArgs),
+    Report(commands::report::ReportArgs),
+    Sources(commands::sources::SourcesArgs),
+}
+
+fn main() -> ExitCode {
+    // Before anything else, since it must be while the process has one thread.
+    let arguments = Arguments::parse();
+    let mut out = io::stdout().lock();
+    let result = match arguments.command {
+        None => commands::audit::run(arguments.json, &mut out).map(|()| Exit::Done),
+        Some(Command::Record(args)) => commands::record::run(args, &mut out),
+        Some(Command::Report(args)) => commands::report::run(&args, &mut out),
+        Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
+    };
+    // What is left in the buffer belongs to the output: a full disk must not pass for success.
+    let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) if exit::is_broken_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            eprintln!("becalm: {error:#}");
+            exit::of_error(&error).into()
+        }
+    }
+}

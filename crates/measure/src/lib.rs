@@ -1,1 +1,83 @@
-//! x
+//! Acquisition: the loop that catches detours, its calibration, and the recorder that runs one loop on every measured
+//! CPU and collects what the loops and the kernel's trace say.
+//!
+//! What is collected goes, batch by batch, to a [`Sink`]; interpreting and storing it is the sink's affair.
+
+#![forbid(unsafe_code)]
+
+pub mod acquire;
+mod collector;
+mod counters;
+mod event_clock;
+mod loop_thread;
+mod machine;
+mod plan;
+mod preflight;
+mod recorder;
+pub mod ring;
+mod steps;
+mod threads;
+mod translate;
+mod warnings;
+
+pub use collector::Collector;
+pub use event_clock::EventClock;
+pub use plan::{Plan, Threshold};
+pub use recorder::{Progress, RecordError, Recording, record};
+pub use steps::StepProfile;
+pub use threads::Names;
+pub use translate::Translator;
+pub use warnings::of_cpus as closing_warnings;
+
+use becalm_trace::{Event, NodeDoc, Pid};
+use becalm_units::{CpuId, Nanos};
+
+/// One measuring thread, as attribution must know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loop {
+    /// Where it is pinned.
+    pub cpu: CpuId,
+    /// Its number in the kernel's events.
+    pub pid: Pid,
+    /// The length of its shortest step.
+    pub t_min: Nanos,
+    /// Whether it runs in a real-time scheduling class.
+    pub realtime: bool,
+}
+
+/// What one CPU gave since the batch before.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The position of the CPU among the loops.
+    pub index: usize,
+    /// The steps that reached the threshold: the readings before and after, in order.
+    pub steps: &'a [(Nanos, Nanos)],
+    /// The kernel events, in order. They may reach beyond the last step.
+    pub events: &'a [Event],
+    /// No step that begins before this instant will come any more.
+    pub complete_until: Nanos,
+}
+
+/// Takes what is recorded.
+pub trait Sink {
+    /// What can go wrong while taking it.
+    type Error;
+
+    /// The loops are calibrated and about to start.
+    ///
+    /// # Errors
+    /// If nothing can be stored; the recording does not begin.
+    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Self::Error>;
+
+    /// A CPU's part of a segment.
+    ///
+    /// # Errors
+    /// If it cannot be taken; the recording ends.
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error>;
+
+    /// Every CPU's part of the segment has been given.
+    ///
+    /// # Errors
+    /// If it cannot be stored; the recording ends.
+    fn end_segment(&mut self, names: &Names) -> Result<(), Self::Error>;
+}

@@ -10,9 +10,11 @@ pub mod bundle;
 pub mod event;
 pub mod label;
 pub mod node;
+pub mod task;
 
 pub use activity::{Activity, Detour, Kind};
 pub use bundle::{ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches};
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};
 pub use node::NodeDoc;
+pub use task::{Task, Tasks};

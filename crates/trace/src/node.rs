@@ -161,6 +161,35 @@ pub struct CpuDoc {
     pub cut_short: bool,
 }
 
+impl CpuDoc {
+    /// The document of a CPU before anything was measured on it.
+    #[must_use]
+    pub const fn of(cpu: CpuId) -> Self {
+        Self {
+            cpu,
+            start_ns: Nanos::ZERO,
+            duration_ns: Nanos::ZERO,
+            iterations: 0,
+            t_min_ns: Nanos::ZERO,
+            median_step_ns: Nanos::ZERO,
+            threshold_ns: Nanos::ZERO,
+            detours: 0,
+            below_threshold_ns: Nanos::ZERO,
+            max_ns: Nanos::ZERO,
+            total_ns: Nanos::ZERO,
+            incomplete: 0,
+            lost_events: 0,
+            events: 0,
+            below_threshold_events: 0,
+            below_threshold_max_ns: Nanos::ZERO,
+            faults: 0,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
+            cut_short: false,
+        }
+    }
+}
+
 /// The kernel's trace of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct TracingDoc {

@@ -1,0 +1,6 @@
+//! The commands, one file each: its arguments and a `run` function.
+
+pub mod audit;
+pub mod record;
+pub mod report;
+pub mod sources;

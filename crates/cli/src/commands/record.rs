@@ -1,0 +1,250 @@
+//! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::{Plan, Progress, Recording, Threshold};
+use becalm_trace::node::{Ended, NodeDoc};
+use becalm_units::{CpuList, Nanos, Share};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::commands::report;
+use crate::exit::{Exit, UsageError};
+use crate::sink::BundleSink;
+
+/// Watch CPUs as a busy thread would, catch every detour, say who took the time
+///
+/// One thread on each measured CPU reads a counter as fast as it can. Whenever a step takes longer than the threshold,
+/// something else had the CPU: a detour. The kernel's trace, recorded meanwhile, says what. The recording is stored as a
+/// folder of Parquet and JSON files, and its report is printed.
+///
+/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a limit (--max-detour, --max-noise) was exceeded.
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// Where to store the recording [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    /// The CPUs to measure, like 0-3,8, isolated ones included [default: all that are online]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuList>,
+
+    /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends]
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Nanos>,
+
+    /// Measure until Ctrl-C
+    #[arg(long, conflicts_with = "duration")]
+    until_stopped: bool,
+
+    /// Keep steps from this length on: a time, or auto, which is three times the 99th percentile of the loop's own steps
+    #[arg(long, value_name = "auto|TIME", default_value = "auto")]
+    threshold: Threshold,
+
+    /// The scheduling class of the measuring threads: other, batch, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+
+    /// Only catch detours; do not trace the kernel for their sources
+    #[arg(long)]
+    no_sources: bool,
+
+    /// Exit with code 3 if a detour is longer than this
+    #[arg(long, value_name = "TIME")]
+    max_detour: Option<Nanos>,
+
+    /// Exit with code 3 if a CPU loses a larger share of its time than this, like 0.1%
+    #[arg(long, value_name = "SHARE")]
+    max_noise: Option<Share>,
+
+    /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    segment: Nanos,
+
+    /// Memory between each measuring thread and the collector, in KiB; 16 bytes a detour
+    #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
+    buffer: u32,
+
+    /// The kernel's trace buffer of each measured CPU, in KiB [default: 16384, less where that were more than a sixteenth
+    /// of the memory in total]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
+    trace_buffer: Option<u32>,
+
+    /// Print the report as one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+
+    /// Print no progress and no report
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// A command to run meanwhile; the recording ends with it
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Records, stores, reports.
+pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
+    let root = Path::new("/");
+    let plan = plan(&args, root)?;
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None => default_path(root),
+    };
+    // Found out before anything is measured, not after.
+    refuse_existing(&path)?;
+    // While the process has one thread.
+    let janitor = if args.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let bar = progress_bar(&args);
+    let mut sink = BundleSink::new(&path);
+    let recorded = becalm_measure::record(plan, janitor, &signals, &mut sink, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let Recording { mut node, command } = recorded.with_context(|| {
+        let stored = Path::new(&path).exists();
+        if stored { format!("the recording failed; what was stored until then is in {}", path.display()) } else { "nothing was recorded".to_owned() }
+    })?;
+    let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
+    let limit = limit.filter(|_| args.sched.is_realtime());
+    sink.finish(&mut node, limit).with_context(|| format!("cannot complete the recording {}", path.display()))?;
+
+    if args.json || !args.quiet {
+        report::print_run(&path, args.json, out)?;
+    }
+    if !args.quiet {
+        eprintln!("becalm: stored in {}", path.display());
+    }
+    if node.ended == Some(Ended::BufferFull) {
+        anyhow::bail!(
+            "a buffer was full after {:.3}, so the recording ended early; what was recorded is in {}; \
+             give --buffer more than {} KiB, or a higher --threshold",
+            node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default(),
+            path.display(),
+            args.buffer
+        );
+    }
+    if let Some(status) = command
+        && node.ended == Some(Ended::Command)
+        && !status.success()
+    {
+        let how = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "an unknown status".to_owned(),
+        };
+        anyhow::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
+    }
+    Ok(limits(&args, &node))
+}
+
+fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
+    let usage = |text: &str| UsageError(text.to_owned());
+    if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
+        return Err(usage("--duration is shorter than 1ms, in which nothing can be seen").into());
+    }
+    if args.segment < Nanos::from_millis(100) {
+        return Err(usage("--segment is shorter than 100ms, which would store more than it measures").into());
+    }
+    let mut plan = Plan::new();
+    plan.cpus = args.cpus.clone();
+    plan.duration = match args.duration {
+        Some(duration) => Some(duration),
+        None if args.until_stopped || !args.command.is_empty() => None,
+        None => plan.duration,
+    };
+    plan.threshold = args.threshold;
+    plan.policy = args.sched;
+    plan.sources = !args.no_sources;
+    plan.segment = args.segment;
+    plan.ring_bytes = args.buffer as usize * 1024;
+    if let Some(kib) = args.trace_buffer {
+        plan.trace_bytes = kib as usize * 1024;
+    } else {
+        plan.limit_trace_buffers();
+    }
+    plan.command = args.command.split_first().map(|(program, arguments)| {
+        let mut command = process::Command::new(program);
+        command.args(arguments);
+        if args.json {
+            // Standard output holds one document.
+            command.stdout(io::stderr());
+        }
+        (command, args.command.clone())
+    });
+    plan.root = root.to_owned();
+    Ok(plan)
+}
+
+fn default_path(root: &Path) -> PathBuf {
+    let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    PathBuf::from(format!("{host}-{now}.becalm"))
+}
+
+/// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
+fn refuse_existing(path: &Path) -> Result<()> {
+    if path.as_os_str().is_empty() {
+        return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
+    }
+    if path.exists() && !path.is_dir() {
+        anyhow::bail!("cannot store the recording in {}: it exists and is not a folder; give another name", path.display());
+    }
+    Ok(())
+}
+
+fn progress_bar(args: &RecordArgs) -> ProgressBar {
+    if args.quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
+    let bar = ProgressBar::new(0);
+    let style = ProgressStyle::with_template("{spinner} recording {msg} {wide_bar} {pos}%");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_length(100);
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    if bar.is_hidden() {
+        return;
+    }
+    let seconds = progress.elapsed.as_secs_f64();
+    match progress.duration {
+        Some(duration) => {
+            bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
+            bar.set_message(format!("{seconds:.1}s of {duration}, {} detours", progress.detours));
+        }
+        None => bar.set_message(format!("{seconds:.1}s, {} detours, Ctrl-C ends it", progress.detours)),
+    }
+    bar.tick();
+}
+
+/// Holds the recording against the user's limits.
+fn limits(args: &RecordArgs, node: &NodeDoc) -> Exit {
+    let mut exit = Exit::Done;
+    for cpu in &node.cpus {
+        if let Some(limit) = args.max_detour
+            && cpu.max_ns > limit
+        {
+            eprintln!("becalm: CPU {} lost {:.1} in one detour, more than --max-detour {limit}", cpu.cpu, cpu.max_ns);
+            exit = Exit::LimitExceeded;
+        }
+        let lost = cpu.total_ns.get() as f64 / cpu.duration_ns.get().max(1) as f64;
+        if let Some(limit) = args.max_noise
+            && lost > limit.ratio()
+        {
+            eprintln!("becalm: CPU {} lost {:.4} % of its time, more than --max-noise {limit}", cpu.cpu, lost * 100.0);
+            exit = Exit::LimitExceeded;
+        }
+    }
+    exit
+}

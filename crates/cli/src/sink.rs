@@ -1,0 +1,143 @@
+//! Takes a recording: attributes its detours and stores them, segment by segment.
+
+use std::path::{Path, PathBuf};
+
+use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
+use becalm_measure::{Batch, Loop, Names, Sink};
+use becalm_trace::node::{CpuDoc, NodeDoc};
+use becalm_trace::{Activity, BundleError, BundleWriter, Detour};
+use becalm_units::Nanos;
+
+/// A segment with more rows than this ends before its time, so that a noisy machine does not fill the memory: 56 bytes
+/// each, and about as much again while it is written.
+const SEGMENT_ROWS: usize = 4 << 20;
+
+/// One CPU's part of the segment, and the totals of its run.
+struct Cpu {
+    thread: LoopThread,
+    attributor: Option<Attributor>,
+    steps: Vec<Step>,
+    detours: Vec<Detour>,
+    activities: Vec<Activity>,
+    longest: Nanos,
+    total: Nanos,
+    incomplete: u64,
+}
+
+/// Writes a recording into a bundle.
+pub struct BundleSink {
+    path: PathBuf,
+    writer: Option<BundleWriter>,
+    cpus: Vec<Cpu>,
+    rows: usize,
+}
+
+impl BundleSink {
+    /// Will write to this path; nothing is created yet.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), writer: None, cpus: Vec::new(), rows: 0 }
+    }
+
+    /// Completes the document with what attribution found, and stores it.
+    ///
+    /// `realtime_limit` is for how long of each second real-time loops could be kept from their CPU.
+    pub fn finish(&mut self, node: &mut NodeDoc, realtime_limit: Option<Nanos>) -> Result<(), BundleError> {
+        for (doc, cpu) in node.cpus.iter_mut().zip(&mut self.cpus) {
+            cpu.complete(doc);
+        }
+        let warnings = becalm_measure::closing_warnings(&node.cpus, node.tracing.as_ref(), realtime_limit);
+        node.warnings.extend(warnings);
+        match &mut self.writer {
+            Some(writer) => writer.write_doc(node),
+            None => Ok(()),
+        }
+    }
+
+    fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut detours = Vec::with_capacity(self.cpus.iter().map(|cpu| cpu.detours.len()).sum());
+        let mut activities = Vec::with_capacity(self.cpus.iter().map(|cpu| cpu.activities.len()).sum());
+        for cpu in &mut self.cpus {
+            detours.append(&mut cpu.detours);
+            activities.append(&mut cpu.activities);
+        }
+        self.rows = 0;
+        writer.write_segment(&detours, &activities, &names.labels)
+    }
+}
+
+impl Cpu {
+    fn new(of: &Loop, tracing: bool, names: &mut Names) -> Self {
+        let thread = LoopThread { cpu: of.cpu, pid: of.pid, t_min: of.t_min, realtime: of.realtime };
+        Self {
+            thread,
+            // Without a trace nothing is known of the sources, which is not the same as `unseen`.
+            attributor: tracing.then(|| Attributor::new(thread, &mut names.labels)),
+            steps: Vec::new(),
+            detours: Vec::new(),
+            activities: Vec::new(),
+            longest: Nanos::ZERO,
+            total: Nanos::ZERO,
+            incomplete: 0,
+        }
+    }
+
+    fn complete(&mut self, doc: &mut CpuDoc) {
+        doc.max_ns = self.longest;
+        doc.total_ns = self.total;
+        doc.incomplete = self.incomplete;
+        let tally = self.attributor.as_mut().map_or_else(Tally::default, Attributor::finish);
+        doc.below_threshold_events = tally.below_threshold_events;
+        doc.below_threshold_max_ns = tally.below_threshold_max;
+    }
+}
+
+impl Sink for BundleSink {
+    type Error = BundleError;
+
+    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), BundleError> {
+        let tracing = node.tracing.is_some();
+        self.cpus = loops.iter().map(|of| Cpu::new(of, tracing, names)).collect();
+        self.writer = Some(BundleWriter::create(&self.path, node)?);
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), BundleError> {
+        let cpu = &mut self.cpus[batch.index];
+        let before = (cpu.detours.len(), cpu.activities.len());
+        match &mut cpu.attributor {
+            Some(attributor) => {
+                cpu.steps.clear();
+                cpu.steps.extend(batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }));
+                attributor.attribute(
+                    &cpu.steps,
+                    batch.events,
+                    &names.tasks,
+                    &mut cpu.detours,
+                    &mut cpu.activities,
+                );
+                attributor.advance(batch.complete_until);
+            }
+            None => cpu.detours.extend(batch.steps.iter().map(|(start, end)| Detour {
+                cpu: cpu.thread.cpu,
+                start: *start,
+                duration: (*end - *start - cpu.thread.t_min).max(Nanos::ZERO),
+                incomplete: false,
+            })),
+        }
+        for detour in &cpu.detours[before.0..] {
+            cpu.longest = cpu.longest.max(detour.duration);
+            cpu.total += detour.duration;
+            cpu.incomplete += u64::from(detour.incomplete);
+        }
+        self.rows += cpu.detours.len() - before.0 + cpu.activities.len() - before.1;
+        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+    }
+
+    fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+        self.write_segment(names)
+    }
+}

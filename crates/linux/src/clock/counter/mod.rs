@@ -1,0 +1,64 @@
+//! The counters that an acquisition loop can read, one small file an architecture.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+use super::clock_gettime_ns;
+
+/// A counter, as a type, so that a loop over it is compiled for it and its reading is inlined.
+pub trait Counter {
+    /// The name in documents: `tsc`, `cntvct`, `monotonic_raw`.
+    const NAME: &'static str;
+
+    /// The counter's value now.
+    fn read() -> u64;
+}
+
+/// The processor's own counter.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+#[cfg(target_arch = "x86_64")]
+impl Counter for Native {
+    const NAME: &'static str = "tsc";
+
+    #[inline(always)]
+    fn read() -> u64 {
+        x86_64::read()
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Counter for Native {
+    const NAME: &'static str = "cntvct";
+
+    #[inline(always)]
+    fn read() -> u64 {
+        aarch64::read()
+    }
+}
+
+/// The rate that the hardware itself states for [`Native`], where it does.
+#[must_use]
+pub fn stated_hz() -> Option<u64> {
+    #[cfg(target_arch = "aarch64")]
+    return Some(aarch64::stated_hz());
+    #[cfg(not(target_arch = "aarch64"))]
+    None
+}
+
+/// `CLOCK_MONOTONIC_RAW`: the kernel's own reading, in nanoseconds, for machines without a counter to be trusted.
+#[derive(Clone, Copy, Debug)]
+pub struct MonotonicRaw;
+
+impl Counter for MonotonicRaw {
+    const NAME: &'static str = "monotonic_raw";
+
+    #[inline(always)]
+    fn read() -> u64 {
+        clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)
+    }
+}

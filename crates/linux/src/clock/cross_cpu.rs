@@ -1,0 +1,140 @@
+//! Whether the counters of two CPUs agree.
+//!
+//! Two pinned threads hand a token to and fro and note the counter at each hand-over. A reading taken before the token
+//! left one CPU cannot be later, on a common time axis, than one taken after it arrived on the other; so each round
+//! bounds the offset between the counters from both sides, and the best rounds give the narrowest bounds (the same
+//! inequality as in NTP, RFC 5905, without assuming that both ways take the same time).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use becalm_units::{CpuId, CpuList, Nanos, TickRate};
+
+use super::Counter;
+use crate::sched;
+
+/// What comparing the counters of several CPUs showed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CrossCpu {
+    /// The largest offset between a CPU and the first that could not be excluded, at least half a hand-over.
+    pub offset: Nanos,
+    /// The largest offset that was proven: zero where the bounds of every pair include zero.
+    pub proven: Nanos,
+    /// How many CPUs were compared with the first one.
+    pub compared: usize,
+}
+
+/// Bounds on `other's counter - first's counter`, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Bounds {
+    low: i64,
+    high: i64,
+}
+
+/// Compares each CPU's counter with the first one's.
+///
+/// A CPU that cannot be used (offline, not allowed) or does not answer within half a second is left out.
+#[must_use]
+pub fn compare_cpus<C: Counter>(cpus: &CpuList, rate: TickRate) -> CrossCpu {
+    let mut result = CrossCpu::default();
+    let mut all = cpus.iter();
+    let Some(first) = all.next() else { return result };
+    let to_ns = |ticks: i64| Nanos::new((ticks as f64 * rate.tick_ns()).ceil() as i64);
+    for other in all {
+        if let Some(bounds) = compare_pair::<C>(first, other, 400) {
+            result.compared += 1;
+            result.offset = result.offset.max(to_ns(bounds.low.abs().max(bounds.high.abs())));
+            let proven = bounds.low.max(-bounds.high).max(0);
+            result.proven = result.proven.max(to_ns(proven));
+        }
+    }
+    result
+}
+
+/// The turn is even for the first CPU and odd for the other; it is also the number of the round.
+fn compare_pair<C: Counter>(first: CpuId, other: CpuId, rounds: u64) -> Option<Bounds> {
+    let turn = AtomicU64::new(0);
+    let stamp = AtomicU64::new(0);
+    let ready = AtomicU64::new(0);
+    let give_up = Instant::now() + Duration::from_millis(500);
+    // Looks at the wall clock only now and then; yields, as both threads may share one CPU's time with others.
+    let wait = |value: &AtomicU64, wanted: u64| -> bool {
+        let mut spins = 0_u32;
+        while value.load(Ordering::Acquire) < wanted {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(4096) {
+                if Instant::now() > give_up {
+                    return false;
+                }
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+        true
+    };
+    // Each side keeps the largest (sent - received) it saw: the other's reading before sending minus the own after.
+    let play = |cpu: CpuId, mine: u64| -> Option<i64> {
+        sched::pin_current_thread(cpu).ok()?;
+        ready.fetch_add(1, Ordering::AcqRel);
+        if !wait(&ready, 2) {
+            return None;
+        }
+        let mut bound = i64::MIN;
+        for round in 0..rounds {
+            let turn_of_mine = 2 * round + mine;
+            if !wait(&turn, turn_of_mine) {
+                return None;
+            }
+            if turn_of_mine > 0 {
+                let received = C::read();
+                let sent = stamp.load(Ordering::Acquire);
+                bound = bound.max(sent.wrapping_sub(received) as i64);
+            }
+            stamp.store(C::read(), Ordering::Release);
+            turn.store(turn_of_mine + 1, Ordering::Release);
+        }
+        Some(bound)
+    };
+    let (at_first, at_other) = std::thread::scope(|scope| {
+        let a = scope.spawn(|| play(first, 0));
+        let b = scope.spawn(|| play(other, 1));
+        (a.join().ok().flatten(), b.join().ok().flatten())
+    });
+    // At the first: other(sent) - first(received) <= offset. At the other: first(sent) - other(received) <= -offset.
+    Some(Bounds { low: at_first?, high: -at_other? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::MonotonicRaw;
+
+    #[test]
+    fn the_kernels_clock_agrees_with_itself_on_all_cpus() {
+        let cpus = sched::allowed_cpus().unwrap();
+        let result = compare_cpus::<MonotonicRaw>(&cpus, TickRate::from_hz(1e9));
+        assert_eq!(result.proven, Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_shifted_counter_is_found_out() {
+        // The second CPU's counter is a second ahead.
+        struct Shifted;
+        impl Counter for Shifted {
+            const NAME: &'static str = "shifted";
+            fn read() -> u64 {
+                let ahead = if sched::current_cpu() == Some(CpuId::new(0)) { 0 } else { 1_000_000_000 };
+                MonotonicRaw::read() + ahead
+            }
+        }
+        let cpus = sched::allowed_cpus().unwrap();
+        if cpus.len() < 2 || !cpus.contains(CpuId::new(0)) {
+            eprintln!("skipped: needs CPU 0 and another");
+            return;
+        }
+        let result = compare_cpus::<Shifted>(&cpus, TickRate::from_hz(1e9));
+        assert!(result.compared >= 1);
+        assert!(result.proven > Nanos::from_millis(999), "{result:?}");
+        assert!(result.offset < Nanos::from_millis(1100), "{result:?}");
+    }
+}

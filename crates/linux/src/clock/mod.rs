@@ -1,0 +1,124 @@
+//! Clocks: which counter the loops read, how fast it runs and how well that is known.
+
+pub mod counter;
+mod cross_cpu;
+mod rate;
+
+use std::path::Path;
+
+use becalm_units::{Nanos, TickRate};
+
+pub use counter::{Counter, MonotonicRaw};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub use counter::Native;
+pub use cross_cpu::{CrossCpu, compare_cpus};
+pub use rate::{Anchor, Calibration, RateError, calibrate};
+
+/// Which counter a run reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The processor's own: TSC, CNTVCT.
+    Native,
+    /// `CLOCK_MONOTONIC_RAW`.
+    MonotonicRaw,
+}
+
+/// The outcome of looking for an invariant counter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The counter to read.
+    pub source: Source,
+    /// Why the processor's own counter is not used; nothing if it is.
+    pub why_not_native: Option<String>,
+}
+
+/// Chooses the cheapest counter that is invariant.
+///
+/// On x86-64 the TSC qualifies if the processor (or the hypervisor) promises that it runs at a constant rate and in
+/// deep sleep (`constant_tsc`, `nonstop_tsc`), and if the kernel, which checks it against other clocks all the time,
+/// has not thrown it out of the list of its clock sources. On AArch64 the virtual counter is invariant by
+/// architecture. `root` is the root of the file system, `/` outside of tests.
+#[must_use]
+pub fn choose(root: &Path) -> Choice {
+    let fallback = |why: &str| Choice { source: Source::MonotonicRaw, why_not_native: Some(why.to_owned()) };
+    if cfg!(target_arch = "aarch64") {
+        return Choice { source: Source::Native, why_not_native: None };
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return fallback("this architecture's counter is not known to becalm");
+    }
+    let cpuinfo = std::fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
+    if !has("constant_tsc") {
+        return fallback("the processor does not promise a constant rate of its TSC (no constant_tsc in /proc/cpuinfo)");
+    }
+    if !has("nonstop_tsc") {
+        return fallback("the processor's TSC may stop in deep sleep (no nonstop_tsc in /proc/cpuinfo)");
+    }
+    let available = root.join("sys/devices/system/clocksource/clocksource0/available_clocksource");
+    // Paravirtual guests list kvm-clock or hyperv clocks beside tsc; what matters is that tsc is still there.
+    if let Ok(sources) = std::fs::read_to_string(available)
+        && !sources.split_whitespace().any(|source| source.contains("tsc"))
+    {
+        return fallback("the kernel has found the TSC unstable (it is not among the available clock sources)");
+    }
+    Choice { source: Source::Native, why_not_native: None }
+}
+
+/// Reads a clock of the kernel, in nanoseconds.
+pub(crate) fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place to write a timespec to; an unknown clock leaves it as it is.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The difference between two unequal consecutive readings: the counter's granularity, or the time that a reading takes
+/// where that is longer. Of many differences the one is given that a tenth undercut, since counters of virtual machines
+/// now and then show an odd one.
+#[must_use]
+pub fn resolution<C: Counter>(rate: TickRate) -> Nanos {
+    let mut differences = Vec::with_capacity(10_000);
+    let mut previous = C::read();
+    while differences.len() < differences.capacity() {
+        let now = C::read();
+        if now > previous {
+            differences.push(now - previous);
+        }
+        previous = now;
+    }
+    differences.sort_unstable();
+    Nanos::new((differences[differences.len() / 10] as f64 * rate.tick_ns()).round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(flags: &str, sources: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join("proc/cpuinfo"), format!("processor\t: 0\nflags\t\t: {flags}\n")).unwrap();
+        let folder = root.path().join("sys/devices/system/clocksource/clocksource0");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("available_clocksource"), sources).unwrap();
+        root
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_tsc_is_taken_only_where_everybody_trusts_it() {
+        let good = tree("fpu constant_tsc nonstop_tsc", "tsc kvm-clock acpi_pm\n");
+        assert_eq!(choose(good.path()).source, Source::Native);
+        for (flags, sources, why) in [
+            ("fpu nonstop_tsc", "tsc", "constant_tsc"),
+            ("fpu constant_tsc", "tsc", "nonstop_tsc"),
+            ("constant_tsc nonstop_tsc", "hpet acpi_pm", "unstable"),
+        ] {
+            let choice = choose(tree(flags, sources).path());
+            assert_eq!(choice.source, Source::MonotonicRaw);
+            assert!(choice.why_not_native.unwrap().contains(why));
+        }
+    }
+}

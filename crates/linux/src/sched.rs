@@ -1,0 +1,315 @@
+//! Where and how a thread runs: CPU affinity over the raw system call, scheduling classes, and the kernel's account
+//! of a thread's faults and switches.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use becalm_units::{CpuId, CpuList};
+
+/// A thread could not be placed or given its scheduling class.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedError {
+    /// The affinity was refused.
+    #[error("cannot run on CPU {cpus}: {source}{}", affinity_hint(source))]
+    Affinity {
+        /// The CPUs asked for.
+        cpus: CpuList,
+        /// Why.
+        source: io::Error,
+    },
+    /// The affinity could not be read.
+    #[error("cannot read on which CPUs thread {tid} may run: {source}")]
+    ReadAffinity {
+        /// The thread.
+        tid: i32,
+        /// Why.
+        source: io::Error,
+    },
+    /// The class was refused.
+    #[error("cannot set the scheduling class {policy}: {source}{}", class_hint(source))]
+    Class {
+        /// The class asked for.
+        policy: Policy,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn affinity_hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EINVAL) => " (the CPU is offline, or the cgroup's cpuset does not hold it)",
+        _ => "",
+    }
+}
+
+fn class_hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            " (needs root, CAP_SYS_NICE or a limit RLIMIT_RTPRIO; in a cgroup v1 with RT_GROUP_SCHED also cpu.rt_runtime_us > 0)"
+        }
+        _ => "",
+    }
+}
+
+/// The scheduling classes in which a loop can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// `SCHED_OTHER`.
+    #[default]
+    Other,
+    /// `SCHED_BATCH`.
+    Batch,
+    /// `SCHED_FIFO` with a priority of 1 to 99.
+    Fifo(u8),
+    /// `SCHED_RR` with a priority of 1 to 99.
+    RoundRobin(u8),
+}
+
+impl Policy {
+    /// Whether the class is a real-time one.
+    #[must_use]
+    pub const fn is_realtime(self) -> bool {
+        matches!(self, Self::Fifo(_) | Self::RoundRobin(_))
+    }
+
+    /// The real-time priority; 0 outside of the real-time classes.
+    #[must_use]
+    pub const fn priority(self) -> u8 {
+        match self {
+            Self::Other | Self::Batch => 0,
+            Self::Fifo(priority) | Self::RoundRobin(priority) => priority,
+        }
+    }
+
+    const fn number(self) -> libc::c_int {
+        match self {
+            Self::Other => libc::SCHED_OTHER,
+            Self::Batch => libc::SCHED_BATCH,
+            Self::Fifo(_) => libc::SCHED_FIFO,
+            Self::RoundRobin(_) => libc::SCHED_RR,
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other => f.write_str("other"),
+            Self::Batch => f.write_str("batch"),
+            Self::Fifo(priority) => write!(f, "fifo:{priority}"),
+            Self::RoundRobin(priority) => write!(f, "rr:{priority}"),
+        }
+    }
+}
+
+/// A text that is not a scheduling class.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a scheduling class: write other, batch, fifo:PRIORITY or rr:PRIORITY with a priority from 1 to 99")]
+pub struct ParsePolicyError(String);
+
+impl FromStr for Policy {
+    type Err = ParsePolicyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let err = || ParsePolicyError(text.to_owned());
+        let (name, priority) = match text.split_once(':') {
+            Some((name, priority)) => {
+                let priority: u8 = priority.parse().map_err(|_| err())?;
+                (name, Some(priority).filter(|priority| (1..=99).contains(priority)).ok_or_else(err)?)
+            }
+            None if text == "other" => return Ok(Self::Other),
+            None if text == "batch" => return Ok(Self::Batch),
+            None => return Err(err()),
+        };
+        match name {
+            "fifo" => Ok(Self::Fifo(priority)),
+            "rr" => Ok(Self::RoundRobin(priority)),
+            _ => Err(err()),
+        }
+    }
+}
+
+/// The calling thread's number.
+#[must_use]
+pub fn current_tid() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// The CPU on which the calling thread runs at this moment.
+///
+/// Through the C library, which takes it from the thread's rseq area or the vDSO and makes no system call on kernels
+/// since 4.18 with a C library of 2022 or later.
+#[inline]
+#[must_use]
+pub fn current_cpu() -> Option<CpuId> {
+    // SAFETY: the function takes nothing and only returns a number.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).ok().map(CpuId::new)
+}
+
+/// Lets the calling thread run on these CPUs only.
+///
+/// Through the raw system call with a mask as long as needed: the C library's `cpu_set_t` ends at 1,024 CPUs, and CPUs
+/// that are isolated from the scheduler are missing from what many libraries call the available ones.
+///
+/// # Errors
+/// If the kernel knows or allows none of the CPUs.
+pub fn set_affinity(cpus: &CpuList) -> Result<(), SchedError> {
+    set_affinity_of(0, cpus)
+}
+
+/// Lets a thread run on these CPUs only; thread 0 is the calling one.
+///
+/// # Errors
+/// If the kernel knows or allows none of the CPUs, or the thread is gone or another user's.
+pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
+    let bits = libc::c_ulong::BITS;
+    let words = cpus.iter().last().map_or(1, |last| (last.get() / bits) as usize + 1);
+    let mut mask: Vec<libc::c_ulong> = vec![0; words];
+    for cpu in cpus.iter() {
+        mask[(cpu.get() / bits) as usize] |= 1 << (cpu.get() % bits);
+    }
+    // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask[..]), mask.as_ptr()) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(SchedError::Affinity { cpus: cpus.clone(), source: io::Error::last_os_error() })
+    }
+}
+
+/// Binds the calling thread to one CPU and makes sure that it runs there.
+///
+/// # Errors
+/// If the CPU is offline, unknown or not allowed.
+pub fn pin_current_thread(cpu: CpuId) -> Result<(), SchedError> {
+    let cpus: CpuList = [cpu].into_iter().collect();
+    set_affinity(&cpus)?;
+    match current_cpu() {
+        Some(now) if now != cpu => Err(SchedError::Affinity {
+            cpus,
+            source: io::Error::other(format!("the kernel accepted the affinity but left the thread on CPU {now}")),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The CPUs on which the calling thread may run.
+///
+/// # Errors
+/// If the kernel refuses to say.
+pub fn allowed_cpus() -> Result<CpuList, SchedError> {
+    allowed_cpus_of(0)
+}
+
+/// The CPUs on which a thread may run; thread 0 is the calling one.
+///
+/// # Errors
+/// If the thread is gone.
+pub fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
+    let bits = libc::c_ulong::BITS;
+    let mut mask: Vec<libc::c_ulong> = vec![0; 128];
+    loop {
+        // SAFETY: the kernel writes at most `size_of_val(mask)` bytes into the mask, which is alive.
+        let written =
+            unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, size_of_val(&mask[..]), mask.as_mut_ptr()) };
+        if written >= 0 {
+            break;
+        }
+        let source = io::Error::last_os_error();
+        // The kernel's mask is longer than ours: it says so, and a longer one is tried.
+        if source.raw_os_error() == Some(libc::EINVAL) && mask.len() < CpuId::LIMIT as usize / 64 {
+            mask = vec![0; mask.len() * 2];
+        } else {
+            return Err(SchedError::ReadAffinity { tid, source });
+        }
+    }
+    let set = |cpu: &u32| mask[(cpu / bits) as usize] & (1 << (cpu % bits)) != 0;
+    Ok((0..mask.len() as u32 * bits).filter(set).map(CpuId::new).collect())
+}
+
+/// Puts the calling thread into a scheduling class.
+///
+/// # Errors
+/// If the user may not use that class or priority.
+pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
+    let parameter = libc::sched_param { sched_priority: i32::from(policy.priority()) };
+    // SAFETY: the raw call reads one sched_param, which is alive. The C library's wrapper would do on glibc, but musl's
+    // always fails.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy.number(), &raw const parameter) };
+    if result == 0 { Ok(()) } else { Err(SchedError::Class { policy, source: io::Error::last_os_error() }) }
+}
+
+/// The kernel's account of the calling thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Page faults, minor and major together.
+    pub faults: u64,
+    /// Times that the thread slept or yielded.
+    pub voluntary_switches: u64,
+    /// Times that it was pre-empted.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    /// Of the calling thread, since it began.
+    #[must_use]
+    pub fn of_current_thread() -> Self {
+        // SAFETY: all-zero bytes are a valid rusage.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is a valid place to write a rusage to.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        Self {
+            faults: (usage.ru_minflt + usage.ru_majflt) as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
+
+    /// What was added since an earlier account.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            faults: self.faults - earlier.faults,
+            voluntary_switches: self.voluntary_switches - earlier.voluntary_switches,
+            involuntary_switches: self.involuntary_switches - earlier.involuntary_switches,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_read_and_print() {
+        for text in ["other", "batch", "fifo:80", "rr:1", "fifo:99"] {
+            assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
+        }
+        for text in ["", "fifo", "fifo:0", "fifo:100", "rr:-1", "idle", "other:3"] {
+            assert!(text.parse::<Policy>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_thread_can_be_pinned_to_each_allowed_cpu() {
+        for cpu in allowed_cpus().unwrap().iter() {
+            std::thread::spawn(move || {
+                pin_current_thread(cpu).unwrap();
+                assert_eq!(current_cpu(), Some(cpu));
+                assert_eq!(allowed_cpus().unwrap().to_string(), cpu.to_string());
+            })
+            .join()
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused_with_the_reason() {
+        for cpu in ["1023", "5000"] {
+            let error = set_affinity(&cpu.parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains(cpu) && error.contains("offline"), "{error}");
+        }
+    }
+}

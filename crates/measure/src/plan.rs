@@ -1,0 +1,100 @@
+//! What a recording shall be.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::str::FromStr;
+
+use becalm_linux::sched::Policy;
+use becalm_units::{CpuList, Nanos, ParseNanosError};
+
+use crate::machine;
+
+/// From which length on a step is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Threshold {
+    /// Just above the loop's own variation, see [`crate::StepProfile::auto_threshold`].
+    #[default]
+    Auto,
+    /// This length.
+    Length(Nanos),
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::Length(length) => length.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = ParseNanosError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Length) }
+    }
+}
+
+/// A recording as it was asked for.
+#[derive(Debug)]
+pub struct Plan {
+    /// The CPUs to measure; nothing means every online CPU on which the process may run, isolated ones included.
+    pub cpus: Option<CpuList>,
+    /// How long; nothing means until a signal or the end of the command.
+    pub duration: Option<Nanos>,
+    /// What is kept.
+    pub threshold: Threshold,
+    /// The scheduling class of the loops.
+    pub policy: Policy,
+    /// Whether the kernel's activity is traced.
+    pub sources: bool,
+    /// The program that runs meanwhile, ready to be started, and how it was written.
+    pub command: Option<(Command, Vec<String>)>,
+    /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed.
+    pub segment: Nanos,
+    /// The size of the ring between each loop and the collector, in bytes; 16 a detour.
+    pub ring_bytes: usize,
+    /// The size of the kernel's trace buffer of each measured CPU, in bytes.
+    pub trace_bytes: usize,
+    /// The bytes of raw trace that may wait for the end of their segment; with more, the segment ends early.
+    pub backlog_bytes: usize,
+    /// The root of the file system: `/` outside of tests.
+    pub root: PathBuf,
+}
+
+impl Plan {
+    /// The plan of `becalm record` without arguments.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            cpus: None,
+            duration: Some(Nanos::from_secs(10)),
+            threshold: Threshold::Auto,
+            policy: Policy::Other,
+            sources: true,
+            command: None,
+            segment: Nanos::from_secs(10),
+            ring_bytes: 4 << 20,
+            trace_bytes: 16 << 20,
+            backlog_bytes: 256 << 20,
+            root: PathBuf::from("/"),
+        }
+    }
+
+    /// Cuts the trace buffers so that those of all CPUs together take a sixteenth of the machine's memory at most, but
+    /// leaves each 1 MiB, which holds about 40,000 events.
+    pub fn limit_trace_buffers(&mut self) {
+        let cpus = self.cpus.as_ref().map_or_else(|| machine::cpu_list(&self.root, "online").len(), CpuList::len);
+        let memory = becalm_linux::memory::total_bytes();
+        let share = memory / 16 / cpus.max(1);
+        self.trace_bytes = self.trace_bytes.min(share).max(1 << 20);
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new()
+    }
+}

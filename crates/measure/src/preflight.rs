@@ -1,0 +1,133 @@
+//! Which CPUs can be measured.
+
+use std::path::Path;
+
+use becalm_linux::sched;
+use becalm_units::{CpuId, CpuList};
+
+use crate::machine::cpu_list;
+
+/// CPUs that cannot be measured as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CpuError {
+    /// There is no CPU left.
+    #[error("no CPU to measure: this process may run on none of the online CPUs {online}")]
+    None {
+        /// The online CPUs.
+        online: CpuList,
+    },
+    /// The list was empty.
+    #[error("no CPU to measure: the list of CPUs is empty; name at least one, like --cpus 1")]
+    Empty,
+    /// CPUs that the machine does not have.
+    #[error("CPU {cpus} does not exist: this machine has CPUs {possible}")]
+    Unknown {
+        /// Those.
+        cpus: CpuList,
+        /// What it has.
+        possible: CpuList,
+    },
+    /// CPUs that are switched off.
+    #[error("CPU {cpus} is offline: bring it up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave it out; online are {online}")]
+    Offline {
+        /// Those.
+        cpus: CpuList,
+        /// The online ones.
+        online: CpuList,
+    },
+    /// CPUs outside of the cgroup's cpuset.
+    #[error("CPU {cpus} may not be used by this process: its cgroup's cpuset does not hold it; run becalm outside of that cgroup or container, or measure other CPUs")]
+    NotAllowed {
+        /// Those.
+        cpus: CpuList,
+    },
+}
+
+/// The CPUs to measure, and those that were left out although they are online.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// To be measured.
+    pub cpus: CpuList,
+    /// Online, but not to be used by this process; only where nobody asked for them by number.
+    pub left_out: CpuList,
+}
+
+/// Settles the CPUs. Every one is tried, by pinning a thread to it: the mask that a process inherits lacks the CPUs that
+/// are isolated from the scheduler although it may use them, so only trying tells.
+///
+/// # Errors
+/// If a CPU that was asked for by number cannot be used, or none can.
+pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<Selection, CpuError> {
+    let mut online = cpu_list(root, "online");
+    if online.is_empty() {
+        // A container without sysfs.
+        online = sched::allowed_cpus().unwrap_or_default();
+    }
+    let candidates = match wanted {
+        None => online.clone(),
+        Some(list) if list.is_empty() => return Err(CpuError::Empty),
+        Some(list) => {
+            let possible = cpu_list(root, "possible");
+            let unknown = list.without(if possible.is_empty() { &online } else { &possible });
+            if !unknown.is_empty() {
+                let possible = if possible.is_empty() { online } else { possible };
+                return Err(CpuError::Unknown { cpus: unknown, possible });
+            }
+            let offline = list.without(&online);
+            if !offline.is_empty() {
+                return Err(CpuError::Offline { cpus: offline, online });
+            }
+            list.clone()
+        }
+    };
+    // In a thread of its own, whose affinity nobody misses.
+    let usable = |cpus: &CpuList| -> CpuList {
+        std::thread::scope(|scope| {
+            let tried = scope.spawn(|| {
+                let free = |cpu: &CpuId| sched::set_affinity(&[*cpu].into_iter().collect()).is_ok();
+                cpus.iter().filter(free).collect()
+            });
+            tried.join().unwrap_or_default()
+        })
+    };
+    let cpus = usable(&candidates);
+    let left_out = candidates.without(&cpus);
+    match wanted {
+        Some(_) if !left_out.is_empty() => Err(CpuError::NotAllowed { cpus: left_out }),
+        _ if cpus.is_empty() => Err(CpuError::None { online }),
+        _ => Ok(Selection { cpus, left_out }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(online: &str, possible: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("online"), online).unwrap();
+        std::fs::write(folder.join("possible"), possible).unwrap();
+        root
+    }
+
+    #[test]
+    fn each_reason_has_its_own_message() {
+        let root = machine("0-1\n", "0-3\n");
+        let ask = |list: &str| select(root.path(), Some(&list.parse().unwrap())).unwrap_err().to_string();
+        assert!(ask("7").contains("does not exist: this machine has CPUs 0-3"));
+        assert!(ask("1-2").contains("CPU 2 is offline"));
+        assert!(ask("").contains("the list of CPUs is empty"));
+    }
+
+    #[test]
+    fn online_cpus_that_the_kernel_refuses_are_left_out_unless_asked_for() {
+        // Nobody has CPU 4,000, whatever the fake tree says.
+        let root = machine("0,4000\n", "0-4095\n");
+        let all = select(root.path(), None).unwrap();
+        assert_eq!((all.cpus.to_string(), all.left_out.to_string()), ("0".to_owned(), "4000".to_owned()));
+        let error = select(root.path(), Some(&"4000".parse().unwrap())).unwrap_err();
+        assert!(matches!(error, CpuError::NotAllowed { .. }), "{error}");
+    }
+}

@@ -1,0 +1,685 @@
+//! The recorder: sets everything up, lets the loops run, collects, and says how it went.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw, RateError};
+use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::memory::{self, MemoryError};
+use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::{self, Policy, SchedError};
+use becalm_linux::signals::{self, StopSignals};
+use becalm_trace::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning};
+use becalm_trace::Pid;
+use becalm_units::{CpuList, Nanos, Ticks, TicksToNanos};
+
+use crate::acquire::{End, Tally};
+use crate::collector::{Collector, TraceSide};
+use crate::counters::Snapshot;
+use crate::event_clock::EventClock;
+use crate::loop_thread::{self, Go, Measured, Start};
+use crate::plan::{Plan, Threshold};
+use crate::preflight::{self, CpuError};
+use crate::ring::Ring;
+use crate::steps::StepProfile;
+use crate::threads::Names;
+use crate::translate::Translator;
+use crate::{Loop, Sink, machine, warnings};
+
+/// A recording that could not be made, or not be finished.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError<S> {
+    /// The CPUs cannot be measured.
+    #[error(transparent)]
+    Cpus(#[from] CpuError),
+    /// The counter cannot be used.
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    /// A buffer cannot be had.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A loop cannot be placed or get its scheduling class.
+    #[error(transparent)]
+    Sched(#[from] SchedError),
+    /// The threshold lies within the loop's own steps.
+    #[error(
+        "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \
+         give at least {least}, or auto"
+    )]
+    Threshold {
+        /// What was asked for.
+        threshold: Nanos,
+        /// The loop's shortest step.
+        t_min: Nanos,
+        /// On this CPU.
+        cpu: becalm_units::CpuId,
+        /// What would do.
+        least: Nanos,
+    },
+    /// The command that was to run meanwhile cannot be started.
+    #[error("cannot start the command '{command}': {source}")]
+    Command {
+        /// Its name.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something of the system failed.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// What was recorded cannot be stored.
+    #[error(transparent)]
+    Sink(S),
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// For how long the loops have run.
+    pub elapsed: Nanos,
+    /// For how long they shall; nothing if that is open.
+    pub duration: Option<Nanos>,
+    /// Detours so far.
+    pub detours: u64,
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub struct Recording {
+    /// The node's document, but for what attribution counted.
+    pub node: NodeDoc,
+    /// How the command ended that ran meanwhile.
+    pub command: Option<ExitStatus>,
+}
+
+/// How often the collector looks, where it has a CPU of its own.
+const QUIET_INTERVAL: Duration = Duration::from_millis(100);
+/// How often it looks where it disturbs a measured CPU.
+const SHARED_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the counter's rate is measured before the start.
+const CALIBRATION: Nanos = Nanos::from_millis(100);
+/// A command that outlives a recording that was interrupted gets this long to end by itself.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Records as planned. `janitor`, if there is one, removes the trace instance should the process be killed; `signals`
+/// end the recording in good order.
+///
+/// # Errors
+/// Before the start: whatever makes the plan impossible, and nothing is left behind. Later: if the sink fails, or the
+/// system in a way that leaves nothing to record.
+pub fn record<S: Sink>(
+    plan: Plan,
+    janitor: Option<Arc<Janitor>>,
+    signals: &StopSignals,
+    sink: &mut S,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Recording, RecordError<S::Error>> {
+    let choice = clock::choose(&plan.root);
+    match choice.source {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        clock::Source::Native => {
+            Recorder::<clock::Native>::prepare(plan, janitor, choice.why_not_native)?.run(signals, sink, progress)
+        }
+        _ => Recorder::<MonotonicRaw>::prepare(plan, janitor, choice.why_not_native)?.run(signals, sink, progress),
+    }
+}
+
+/// Everything that a run needs, set up, with the loops asleep.
+struct Recorder<C> {
+    plan: Plan,
+    cpus: CpuList,
+    calibration: Calibration,
+    clock: ClockDoc,
+    tracing: Option<Tracing>,
+    rings: Vec<Arc<Ring>>,
+    janitor: Option<Arc<Janitor>>,
+    names: Names,
+    warnings: Vec<Warning>,
+    /// The CPUs on which the process may run and where no loop runs.
+    free: CpuList,
+    /// Where the process ran before.
+    allowed: CpuList,
+    counter: std::marker::PhantomData<C>,
+}
+
+/// The kernel's trace, set up and off.
+struct Tracing {
+    instance: Instance,
+    clock: TraceClock,
+    symbols: Option<Kallsyms>,
+    /// The kernel's strings by address, which name the reasons of inter-processor interrupts on Arm.
+    strings: BTreeMap<u64, String>,
+    doc: TracingDoc,
+}
+
+impl<C: Counter> Recorder<C> {
+    fn prepare<E>(
+        plan: Plan,
+        janitor: Option<Arc<Janitor>>,
+        why_not_native: Option<String>,
+    ) -> Result<Self, RecordError<E>> {
+        let mut warnings = Vec::new();
+        warnings.extend(why_not_native.map(|why| warnings::slow_clock(&why)));
+        let selection = preflight::select(&plan.root, plan.cpus.as_ref())?;
+        if !selection.left_out.is_empty() {
+            warnings.push(warnings::left_out(&selection.left_out));
+        }
+        let cpus = selection.cpus;
+        let allowed = sched::allowed_cpus()?;
+        let free = allowed.without(&cpus);
+        if free.is_empty() {
+            warnings.push(warnings::no_free_cpu());
+        }
+        let calibration = clock::calibrate::<C>(CALIBRATION)?;
+        let agreement = clock::compare_cpus::<C>(&cpus, calibration.rate);
+        if agreement.proven > Nanos::ZERO {
+            warnings.push(warnings::counters_differ(agreement.proven));
+        }
+        let clock = ClockDoc {
+            counter: C::NAME.to_owned(),
+            rate_hz: calibration.rate.hz(),
+            rate_error_ratio: calibration.error_ratio,
+            resolution_ns: clock::resolution::<C>(calibration.rate),
+            cross_cpu_ns: (agreement.compared > 0).then_some(agreement.offset),
+            backwards: 0,
+        };
+        let rings: Result<Vec<_>, _> = cpus.iter().map(|_| Ring::new(plan.ring_bytes / 16).map(Arc::new)).collect();
+        let mut recorder = Self {
+            names: Names::new(&plan.root),
+            plan,
+            cpus,
+            calibration,
+            clock,
+            tracing: None,
+            rings: rings?,
+            janitor,
+            warnings,
+            free,
+            allowed,
+            counter: std::marker::PhantomData,
+        };
+        if recorder.plan.sources {
+            if recorder.janitor.is_none() {
+                recorder.warnings.push(warnings::no_janitor());
+            }
+            match recorder.set_up_tracing() {
+                Ok(tracing) => recorder.tracing = Some(tracing),
+                Err(error) => recorder.warnings.push(warnings::no_tracing(&error.to_string())),
+            }
+        }
+        Ok(recorder)
+    }
+
+    fn set_up_tracing(&mut self) -> Result<Tracing, TracefsError> {
+        let proc_root = self.plan.root.join("proc");
+        let tracefs = Tracefs::find_or_mount(&proc_root, &self.plan.root.join(&Tracefs::MOUNT_POINT[1..]))?;
+        // Instances of becalms that were killed together with their janitors cost every event of everybody.
+        remove_dead(&tracefs, &proc_root)?;
+        // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.
+        let offered = tracefs.clocks()?;
+        let tsc = C::NAME == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
+        let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
+        let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
+        let config = InstanceConfig {
+            cpus: self.cpus.clone(),
+            clock,
+            buffer_kb: kib(self.plan.trace_bytes),
+            subbuf_kb: Some(SUBBUF_KB),
+        };
+        let instance = Instance::create(&tracefs, &proc_root, &config, self.janitor.clone())?;
+        let missing: Vec<String> =
+            instance.missing().iter().map(|event| format!("{} ({}): {}", event.event, event.why, event.unseen)).collect();
+        if !missing.is_empty() {
+            self.warnings.push(warnings::missing_events(&missing));
+        }
+        let symbols = match Kallsyms::read(&self.plan.root) {
+            Ok(symbols) => Some(symbols),
+            Err(error) => {
+                self.warnings.push(warnings::no_symbols(&error.to_string()));
+                None
+            }
+        };
+        let buffer_kb = self.cpus.iter().next().map_or(Ok(0), |cpu| instance.buffer_kb(cpu))?;
+        let doc = TracingDoc {
+            clock: clock.name().to_owned(),
+            events: instance.enabled().iter().map(ToString::to_string).collect(),
+            missing,
+            buffer_bytes: u64::from(buffer_kb) << 10,
+        };
+        Ok(Tracing { instance, clock, symbols, strings: tracefs.strings().unwrap_or_default(), doc })
+    }
+
+    fn run<S: Sink>(
+        mut self,
+        signals: &StopSignals,
+        sink: &mut S,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Recording, RecordError<S::Error>> {
+        if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
+            self.warnings.push(warnings::not_locked());
+        }
+        // Becoming a quiet neighbor before the loops exist, so that their calibration is not disturbed.
+        if !self.free.is_empty() {
+            sched::set_affinity(&self.free)?;
+        }
+        let result = self.run_loops(signals, sink, progress);
+        memory::unlock_pages();
+        let _ = sched::set_affinity(&self.allowed);
+        result
+    }
+
+    fn run_loops<S: Sink>(
+        &mut self,
+        signals: &StopSignals,
+        sink: &mut S,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Recording, RecordError<S::Error>> {
+        let system = |action| move |source| RecordError::System { action, source };
+        let mut loops = Loops::start::<C>(&self.cpus, self.plan.policy, &self.rings)
+            .map_err(system("start a measuring thread"))?;
+        let profiles = loops.gather()?;
+        let thresholds = self.thresholds(&profiles)?;
+
+        // The origin lies a little ahead: the time that waking all the threads takes.
+        let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
+        let rate = self.calibration.rate;
+        for pid in std::fs::read_dir(self.plan.root.join("proc/self/task")).into_iter().flatten().flatten() {
+            if let Ok(pid) = pid.file_name().to_string_lossy().parse() {
+                self.names.set_own(Pid(pid));
+            }
+        }
+        if let Some(janitor) = &self.janitor {
+            self.names.set_own(Pid(janitor.pid()));
+        }
+        let anchor = Anchor::take::<C>();
+        let origin = Ticks::new(anchor.ticks.get() + rate.ticks_in(wake_up).get());
+        let axis = TicksToNanos::new(origin, rate);
+        let described: Vec<Loop> = self
+            .cpus
+            .iter()
+            .zip(&profiles)
+            .map(|(cpu, (tid, profile))| Loop {
+                cpu,
+                pid: Pid(*tid),
+                t_min: axis.duration(Ticks::new(profile.shortest)),
+                realtime: self.plan.policy.is_realtime(),
+            })
+            .collect();
+        let mut node = self.node(&anchor, wake_up, axis, &profiles, &thresholds);
+        sink.begin(&node, &described, &mut self.names).map_err(RecordError::Sink)?;
+
+        let trace = match &mut self.tracing {
+            None => None,
+            Some(tracing) => {
+                let readers: Result<Vec<_>, _> = self.cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect();
+                let decoder = tracing.instance.decoder().clone();
+                Some(TraceSide {
+                    translator: Translator::new(&decoder, tracing.symbols.take(), &tracing.strings, &mut self.names.labels),
+                    clock: EventClock::new(tracing.clock, C::NAME != MonotonicRaw::NAME, axis, anchor),
+                    decoder,
+                    readers: readers
+                        .map_err(|error| RecordError::System { action: "open the trace", source: io::Error::other(error) })?,
+                })
+            }
+        };
+        let rings = self.cpus.iter().zip(self.rings.iter().cloned()).collect();
+        let mut collector = Collector::new(rings, axis, trace);
+
+        // On a machine where every CPU is measured, the collector must get through to end the recording at all.
+        if self.free.is_empty() && self.plan.policy.is_realtime() {
+            sched::set_policy(Policy::Fifo((self.plan.policy.priority() + 1).min(99)))?;
+        }
+        let before = Snapshot::take(&self.plan.root);
+        if let Some(tracing) = &self.tracing {
+            tracing.instance.start().map_err(|error| RecordError::System {
+                action: "start the trace",
+                source: io::Error::other(error),
+            })?;
+        }
+        // Everything above took time; the start must lie ahead of now for every thread.
+        let origin = axis.origin().get().max(C::read() + rate.ticks_in(wake_up).get());
+        let deadline = self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
+        for ring in &self.rings {
+            ring.set_deadline(deadline);
+        }
+        let thresholds: Arc<[u64]> = thresholds.into();
+        loops.start.give(Go::At(origin, Arc::clone(&thresholds)));
+
+        let mut command = Running::start(self.plan.command.take(), &self.allowed)
+            .map_err(|(command, source)| RecordError::Command { command, source })?;
+        let start = axis.instant(Ticks::new(origin));
+        let collected =
+            self.collect::<S>(&mut loops, &mut collector, &mut command, signals, (axis, start), sink, progress);
+        for ring in &self.rings {
+            ring.stop();
+        }
+        let measured = loops.join();
+        if let Some(tracing) = &self.tracing {
+            // The last events are in the buffers by now; a trace that goes on would only bring our own writing.
+            let _ = tracing.instance.stop();
+        }
+        let after = Snapshot::take(&self.plan.root);
+        if self.free.is_empty() && self.plan.policy.is_realtime() {
+            let _ = sched::set_policy(Policy::Other);
+        }
+        let (ended, failure) = match collected {
+            Ok(ended) => (ended, None),
+            Err(error) => (Ended::Failed, Some(error)),
+        };
+        if let Some(error) = failure {
+            command.end();
+            return Err(error);
+        }
+        collector.take(true).map_err(system("read the kernel's trace"))?;
+        let end = Anchor::take::<C>();
+        let late_anchor = collector.needs_anchors().then_some(end);
+        collector.hand_over(sink, &mut self.names, late_anchor, true).map_err(RecordError::Sink)?;
+        sink.end_segment(&self.names).map_err(RecordError::Sink)?;
+
+        node.ended = Some(ended);
+        node.counters = after.since(&before, &self.cpus);
+        // The whole run is the longest baseline there is: how far was the rate off that was used?
+        if let Ok(whole) = Calibration::between::<C>(&anchor, &end) {
+            let off = (whole.rate.hz() / rate.hz() - 1.0).abs();
+            node.clock.rate_error_ratio = off + whole.error_ratio;
+        }
+        for (((cpu, measured), counts), ring) in
+            node.cpus.iter_mut().zip(&measured).zip(collector.counts()).zip(&self.rings)
+        {
+            let Some(measured) = measured else { continue };
+            fill(cpu, measured, axis);
+            cpu.events = counts.events;
+            cpu.lost_events = counts.lost_events;
+            node.clock.backwards += measured.tally.backwards;
+            debug_assert!(ring.waiting() == 0, "every step was taken");
+        }
+        self.late_warnings(&mut node, &collector);
+        drop(collector);
+        if let Some(tracing) = self.tracing.take() {
+            tracing.instance.remove().map_err(|error| RecordError::System {
+                action: "remove the trace instance",
+                source: io::Error::other(error),
+            })?;
+        }
+        Ok(Recording { node, command: command.end() })
+    }
+
+    /// The thresholds in ticks.
+    fn thresholds<E>(&self, profiles: &[(i32, StepProfile)]) -> Result<Vec<u64>, RecordError<E>> {
+        let rate = self.calibration.rate;
+        let of = |(cpu, (_, profile)): (becalm_units::CpuId, &(i32, StepProfile))| match self.plan.threshold {
+            Threshold::Auto => Ok(profile.auto_threshold()),
+            Threshold::Length(length) => {
+                let ticks = rate.ticks_in(length).get();
+                if ticks > profile.shortest {
+                    return Ok(ticks);
+                }
+                let ns = |ticks: u64| Nanos::new((ticks as f64 * rate.tick_ns()).ceil() as i64);
+                let (t_min, least) = (ns(profile.shortest), ns(profile.shortest) + Nanos::new(1));
+                Err(RecordError::Threshold { threshold: length, t_min, cpu, least })
+            }
+        };
+        self.cpus.iter().zip(profiles).map(of).collect()
+    }
+
+    /// The document at the start: nothing has been measured yet.
+    fn node(
+        &mut self,
+        anchor: &Anchor,
+        wake_up: Nanos,
+        axis: TicksToNanos,
+        profiles: &[(i32, StepProfile)],
+        thresholds: &[u64],
+    ) -> NodeDoc {
+        let root: &Path = &self.plan.root;
+        let rung = match &self.tracing {
+            Some(_) => Rung::Tracepoints,
+            None if Snapshot::take(root).is_some() => Rung::Proc,
+            None => Rung::Loop,
+        };
+        let cpus = self.cpus.iter().zip(profiles).zip(thresholds).map(|((cpu, (_, profile)), threshold)| {
+            let ns = |ticks| axis.duration(Ticks::new(ticks));
+            let mut doc = CpuDoc::of(cpu);
+            doc.t_min_ns = ns(profile.shortest);
+            doc.median_step_ns = ns(profile.median);
+            doc.threshold_ns = ns(*threshold);
+            doc
+        });
+        let wall = anchor.wall_ns as i128 + i128::from(wake_up.get());
+        NodeDoc {
+            schema: SCHEMA.to_owned(),
+            node: kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned()),
+            program: format!("becalm {}", env!("CARGO_PKG_VERSION")),
+            origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
+            ended: None,
+            machine: machine::describe(root),
+            clock: self.clock.clone(),
+            settings: Settings {
+                sched: self.plan.policy.to_string(),
+                threshold: self.plan.threshold.to_string(),
+                duration_ns: self.plan.duration,
+                command: self.plan.command.as_ref().map(|(_, written)| written.clone()).unwrap_or_default(),
+            },
+            rung,
+            cpus: cpus.collect(),
+            tracing: self.tracing.as_ref().map(|tracing| tracing.doc.clone()),
+            counters: Vec::new(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the one place where all parts of a running recording meet")]
+    fn collect<S: Sink>(
+        &mut self,
+        loops: &mut Loops,
+        collector: &mut Collector,
+        command: &mut Running,
+        signals: &StopSignals,
+        (axis, start): (TicksToNanos, Nanos),
+        sink: &mut S,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ended, RecordError<S::Error>> {
+        let shared = self.free.is_empty();
+        let interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let mut detours = 0;
+        let mut segment_began = Nanos::ZERO;
+        loop {
+            let now = axis.instant(Ticks::new(C::read())) - start;
+            let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - now);
+            // A millisecond past the deadline, so that the last look finds the loops ended.
+            let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
+            let [signal, _] = signals::wait_readable(
+                [Some(signals.as_fd()), command.ended.as_ref().map(AsFd::as_fd)],
+                patience,
+            )
+            .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
+            let now = axis.instant(Ticks::new(C::read())) - start;
+            let ended = if signal && signals.take().is_some() {
+                Some(Ended::Signal)
+            } else if command.has_ended() {
+                Some(Ended::Command)
+            } else if loops.all_ended() {
+                Some(self.plan.duration.filter(|duration| now >= *duration).map_or(Ended::BufferFull, |_| Ended::Duration))
+            } else {
+                None
+            };
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+            if left <= Nanos::ZERO {
+                // The loops are about to end; one may be in a long detour.
+                continue;
+            }
+            detours += collector
+                .take(false)
+                .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+            let segment_is_full = now - segment_began >= self.plan.segment;
+            if !shared || segment_is_full || collector.backlog() >= self.plan.backlog_bytes {
+                let anchor = collector.needs_anchors().then(Anchor::take::<C>);
+                collector.hand_over(sink, &mut self.names, anchor, false).map_err(RecordError::Sink)?;
+            }
+            if segment_is_full {
+                sink.end_segment(&self.names).map_err(RecordError::Sink)?;
+                segment_began = now;
+            }
+            progress(Progress { elapsed: now, duration: self.plan.duration, detours });
+        }
+    }
+
+    fn late_warnings(&self, node: &mut NodeDoc, collector: &Collector) {
+        if node.clock.backwards > 0 {
+            node.warnings.push(warnings::backwards(node.clock.backwards));
+        }
+        if let Some((cpu, error)) = collector.first_broken() {
+            let pages: u64 = collector.counts().map(|counts| counts.broken_pages).sum();
+            node.warnings.push(warnings::broken_pages(pages, *cpu, &error.to_string()));
+        }
+    }
+}
+
+/// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
+/// second on each of 1,024 CPUs some thousand reads a second do.
+const SUBBUF_KB: u32 = 64;
+
+/// Enters what a loop measured into its CPU's document.
+fn fill(doc: &mut CpuDoc, measured: &Measured, axis: TicksToNanos) {
+    let Tally { first, last, iterations, below, kept_steps, end, .. } = measured.tally;
+    doc.start_ns = axis.instant(Ticks::new(first));
+    doc.duration_ns = axis.instant(Ticks::new(last)) - doc.start_ns;
+    doc.iterations = iterations;
+    doc.below_threshold_ns = axis.duration(Ticks::new(below));
+    doc.detours = kept_steps;
+    doc.faults = measured.usage.faults;
+    doc.voluntary_switches = measured.usage.voluntary_switches;
+    doc.involuntary_switches = measured.usage.involuntary_switches;
+    doc.cut_short = end != End::Deadline;
+}
+
+/// The measuring threads.
+struct Loops {
+    threads: Vec<JoinHandle<Option<Measured>>>,
+    ready: mpsc::Receiver<loop_thread::Ready>,
+    start: Arc<Start>,
+    rings: Vec<Arc<Ring>>,
+}
+
+impl Loops {
+    fn start<C: Counter>(cpus: &CpuList, policy: Policy, rings: &[Arc<Ring>]) -> io::Result<Self> {
+        let (sender, ready) = mpsc::channel();
+        let mut loops =
+            Self { threads: Vec::new(), ready, start: Arc::new(Start::default()), rings: rings.to_vec() };
+        for (index, (cpu, ring)) in cpus.iter().zip(rings).enumerate() {
+            let (ring, sender, start) = (Arc::clone(ring), sender.clone(), Arc::clone(&loops.start));
+            loops.threads.push(loop_thread::spawn::<C>(index, cpu, policy, ring, sender, start)?);
+        }
+        Ok(loops)
+    }
+
+    fn gather(&self) -> Result<Vec<(i32, StepProfile)>, SchedError> {
+        loop_thread::gather(&self.ready, self.threads.len())
+    }
+
+    /// Whether all loops have ended, or one had to, for want of room, so that the others shall.
+    fn all_ended(&self) -> bool {
+        let full = |ring: &Arc<Ring>| ring.waiting() == ring.capacity();
+        self.threads.iter().all(JoinHandle::is_finished)
+            || self.threads.iter().zip(&self.rings).any(|(thread, ring)| thread.is_finished() && full(ring))
+    }
+
+    fn join(&mut self) -> Vec<Option<Measured>> {
+        self.threads.drain(..).map(|thread| thread.join().ok().flatten()).collect()
+    }
+}
+
+/// A recording that fails on its way must not leave threads that wait or measure for ever.
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for ring in &self.rings {
+            ring.stop();
+        }
+        self.start.give(Go::Not);
+        self.join();
+    }
+}
+
+/// The command that runs while the loops do.
+struct Running {
+    child: Option<Child>,
+    ended: Option<OwnedFd>,
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Starts the command, if there is one, where the process itself may run and in the default scheduling class: from
+    /// a thread of its own, as a new process inherits both from the thread that starts it.
+    fn start(
+        command: Option<(std::process::Command, Vec<String>)>,
+        allowed: &CpuList,
+    ) -> Result<Self, (String, io::Error)> {
+        let Some((mut command, written)) = command else {
+            return Ok(Self { child: None, ended: None, status: None });
+        };
+        let name = written.first().cloned().unwrap_or_default();
+        let started = std::thread::scope(|scope| {
+            let starter = scope.spawn(|| {
+                let _ = sched::set_policy(Policy::Other);
+                let _ = sched::set_affinity(allowed);
+                command.spawn()
+            });
+            starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter failed")))
+        });
+        let child = started.map_err(|error| (name, error))?;
+        // Without a descriptor, on a kernel before 5.3, its end is found at the next look.
+        let ended = signals::process_end(child.id()).ok();
+        Ok(Self { child: Some(child), ended, status: None })
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.status.is_none()
+            && let Some(child) = &mut self.child
+        {
+            self.status = child.try_wait().ok().flatten();
+        }
+        self.child.is_some() && self.status.is_some()
+    }
+
+    /// Ends a command that still runs, first politely, and tells how it ended.
+    fn end(&mut self) -> Option<ExitStatus> {
+        if self.child.is_some() && !self.has_ended() {
+            let give_up = Instant::now() + COMMAND_PATIENCE;
+            if let Some(child) = &self.child {
+                let _ = signals::terminate(child.id());
+            }
+            while !self.has_ended() && Instant::now() < give_up {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if let Some(child) = &mut self.child
+                && self.status.is_none()
+            {
+                let _ = child.kill();
+                self.status = child.wait().ok();
+            }
+        }
+        self.child = None;
+        self.status
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,109 @@
+//! Names: of threads, from /proc and from what the kernel's events say, and of everything else, interned.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use becalm_linux::procfs::names::{looks_like_kthread, stable_name};
+use becalm_linux::procfs::task::TaskStat;
+use becalm_trace::{Kind, Labels, Pid, Task, Tasks};
+
+/// The names of a recording.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// All strings.
+    pub labels: Labels,
+    /// All threads seen so far.
+    pub tasks: Tasks,
+    comms: HashMap<Pid, Box<[u8]>>,
+    own: HashSet<Pid>,
+    proc_root: PathBuf,
+}
+
+impl Names {
+    /// No names yet; threads will be looked up below this root.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
+        Self {
+            labels: Labels::new(),
+            tasks: Tasks::new(),
+            comms: HashMap::new(),
+            own: HashSet::new(),
+            proc_root: root.to_owned(),
+        }
+    }
+
+    /// A thread of becalm itself.
+    pub fn set_own(&mut self, pid: Pid) {
+        self.own.insert(pid);
+        // Where the trace named it before we knew, it is named again.
+        if let Some(comm) = self.comms.remove(&pid) {
+            self.see(pid, &comm);
+        }
+    }
+
+    /// A thread with this name was seen in the kernel's events.
+    ///
+    /// The name may come with the zeros that fill it. A thread that renames itself, or becomes another program, goes
+    /// by its latest name.
+    pub fn see(&mut self, pid: Pid, comm: &[u8]) {
+        let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
+        if self.comms.get(&pid).is_some_and(|known| **known == *comm) {
+            return;
+        }
+        self.comms.insert(pid, comm.into());
+        let name = String::from_utf8_lossy(comm);
+        let kthread = match TaskStat::read(&self.proc_root, pid.0) {
+            Ok(Some(stat)) => stat.kthread,
+            _ => looks_like_kthread(&name),
+        };
+        let task = if self.own.contains(&pid) {
+            let detail = self.labels.intern(&format!("{name} pid {}", pid.0));
+            Task { kind: Kind::Becalm, source: self.labels.intern("becalm"), detail }
+        } else {
+            let (source, _) = stable_name(&name, kthread);
+            let detail = if kthread || *source != *name {
+                format!("{name} pid {}", pid.0)
+            } else {
+                format!("pid {}", pid.0)
+            };
+            let kind = if kthread { Kind::Kthread } else { Kind::Task };
+            let source = if source.is_empty() { self.labels.intern("?") } else { self.labels.intern(&source) };
+            Task { kind, source, detail: self.labels.intern(&detail) }
+        };
+        self.tasks.set(pid, task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(names: &Names, pid: i32) -> (Kind, &str, &str) {
+        let task = names.tasks.get(Pid(pid)).unwrap();
+        (task.kind, names.labels.text(task.source), names.labels.text(task.detail))
+    }
+
+    #[test]
+    fn threads_get_stable_names() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/30")).unwrap();
+        let stat = format!("30 (looks/like) S 2 0 0 0 -1 {} 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0 0", 0x0020_0000);
+        std::fs::write(root.path().join("proc/30/stat"), stat).unwrap();
+        let mut names = Names::new(root.path());
+        names.set_own(Pid(7));
+        names.see(Pid(7), b"becalm\0\0");
+        names.see(Pid(12), b"kworker/1:2\0\0\0\0\0");
+        names.see(Pid(20), b"sshd\0");
+        names.see(Pid(30), b"looks/like\0");
+        assert_eq!(named(&names, 7), (Kind::Becalm, "becalm", "becalm pid 7"));
+        assert_eq!(named(&names, 12), (Kind::Kthread, "kworker", "kworker/1:2 pid 12"));
+        assert_eq!(named(&names, 20), (Kind::Task, "sshd", "pid 20"));
+        assert_eq!(named(&names, 30), (Kind::Kthread, "looks", "looks/like pid 30"));
+        // A shell becomes another program.
+        names.see(Pid(20), b"sleep\0");
+        assert_eq!(named(&names, 20), (Kind::Task, "sleep", "pid 20"));
+        // A thread turns out to be our own.
+        names.set_own(Pid(20));
+        assert_eq!(named(&names, 20).0, Kind::Becalm);
+    }
+}

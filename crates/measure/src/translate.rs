@@ -1,0 +1,180 @@
+//! From the kernel's raw events to named ones on the run's axis.
+
+use std::collections::{BTreeMap, HashMap};
+
+use becalm_linux::ftrace::{Decoder, RawEvent, RawHappening, VectorName};
+use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_trace::{Event, Happening, Label, Labels, Pid};
+use becalm_units::Nanos;
+
+use crate::threads::Names;
+
+/// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), which has not changed since 2.6.
+const SOFTIRQS: [&str; 10] =
+    ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
+
+/// The bits of a thread's state that tell that it sleeps, stopped or died; none of them means that it can run. The bits
+/// above say how a runnable thread was switched out (`TASK_STATE_MAX`, "R+").
+const NOT_RUNNABLE: i64 = 0xff;
+
+/// A device interrupt, by the handler that ran last: a shared one has several.
+#[derive(Debug)]
+struct Irq {
+    name: Box<[u8]>,
+    source: Label,
+    detail: Label,
+}
+
+/// Names raw events. Keeps what it has named, so that an event costs a look-up and no formatting.
+#[derive(Debug)]
+pub struct Translator {
+    symbols: Option<Kallsyms>,
+    vectors: HashMap<VectorName, (Label, Option<Label>)>,
+    irqs: HashMap<i32, Irq>,
+    softirqs: [Label; SOFTIRQS.len()],
+    works: HashMap<u64, Label>,
+    nmis: HashMap<u64, Label>,
+    ips: HashMap<u64, Label>,
+    ipis: HashMap<u64, Label>,
+    ipi: Label,
+    unknown_irq: Label,
+    user_fault: Label,
+    kernel_fault: Label,
+}
+
+impl Translator {
+    /// For events of this decoder. `symbols` names functions, where the kernel lets us know them; `strings` are the
+    /// kernel's own by address (`printk_formats`), which name the reasons of Arm's inter-processor interrupts.
+    #[must_use]
+    pub fn new(
+        decoder: &Decoder,
+        symbols: Option<Kallsyms>,
+        strings: &BTreeMap<u64, String>,
+        labels: &mut Labels,
+    ) -> Self {
+        Self {
+            symbols,
+            vectors: decoder.vectors().map(|(name, text)| (name, (labels.intern(text), None))).collect(),
+            irqs: HashMap::new(),
+            softirqs: SOFTIRQS.map(|name| labels.intern(name)),
+            works: HashMap::new(),
+            nmis: HashMap::new(),
+            ips: HashMap::new(),
+            ipis: strings.iter().map(|(address, text)| (*address, labels.intern(text))).collect(),
+            ipi: labels.intern("ipi"),
+            unknown_irq: labels.intern("irq"),
+            user_fault: labels.intern("page_fault_user"),
+            kernel_fault: labels.intern("page_fault_kernel"),
+        }
+    }
+
+    fn function(symbols: Option<&Kallsyms>, address: u64) -> String {
+        match symbols.and_then(|symbols| symbols.symbol(address)) {
+            Some(symbol) => symbol.name.to_owned(),
+            // Without symbols at least equal functions stay together.
+            None => format!("0x{address:x}"),
+        }
+    }
+
+    /// The named event at that instant.
+    pub fn translate(&mut self, raw: &RawEvent<'_>, time: Nanos, names: &mut Names) -> Event {
+        let symbols = self.symbols.as_ref();
+        let what = match raw.what {
+            RawHappening::Lost { count } => Happening::Lost { count },
+            RawHappening::IrqHandlerEntry { irq, name } => {
+                let (source, detail) = self.irq(irq, name, &mut names.labels);
+                Happening::IrqEntry { source, detail }
+            }
+            RawHappening::IrqHandlerExit { irq } => {
+                let unknown = (self.unknown_irq, self.unknown_irq);
+                let (source, detail) = self.irqs.get(&irq).map_or(unknown, |irq| (irq.source, irq.detail));
+                Happening::IrqExit { source, detail }
+            }
+            RawHappening::VectorEntry { name, vector } => self.vector(name, vector, &mut names.labels, true),
+            RawHappening::VectorExit { name, vector } => self.vector(name, vector, &mut names.labels, false),
+            RawHappening::SoftirqEntry { vec } => Happening::SoftirqEntry { source: self.softirq(vec, names) },
+            RawHappening::SoftirqExit { vec } => Happening::SoftirqExit { source: self.softirq(vec, names) },
+            RawHappening::NmiHandler { handler, delta_ns } => {
+                let source = *self
+                    .nmis
+                    .entry(handler)
+                    .or_insert_with(|| names.labels.intern(&Self::function(symbols, handler)));
+                Happening::Nmi { source, delta: Nanos::new(delta_ns.max(0)) }
+            }
+            RawHappening::IpiEntry { reason } | RawHappening::IpiExit { reason } => {
+                let detail = *self
+                    .ipis
+                    .entry(reason)
+                    .or_insert_with(|| names.labels.intern(&format!("reason 0x{reason:x}")));
+                match raw.what {
+                    RawHappening::IpiEntry { .. } => Happening::IrqEntry { source: self.ipi, detail },
+                    _ => Happening::IrqExit { source: self.ipi, detail },
+                }
+            }
+            RawHappening::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
+                if prev_pid != 0 {
+                    names.see(Pid(prev_pid), prev_comm);
+                }
+                if next_pid != 0 {
+                    names.see(Pid(next_pid), next_comm);
+                }
+                let prev_runnable = prev_state & NOT_RUNNABLE == 0;
+                Happening::Switch { prev: Pid(prev_pid), prev_runnable, next: Pid(next_pid) }
+            }
+            RawHappening::WorkStart { work, function } => {
+                Happening::WorkStart { source: self.work(function, names), work }
+            }
+            RawHappening::WorkEnd { work, function } => {
+                let source = function.map_or(Label::EMPTY, |function| self.work(function, names));
+                Happening::WorkEnd { source, work }
+            }
+            RawHappening::PageFault { user, ip, .. } => {
+                let source = if user { self.user_fault } else { self.kernel_fault };
+                // The instruction tells more than the address, and there are few of them; in the kernel it has a name.
+                let detail = if user { Label::EMPTY } else { self.instruction(ip, names) };
+                Happening::Fault { source, detail }
+            }
+        };
+        Event { time, what }
+    }
+
+    fn irq(&mut self, irq: i32, name: &[u8], labels: &mut Labels) -> (Label, Label) {
+        if let Some(known) = self.irqs.get(&irq)
+            && *known.name == *name
+        {
+            return (known.source, known.detail);
+        }
+        let detail = labels.intern(&format!("irq {irq}"));
+        let source = if name.is_empty() { detail } else { labels.intern(&String::from_utf8_lossy(name)) };
+        self.irqs.insert(irq, Irq { name: name.into(), source, detail });
+        (source, detail)
+    }
+
+    fn vector(&mut self, name: VectorName, vector: i32, labels: &mut Labels, entry: bool) -> Happening {
+        let (source, detail) = self.vectors.entry(name).or_insert((self.unknown_irq, None));
+        // One number a vector, as the architecture fixes them.
+        let detail = *detail.get_or_insert_with(|| labels.intern(&format!("vector {vector}")));
+        let source = *source;
+        if entry { Happening::IrqEntry { source, detail } } else { Happening::IrqExit { source, detail } }
+    }
+
+    fn softirq(&self, vec: u32, names: &mut Names) -> Label {
+        match self.softirqs.get(vec as usize) {
+            Some(label) => *label,
+            None => names.labels.intern(&format!("softirq {vec}")),
+        }
+    }
+
+    fn work(&mut self, function: u64, names: &mut Names) -> Label {
+        let symbols = self.symbols.as_ref();
+        *self
+            .works
+            .entry(function)
+            .or_insert_with(|| names.labels.intern(&format!("kworker:{}", Self::function(symbols, function))))
+    }
+
+    fn instruction(&mut self, address: u64, names: &mut Names) -> Label {
+        let symbols = self.symbols.as_ref();
+        *self.ips.entry(address).or_insert_with(|| names.labels.intern(&Self::function(symbols, address)))
+    }
+}
