@@ -1,0 +1,145 @@
+//! `becalm sources`: who took the time, over all CPUs, on each, or in single detours.
+
+use std::io::{BufWriter, Write};
+use std::str::FromStr;
+
+use becalm_analyze::summary::{DetourId, Selection, longest, summarize, timelines};
+use becalm_report::Options;
+use becalm_trace::bundle::Bundle;
+use becalm_units::CpuId;
+use clap::Args;
+
+use super::report::RunArgs;
+use crate::exit::{Exit, UsageError};
+
+/// Show who took the time: the sources of a run, ranked, or single detours activity by activity
+///
+/// Each source with how often it ran inside of detours, its shortest, longest and mean time, their standard deviation,
+/// its total, and its share of all noise. A source's time does not hold that of what interrupted it. Beside the sources
+/// stand three rests: `edge`, the time of a detour around the kernel's work (entry, exit, cold caches); `unseen`,
+/// detours in which the kernel did nothing (hypervisor, firmware, hardware); `self`, becalm's own work.
+#[derive(Args, Debug)]
+pub struct SourcesArgs {
+    #[command(flatten)]
+    run: RunArgs,
+
+    /// Rank the sources of each CPU apart; shares are then those of the CPU's noise
+    #[arg(long, conflicts_with_all = ["detour", "longest"])]
+    per_cpu: bool,
+
+    /// Show one detour as a timeline: number N of a CPU, counted from 0; the CPU may be left out if there is only one
+    #[arg(long, value_name = "CPU:N", conflicts_with = "longest")]
+    detour: Option<DetourArg>,
+
+    /// Show the K longest detours as timelines
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    longest: Option<u32>,
+
+    /// Show all sources, not only the 20 that took most
+    #[arg(long, conflicts_with_all = ["detour", "longest"])]
+    all: bool,
+
+    /// Print one JSON document (becalm.sources/1, of single detours becalm.detours/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+}
+
+/// `CPU:N` or `N`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct DetourArg {
+    cpu: Option<CpuId>,
+    number: u64,
+}
+
+impl FromStr for DetourArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("'{text}' is not the number of a detour"));
+        let Some((cpu, of_cpu)) = text.split_once(':') else {
+            return Ok(Self { cpu: None, number: number(text)? });
+        };
+        let cpu = match cpu.parse::<u32>() {
+            Ok(cpu) if cpu < CpuId::LIMIT => CpuId::new(cpu),
+            _ => return Err(format!("'{cpu}' is not the number of a CPU")),
+        };
+        Ok(Self { cpu: Some(cpu), number: number(of_cpu)? })
+    }
+}
+
+/// Reads the run and prints what was asked for.
+///
+/// # Errors
+/// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
+pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let bundle = args.run.open()?;
+    let selection = args.run.selection();
+    let mut out = BufWriter::new(out);
+    let detours = match (args.detour, args.longest) {
+        (Some(detour), _) => Some(vec![find(&bundle, &selection, detour)?]),
+        (None, Some(count)) => Some(longest(&bundle, &selection, count as usize)?),
+        (None, None) => None,
+    };
+    if let Some(detours) = detours {
+        let timelines = timelines(&bundle, &detours)?;
+        if args.json {
+            out.write_all(becalm_report::timelines_json(&timelines).as_bytes())?;
+        } else {
+            becalm_report::render_timelines(&timelines, &mut out)?;
+        }
+    } else {
+        let summary = summarize(&bundle, &selection)?;
+        if args.json {
+            out.write_all(becalm_report::sources_json(&summary, args.per_cpu).as_bytes())?;
+        } else {
+            let options = Options { all: args.all, per_cpu: args.per_cpu };
+            becalm_report::render_sources(&summary, &mut out, options)?;
+        }
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+/// The detour that was meant.
+fn find(bundle: &Bundle, selection: &Selection, detour: DetourArg) -> anyhow::Result<DetourId> {
+    let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
+    let docs = Selection { node: selection.node.clone(), cpus }.documents(bundle)?;
+    let places = docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| (doc.node.clone(), cpu.cpu)));
+    let places: Vec<(String, CpuId)> = places.filter(|(_, cpu)| detour.cpu.is_none_or(|of| of == *cpu)).collect();
+    let number = detour.number;
+    match places.as_slice() {
+        [(node, cpu)] => Ok(DetourId { node: node.clone(), cpu: *cpu, number }),
+        [] => Err(UsageError(format!("--detour {}:{number} is not among the CPUs of --cpus", text(detour.cpu))).into()),
+        [(_, first), ..] if detour.cpu.is_none() && docs.len() == 1 => {
+            Err(UsageError(format!("the run has several CPUs; name the detour's, as in --detour {first}:{number}"))
+                .into())
+        }
+        [(node, _), ..] => Err(UsageError(format!("the run has several nodes; name one, as in --node {node}")).into()),
+    }
+}
+
+fn text(cpu: Option<CpuId>) -> String {
+    cpu.map(|cpu| cpu.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detours_are_named_by_cpu_and_number() {
+        assert_eq!("1:20".parse(), Ok(DetourArg { cpu: Some(CpuId::new(1)), number: 20 }));
+        assert_eq!("20".parse(), Ok(DetourArg { cpu: None, number: 20 }));
+        for (text, why) in [
+            ("", "number of a detour"),
+            ("1:", "number of a detour"),
+            ("x:1", "number of a CPU"),
+            ("9999999:1", "number of a CPU"),
+            ("-1", "number of a detour"),
+            ("1:2:3", "number of a detour"),
+        ] {
+            let error = text.parse::<DetourArg>().unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}
