@@ -60,6 +60,10 @@ fn count(count: Option<u64>) -> Value {
     count.map_or(Value::Missing, Value::Count)
 }
 
+fn number(number: Option<u64>) -> Value {
+    number.map_or(Value::Missing, Value::Number)
+}
+
 fn rate(hz: Option<f64>) -> Value {
     hz.map_or(Value::Missing, Value::Rate)
 }
@@ -75,7 +79,7 @@ fields! {
     /// Of a CPU.
     CPU of CpuRow {
         "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        "cpu", "cpu", |row| count(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
         "duration_ns", "observed", |row| time(row.figures.duration_ns);
         "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
             Observed::Document => "end",
@@ -108,7 +112,7 @@ fields! {
     /// Of a source.
     SOURCE of SourceSummary {
         "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        "cpu", "cpu", |row| count(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
         "source", "source", |row| Value::Text(row.source.clone());
         "kind", "kind", |row| Value::Text(row.kind.name().to_owned());
         "count", "count", |row| Value::Count(row.times.count());
@@ -126,7 +130,7 @@ fields! {
     /// Of a counter. Those of `stat/` are times.
     COUNTER of CounterRow {
         "node", "node", |row| text(Some(&row.node));
-        "cpu", "cpu", |row| count(row.cpu.map(u64::from));
+        "cpu", "cpu", |row| number(row.cpu.map(u64::from));
         "name", "counter", |row| Value::Text(row.name.clone());
         "growth", "grew by", |row| match is_time(&row.name) {
             true => Value::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),

@@ -82,11 +82,11 @@ const fn ended(ended: Option<Ended>) -> &'static str {
 
 fn machine(machine: &Machine) -> String {
     let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
-    parts.push(format!("CPUs {} online", machine.online));
+    parts.push(format!("CPUs online {}", machine.online));
     parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
     for (cpus, what) in [(&machine.isolated, "isolated"), (&machine.nohz_full, "nohz_full")] {
         if !cpus.is_empty() {
-            parts.push(format!("{cpus} {what}"));
+            parts.push(format!("{what} {cpus}"));
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -131,7 +131,8 @@ fn lost(summary: &Summary) -> String {
     match (summary.lost_events, summary.total.incomplete) {
         (0, 0) => "nothing".to_owned(),
         (lost, incomplete) => {
-            format!("{} kernel events; {} detours are incomplete", grouped(lost), grouped(incomplete))
+            let detours = if incomplete == 1 { "detour is" } else { "detours are" };
+            format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
         }
     }
 }

@@ -25,15 +25,21 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) {
-        self.values(fields.iter().map(|field| (field.get)(row)).collect());
-    }
-
-    /// Adds a row of values.
-    pub(crate) fn values(&mut self, values: Vec<Value>) {
+        let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
         for (left, value) in self.left.iter_mut().zip(&values) {
             *left |= value.is_text();
         }
         self.rows.push(values.iter().map(Value::cell).collect());
+    }
+
+    /// Adds the row of what the others add up to, below a line. It is named in the first column.
+    pub(crate) fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
+        self.rule();
+        let mut cells: Vec<String> = fields.iter().map(|field| (field.get)(row).cell()).collect();
+        if let Some(first) = cells.first_mut() {
+            name.clone_into(first);
+        }
+        self.rows.push(cells);
     }
 
     /// Draws a line before the next row.

@@ -29,14 +29,16 @@ pub struct Options {
     pub per_cpu: bool,
 }
 
-/// The whole report: the head, the CPUs, the sources, what to do next.
+/// The whole report: the head, the CPUs, the sources, the loops that measured, what to do next.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn render_text(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
     header::print(summary, out)?;
-    print_cpus(summary, out, options)?;
+    let cpus = shown_cpus(summary, options);
+    print_cpus(summary, &cpus, out)?;
     print_sources(summary, out, options)?;
+    print_loops(summary, &cpus, out)?;
     print_next(summary, out, options)
 }
 
@@ -49,39 +51,24 @@ pub fn render_sources(summary: &Summary, out: &mut dyn Write, options: Options) 
     print_sources(summary, out, options)
 }
 
-fn print_cpus(summary: &Summary, out: &mut dyn Write, options: Options) -> io::Result<()> {
+/// The rows of the CPUs that are shown: all, or the noisiest first.
+fn shown_cpus(summary: &Summary, options: Options) -> Vec<CpuRow> {
     let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
-    let all = rows.len();
-    heading(out, "CPUs")?;
-    if !options.all && all > SHOWN {
+    if !options.all && rows.len() > SHOWN {
         // The order of node and CPU breaks ties, as the sort is stable.
         let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
         rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
         rows.truncate(SHOWN);
     }
-    let mut names =
-        vec!["cpu", "duration_ns", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
-    names.extend(["t_min_ns", "threshold_ns", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
-    if summary.nodes.len() > 1 {
-        names.insert(0, "node");
-    }
-    if summary.total.incomplete > 0 {
-        names.push("incomplete");
-    }
-    let fields = columns(CPU, &names);
-    let mut table = Table::new(&fields);
-    rows.iter().for_each(|row| table.row(&fields, row));
-    if all > 1 {
-        table.rule();
-        let total = CpuRow::total(summary);
-        let mut values: Vec<Value> = fields.iter().map(|field| (field.get)(&total)).collect();
-        values[0] = Value::Text("all".to_owned());
-        table.values(values);
-    }
-    table.print(out)?;
-    if rows.len() < all {
-        writeln!(out, "  the noisiest {SHOWN} of {all} CPUs; --all shows every one")?;
-    }
+    rows
+}
+
+/// What the CPUs lost.
+fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut dyn Write) -> io::Result<()> {
+    heading(out, "CPUs")?;
+    let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
+    names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
+    print_cpu_table(summary, rows, names, out)?;
     writeln!(out, "  low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
     let notes: Vec<(String, String)> = rows
         .iter()
@@ -99,6 +86,41 @@ fn print_cpus(summary: &Summary, out: &mut dyn Write, options: Options) -> io::R
         let same = notes.iter().filter(|(_, other)| other == note).count();
         let place = if same > 1 { format!("{place} and {} more", same - 1) } else { place.clone() };
         paragraph(out, &format!("  {place}: "), note)?;
+    }
+    Ok(())
+}
+
+/// How the CPUs were measured.
+fn print_loops(summary: &Summary, rows: &[CpuRow], out: &mut dyn Write) -> io::Result<()> {
+    heading(out, "Loops that measured")?;
+    let mut names = vec!["cpu", "duration_ns", "iterations", "t_min_ns", "threshold_ns"];
+    names.extend(["lost_events", "incomplete"]);
+    for (name, there) in [
+        ("unseen_ns", summary.total.unseen_ns.is_some()),
+        ("steal_ns", summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        ("cut_short", summary.total.cut_short),
+    ] {
+        if there {
+            names.push(name);
+        }
+    }
+    print_cpu_table(summary, rows, names, out)
+}
+
+fn print_cpu_table(summary: &Summary, rows: &[CpuRow], mut names: Vec<&str>, out: &mut dyn Write) -> io::Result<()> {
+    if summary.nodes.len() > 1 {
+        names.insert(0, "node");
+    }
+    let fields = columns(CPU, &names);
+    let mut table = Table::new(&fields);
+    rows.iter().for_each(|row| table.row(&fields, row));
+    let all = summary.cpus.len();
+    if all > 1 {
+        table.total(&fields, &CpuRow::total(summary), "all");
+    }
+    table.print(out)?;
+    if rows.len() < all {
+        writeln!(out, "  the noisiest {SHOWN} of {all} CPUs; --all shows every one")?;
     }
     Ok(())
 }

@@ -32,8 +32,8 @@ pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
 /// The fields of a detour.
 pub(crate) const DETOUR: &[Field<Timeline>] = &[
     Field { name: "node", title: "node", get: |row| Value::Text(row.id.node.clone()) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Count(u64::from(row.id.cpu.get())) },
-    Field { name: "detour", title: "detour", get: |row| Value::Count(row.id.number) },
+    Field { name: "cpu", title: "cpu", get: |row| Value::Number(u64::from(row.id.cpu.get())) },
+    Field { name: "detour", title: "detour", get: |row| Value::Number(row.id.number) },
     Field { name: "start_ns", title: "start", get: |row| Value::Time(row.start.get()) },
     Field { name: "duration_ns", title: "duration", get: |row| Value::Time(row.duration.get()) },
     Field { name: "incomplete", title: "incomplete", get: |row| Value::Flag(row.incomplete) },

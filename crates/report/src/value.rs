@@ -12,6 +12,8 @@ pub enum Value {
     Text(String),
     /// How many.
     Count(u64),
+    /// A number that names something, as that of a CPU.
+    Number(u64),
     /// A duration; in JSON whole nanoseconds.
     Time(i64),
     /// How often, in 1/s.
@@ -38,6 +40,7 @@ impl Value {
             Self::Missing => "-".to_owned(),
             Self::Text(text) => text.clone(),
             Self::Count(count) => grouped(*count),
+            Self::Number(number) => number.to_string(),
             Self::Time(ns) => time(*ns),
             Self::Rate(hz) => format!("{}/s", three_digits(*hz)),
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
@@ -58,7 +61,7 @@ impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
-            Self::Count(count) => serializer.serialize_u64(*count),
+            Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
             Self::Time(ns) => serializer.serialize_i64(*ns),
             Self::Rate(number) | Self::Ratio(number) | Self::Share(number) if number.is_finite() => {
                 serializer.serialize_f64(*number)

@@ -74,12 +74,12 @@ impl Findings {
     pub(super) fn of_books(&mut self, books: &Books) {
         let Books::Open(open) = books else { return };
         for (at, book) in open.iter().enumerate() {
-            let sum = Nanos::new(book.activities_ns);
+            // In whole nanoseconds, since that is what they differ by.
+            let sum = format!("{} ns", book.activities_ns);
             let (cpu, detour) = (book.cpu, book.detour);
             let message = match book.duration_ns {
                 Some(ns) => format!(
-                    "the books do not close: detour {detour} of CPU {cpu} lasts {}, but its activities add up to {sum}",
-                    Nanos::new(ns)
+                    "the books do not close: detour {detour} of CPU {cpu} lasts {ns} ns, but its activities add up to {sum}"
                 ),
                 None => format!(
                     "the books do not close: activities of {sum} name detour {detour} of CPU {cpu}, which is not there"

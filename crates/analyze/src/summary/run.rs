@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use becalm_trace::Kind;
 use becalm_trace::bundle::Bundle;
 use becalm_trace::node::{CpuDoc, NodeDoc, Rung};
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_units::{CpuId, CpuList};
 
 use super::findings::Findings;
 use super::scan::CpuScan;
@@ -168,36 +168,10 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
     for number in last_ends(bundle, &doc.node)?.into_keys() {
         let cpu = CpuId::new(number as u32);
         if let Err(at) = doc.cpus.binary_search_by_key(&cpu, |listed| listed.cpu) {
-            doc.cpus.insert(at, unlisted(cpu));
+            doc.cpus.insert(at, CpuDoc::of(cpu));
         }
     }
     Ok(())
-}
-
-/// A CPU of which nothing is known.
-const fn unlisted(cpu: CpuId) -> CpuDoc {
-    CpuDoc {
-        cpu,
-        start_ns: Nanos::ZERO,
-        duration_ns: Nanos::ZERO,
-        iterations: 0,
-        t_min_ns: Nanos::ZERO,
-        median_step_ns: Nanos::ZERO,
-        threshold_ns: Nanos::ZERO,
-        detours: 0,
-        below_threshold_ns: Nanos::ZERO,
-        max_ns: Nanos::ZERO,
-        total_ns: Nanos::ZERO,
-        incomplete: 0,
-        lost_events: 0,
-        events: 0,
-        below_threshold_events: 0,
-        below_threshold_max_ns: Nanos::ZERO,
-        faults: 0,
-        voluntary_switches: 0,
-        involuntary_switches: 0,
-        cut_short: false,
-    }
 }
 
 /// How long the loops of a node ran.

@@ -1,7 +1,7 @@
 //! `becalm report`: what a run recorded, on the terminal or as JSON.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_report::Options;
@@ -71,25 +71,13 @@ fn some_cpus(text: &str) -> Result<CpuList, String> {
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    print(&args.run.open()?, &args.run.selection(), args.all, args.json, out)?;
-    Ok(Exit::Done)
-}
-
-/// Prints the report of the whole run at `path`, as `becalm report` does.
-///
-/// # Errors
-/// If the run cannot be read, or `out` cannot be written.
-pub fn print_run(path: &Path, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    print(&Bundle::open(path)?, &Selection::default(), false, json, out)
-}
-
-fn print(bundle: &Bundle, selection: &Selection, all: bool, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let summary = summarize(bundle, selection)?;
+    let summary = summarize(&args.run.open()?, &args.run.selection())?;
     let mut out = BufWriter::new(out);
-    if json {
+    if args.json {
         out.write_all(becalm_report::to_json(&summary).as_bytes())?;
     } else {
-        becalm_report::render_text(&summary, &mut out, Options { all, per_cpu: false })?;
+        becalm_report::render_text(&summary, &mut out, Options { all: args.all, per_cpu: false })?;
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    Ok(Exit::Done)
 }

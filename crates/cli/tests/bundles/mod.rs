@@ -60,26 +60,13 @@ type Part = (i64, i64, Kind, &'static str, &'static str);
 impl Run {
     fn new(node: &str, cpus: u32, rung: Rung) -> Self {
         let cpus = (0..cpus).map(|cpu| CpuDoc {
-            cpu: CpuId::new(cpu),
             start_ns: Nanos::new(1_000),
             duration_ns: Nanos::from_secs(10),
             iterations: 400_000_000,
             t_min_ns: Nanos::new(22),
             median_step_ns: Nanos::new(24),
             threshold_ns: Nanos::new(105),
-            detours: 0,
-            below_threshold_ns: Nanos::ZERO,
-            max_ns: Nanos::ZERO,
-            total_ns: Nanos::ZERO,
-            incomplete: 0,
-            lost_events: 0,
-            events: 0,
-            below_threshold_events: 0,
-            below_threshold_max_ns: Nanos::ZERO,
-            faults: 0,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            cut_short: false,
+            ..CpuDoc::of(CpuId::new(cpu))
         });
         let cpus: Vec<CpuDoc> = cpus.collect();
         let online = cpus.iter().map(|cpu| cpu.cpu).collect();
@@ -104,7 +91,7 @@ impl Run {
                 rate_error_ratio: 2.5e-7,
                 resolution_ns: Nanos::new(8),
                 cross_cpu_ns: Some(Nanos::new(40)),
-                backwards: 0,
+                ..ClockDoc::default()
             },
             settings: Settings {
                 sched: "other".to_owned(),
