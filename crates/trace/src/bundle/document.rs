@@ -48,10 +48,12 @@ fn check_version(path: &Path, found: String) -> Result<(), BundleError> {
 /// What the types do not say: the version, the name, the order of the CPUs, and that no time is negative.
 fn check(path: &Path, node: &str, doc: &NodeDoc) -> Result<(), BundleError> {
     check_version(path, doc.schema.clone())?;
-    layout::check_node_name(&doc.node)?;
     let wrong = |why| Err(BundleError::Document { path: path.to_owned(), why });
     if doc.node != node {
         return wrong(format!("it is of node '{}'", doc.node));
+    }
+    if let Err(error) = layout::check_node_name(node) {
+        return wrong(error.to_string());
     }
     if let Some(pair) = doc.cpus.windows(2).find(|pair| pair[0].cpu >= pair[1].cpu) {
         return wrong(format!("its CPUs are not in rising order: {} is followed by {}", pair[0].cpu, pair[1].cpu));

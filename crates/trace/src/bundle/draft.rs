@@ -11,15 +11,22 @@ pub(super) struct Draft {
     file: File,
     hidden: PathBuf,
     target: PathBuf,
+    renamed: bool,
 }
 
 impl Draft {
-    /// Opens a draft of `target`. What a killed writer left of an earlier draft is overwritten.
+    /// Opens a draft of `target`, under a name that neither another writer uses nor a killed one left.
     pub(super) fn new(target: PathBuf) -> Result<Self, BundleError> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let hidden = target.with_file_name(format!(".{name}.draft"));
-        let file = File::create(&hidden).map_err(BundleError::io("create", &target))?;
-        Ok(Self { file, hidden, target })
+        let mut number = 0_u64;
+        loop {
+            let hidden = target.with_file_name(format!(".{name}.{number}.draft"));
+            match File::create_new(&hidden) {
+                Ok(file) => return Ok(Self { file, hidden, target, renamed: false }),
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(cause) => return Err(BundleError::io("create", &target)(cause)),
+            }
+        }
     }
 
     /// The path under which the file will be published.
@@ -39,8 +46,9 @@ impl Draft {
     }
 
     /// Gives the file its name, in place of a file that may bear it already. To be called after [`Self::sync`].
-    pub(super) fn publish(self) -> Result<(), BundleError> {
+    pub(super) fn publish(mut self) -> Result<(), BundleError> {
         fs::rename(&self.hidden, &self.target).map_err(BundleError::io("write", &self.target))?;
+        self.renamed = true;
         sync_folder_of(&self.target)
     }
 
@@ -66,7 +74,11 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After a rename there is nothing left to remove; after a failure there is nobody left to tell.
+        // Another writer may have taken the hidden name since the rename.
+        if self.renamed {
+            return;
+        }
+        // If this fails, a hidden file stays that no reader looks at.
         let _ = fs::remove_file(&self.hidden);
     }
 }

@@ -15,6 +15,7 @@ use parquet::errors::ParquetError;
 
 use super::BundleError;
 use super::draft::Draft;
+use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
 use super::schema::{ACTIVITIES, BATCH_ROWS, DETOURS, Table};
 use crate::{Activity, Detour, Kind, Labels};
@@ -62,7 +63,7 @@ fn encoding_error(draft: &Draft, cause: ParquetError) -> BundleError {
         },
         cause => cause,
     };
-    BundleError::Encoding { path, cause }
+    BundleError::Encoding { path, why: plain_words(&cause) }
 }
 
 /// A CPU as the files hold it. Numbers above the limit become negative ones, which the check of the rows refuses.

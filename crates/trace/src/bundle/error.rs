@@ -94,20 +94,20 @@ pub enum BundleError {
         why: String,
     },
     /// A file that is damaged, or not Parquet at all.
-    #[error("cannot read {} as Parquet: {cause}", path.display())]
+    #[error("cannot read {} as Parquet: {why}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
         /// What the decoder said.
-        cause: ParquetError,
+        why: String,
     },
     /// A Parquet file that could not be written for a reason other than the operating system's.
-    #[error("cannot write {}: {cause}", path.display())]
+    #[error("cannot write {}: {why}", path.display())]
     Encoding {
         /// The file.
         path: PathBuf,
         /// What the encoder said.
-        cause: ParquetError,
+        why: String,
     },
     /// A table whose columns or rows contradict the schema; when writing, rows that would.
     #[error("{} is not a table of {table}: {why}", path.display())]
@@ -135,10 +135,39 @@ impl BundleError {
         move |cause| Self::Io { action, path, cause }
     }
 
+    /// A file that cannot be decoded.
+    pub(super) fn parquet(path: impl Into<PathBuf>, cause: &ParquetError) -> Self {
+        Self::Parquet { path: path.into(), why: plain_words(cause) }
+    }
+
     /// Whether the disk, or the user's share of it, is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Io { cause, .. }
             if matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}
+
+/// What a decoder or encoder says, without the names of the layers through which it went.
+pub(super) fn plain_words(cause: &ParquetError) -> String {
+    const LAYERS: [&str; 5] = ["External: ", "Parquet argument error: ", "Parquet error: ", "Arrow: ", "EOF: "];
+    let text = cause.to_string();
+    let mut words = text.as_str();
+    while let Some(inner) = LAYERS.iter().find_map(|layer| words.strip_prefix(layer)) {
+        words = inner;
+    }
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_wrong_without_the_layers() {
+        let inner = ParquetError::General("a page is cut off".to_owned());
+        let nested = ParquetError::from(arrow_schema::ArrowError::from(inner));
+        assert_eq!(nested.to_string(), "External: Parquet argument error: Parquet error: a page is cut off");
+        assert_eq!(plain_words(&nested), "a page is cut off");
     }
 }

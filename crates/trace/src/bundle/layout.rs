@@ -12,7 +12,7 @@ pub const SUFFIX: &str = ".becalm";
 /// The folder of the nodes' documents, which is also what makes a folder a bundle.
 pub(super) const RUNS: &str = "runs";
 
-/// The longest name of a node. With `.node=`, `.json.draft` around it, a file's name stays below the 255 bytes that
+/// The longest name of a node. With `.node=` and `.json.0.draft` around it, a file's name stays below the 255 bytes that
 /// file systems allow.
 const NODE_NAME_LIMIT: usize = 200;
 

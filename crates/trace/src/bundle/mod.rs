@@ -28,6 +28,7 @@ mod encode;
 mod error;
 mod layout;
 mod order;
+mod pages;
 mod reader;
 mod schema;
 mod writer;

@@ -178,7 +178,7 @@ impl<B: Batch> Batches<B> {
                 }
             };
             let record = segment.decoder.next();
-            let record = record.map_err(|cause| BundleError::Parquet { path: segment.path.clone(), cause })?;
+            let record = record.map_err(|cause| BundleError::parquet(&segment.path, &cause))?;
             let Some(record) = record else {
                 self.open = None;
                 continue;

@@ -60,6 +60,8 @@ impl BundleWriter {
         writer.reserve = Some(Reserve::new(&target, reserved_bytes(doc))?);
         let (draft, size) = document::write(&target, doc)?;
         if !draft.publish_new()? {
+            // Whoever was faster needs the folders, whoever made them.
+            made.keep();
             return Err(writer.recorded(target));
         }
         writer.bytes_written = size;
@@ -195,7 +197,8 @@ fn is_empty(folder: &Path) -> Result<bool, BundleError> {
     Ok(true)
 }
 
-/// Folders that were made for a writer; unless kept, those that are still empty are removed again.
+/// Folders that were made for a writer; unless kept, those that are still empty are removed again. A node that joins
+/// in that very instant gets an error, and can be started again.
 #[derive(Default)]
 struct MadeFolders(Vec<PathBuf>);
 

@@ -1,0 +1,178 @@
+//! The pages of a Parquet file, looked at before they are decoded.
+//!
+//! The decoder takes some things on trust that a damaged file can get wrong, and panics over them: a dictionary that
+//! never comes, a page of no values that holds bytes nevertheless, levels longer than their page, a count of zero in
+//! front of packed integers. These, and the encodings that neither becalm nor the common writers use for such
+//! columns, are refused here.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+/// The row groups of one file.
+pub(super) struct FilePages {
+    file: Arc<File>,
+    metadata: Arc<ParquetMetaData>,
+}
+
+impl FilePages {
+    pub(super) fn new(file: File, metadata: Arc<ParquetMetaData>) -> Self {
+        Self { file: Arc::new(file), metadata }
+    }
+}
+
+impl RowGroups for FilePages {
+    fn num_rows(&self) -> usize {
+        self.row_groups().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).fold(0, usize::saturating_add)
+    }
+
+    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
+        Ok(Box::new(ColumnChunks {
+            file: Arc::clone(&self.file),
+            groups: 0..self.metadata.num_row_groups(),
+            metadata: Arc::clone(&self.metadata),
+            column,
+        }))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.metadata.row_groups().iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+/// One column, row group after row group.
+struct ColumnChunks {
+    file: Arc<File>,
+    metadata: Arc<ParquetMetaData>,
+    groups: Range<usize>,
+    column: usize,
+}
+
+impl Iterator for ColumnChunks {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let group = self.metadata.row_group(self.groups.next()?);
+        let chunk = group.column(self.column);
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let reader = SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None);
+        Some(reader.map(|reader| Box::new(CheckedPages::new(reader, chunk)) as Box<dyn PageReader>))
+    }
+}
+
+impl PageIterator for ColumnChunks {}
+
+/// The pages of one column in one row group.
+struct CheckedPages {
+    reader: SerializedPageReader<File>,
+    column: String,
+    /// Whether the column's values can be missing, so that pages begin with levels that say which are.
+    optional: bool,
+    integers: bool,
+    dictionary_seen: bool,
+}
+
+impl CheckedPages {
+    fn new(reader: SerializedPageReader<File>, chunk: &ColumnChunkMetaData) -> Self {
+        Self {
+            reader,
+            column: chunk.column_path().string(),
+            optional: chunk.column_descr().max_def_level() > 0,
+            integers: matches!(chunk.column_type(), Type::INT32 | Type::INT64),
+            dictionary_seen: false,
+        }
+    }
+
+    fn refuse<T>(&self, why: &str) -> Result<T> {
+        Err(ParquetError::General(format!("a page of the column {} {why}", self.column)))
+    }
+
+    fn check(&mut self, page: &Page) -> Result<()> {
+        let levels = match page {
+            Page::DictionaryPage { .. } => {
+                self.dictionary_seen = true;
+                return Ok(());
+            }
+            Page::DataPage { buf, .. } if self.optional => match buf.first_chunk() {
+                Some(length) => u64::from(u32::from_le_bytes(*length)) + 4,
+                None => return self.refuse("is cut off"),
+            },
+            Page::DataPage { .. } => 0,
+            Page::DataPageV2 { num_nulls: 1.., .. } => return self.refuse("has rows without a value"),
+            Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
+                u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len)
+            }
+        };
+        let Some(values) = usize::try_from(levels).ok().and_then(|levels| page.buffer().get(levels..)) else {
+            return self.refuse("has levels longer than itself");
+        };
+        match page.encoding() {
+            Encoding::PLAIN | Encoding::RLE => Ok(()),
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if self.dictionary_seen => Ok(()),
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => self.refuse("has no dictionary before it"),
+            Encoding::DELTA_BINARY_PACKED if self.integers => match delta_count(values) {
+                Some(1..) => Ok(()),
+                _ => self.refuse("does not say how many values it holds"),
+            },
+            other => self.refuse(&format!("is packed as {other}, which is not read here; pack it plainly")),
+        }
+    }
+}
+
+/// The number of values that the header of integers packed as differences tells: its third number.
+fn delta_count(values: &[u8]) -> Option<u64> {
+    let mut bytes = values.iter();
+    let mut number = || {
+        let mut value = 0_u64;
+        for shift in (0..63).step_by(7) {
+            let byte = *bytes.next()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    };
+    let (_block_size, _miniblocks) = (number()?, number()?);
+    number()
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        while let Some(page) = self.reader.get_next_page()? {
+            if page.num_values() == 0 && page.is_data_page() {
+                continue;
+            }
+            self.check(&page)?;
+            return Ok(Some(page));
+        }
+        Ok(None)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.reader.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.reader.skip_next_page()
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}

@@ -1,0 +1,7 @@
+//! The bundle as its users see it: what is written reads back, and what is damaged is refused by name.
+
+mod disk;
+mod hostile;
+mod recording;
+mod round_trip;
+mod survival;
