@@ -1,8 +1,6 @@
 //! The acquisition loop: reads the counter as fast as possible and keeps every step that reaches the threshold
 //! (Beckman et al. 2007, section 2).
 
-use std::hint;
-
 use becalm_linux::clock::Counter;
 use becalm_linux::sched;
 use becalm_units::CpuId;
@@ -74,7 +72,6 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: u64, threshold: u64) 
         let now = C::read();
         let step = now.wrapping_sub(previous);
         if step >= threshold {
-            hint::cold_path();
             if let Some(end) = keep(ring, cpu, previous, now, &mut tally) {
                 tally.end = end;
                 if end != End::Full {

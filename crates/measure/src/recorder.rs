@@ -190,6 +190,7 @@ impl<C: Counter> Recorder<C> {
         }
         let clock = ClockDoc {
             counter: C::NAME.to_owned(),
+            origin_ticks: 0,
             rate_hz: calibration.rate.hz(),
             rate_error_ratio: calibration.error_ratio,
             resolution_ns: clock::resolution::<C>(calibration.rate),
@@ -466,7 +467,7 @@ impl<C: Counter> Recorder<C> {
             origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
             ended: None,
             machine: machine::describe(root),
-            clock: self.clock.clone(),
+            clock: ClockDoc { origin_ticks: axis.origin().get(), ..self.clock.clone() },
             settings: Settings {
                 sched: self.plan.policy.to_string(),
                 threshold: self.plan.threshold.to_string(),

@@ -79,6 +79,9 @@ pub struct Machine {
 pub struct ClockDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
     pub counter: String,
+    /// The counter's value at the run's origin, by which other logs of the same counter are placed on the run's axis.
+    #[serde(default)]
+    pub origin_ticks: u64,
     /// Ticks a second.
     pub rate_hz: f64,
     /// Largest relative error of the rate, as parts of 1.

@@ -7,17 +7,19 @@ use std::process;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use becalm_analyze::summary::{Selection, summarize};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Plan, Progress, Recording, Threshold};
+use becalm_report::Options;
+use becalm_trace::Bundle;
 use becalm_trace::node::{Ended, NodeDoc};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::commands::report;
 use crate::exit::{Exit, UsageError};
 use crate::sink::BundleSink;
 
@@ -118,7 +120,14 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     sink.finish(&mut node, limit).with_context(|| format!("cannot complete the recording {}", path.display()))?;
 
     if args.json || !args.quiet {
-        report::print_run(&path, args.json, out)?;
+        let bundle = Bundle::open(&path)?;
+        // A bundle may hold other nodes beside this one.
+        let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
+        if args.json {
+            out.write_all(becalm_report::to_json(&summary).as_bytes())?;
+        } else {
+            becalm_report::render_text(&summary, out, Options { all: false, per_cpu: false })?;
+        }
     }
     if !args.quiet {
         eprintln!("becalm: stored in {}", path.display());
