@@ -1,8 +1,8 @@
 //! The pages of a Parquet file, looked at before they are decoded.
 //!
 //! The decoder takes some things on trust that a damaged file can get wrong, and panics over them: a dictionary that
-//! never comes, a page of no values that holds bytes nevertheless, levels longer than their page, a count of zero in
-//! front of packed integers. These, and the encodings that neither becalm nor the common writers use for such
+//! never comes, texts that do not fill their page or more of it than there are, levels longer than their page, a count of
+//! zero in front of packed integers. These, and the encodings that neither becalm nor the common writers use for such
 //! columns, are refused here.
 
 use std::fs::File;
@@ -79,7 +79,7 @@ struct CheckedPages {
     column: String,
     /// Whether the column's values can be missing, so that pages begin with levels that say which are.
     optional: bool,
-    integers: bool,
+    physical_type: Type,
     dictionary_seen: bool,
 }
 
@@ -89,7 +89,7 @@ impl CheckedPages {
             reader,
             column: chunk.column_path().string(),
             optional: chunk.column_descr().max_def_level() > 0,
-            integers: matches!(chunk.column_type(), Type::INT32 | Type::INT64),
+            physical_type: chunk.column_type(),
             dictionary_seen: false,
         }
     }
@@ -102,7 +102,7 @@ impl CheckedPages {
         let levels = match page {
             Page::DictionaryPage { .. } => {
                 self.dictionary_seen = true;
-                return Ok(());
+                0
             }
             Page::DataPage { buf, .. } if self.optional => match buf.first_chunk() {
                 Some(length) => u64::from(u32::from_le_bytes(*length)) + 4,
@@ -117,16 +117,42 @@ impl CheckedPages {
         let Some(values) = usize::try_from(levels).ok().and_then(|levels| page.buffer().get(levels..)) else {
             return self.refuse("has levels longer than itself");
         };
+        if matches!(page, Page::DictionaryPage { .. }) {
+            return self.check_plain(page, values);
+        }
         match page.encoding() {
-            Encoding::PLAIN | Encoding::RLE => Ok(()),
+            Encoding::PLAIN => self.check_plain(page, values),
+            Encoding::RLE => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if self.dictionary_seen => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => self.refuse("has no dictionary before it"),
-            Encoding::DELTA_BINARY_PACKED if self.integers => match delta_count(values) {
-                Some(1..) => Ok(()),
-                _ => self.refuse("does not say how many values it holds"),
-            },
+            Encoding::DELTA_BINARY_PACKED if matches!(self.physical_type, Type::INT32 | Type::INT64) => {
+                match delta_count(values) {
+                    Some(1..) => Ok(()),
+                    _ => self.refuse("does not say how many values it holds"),
+                }
+            }
             other => self.refuse(&format!("is packed as {other}, which is not read here; pack it plainly")),
         }
+    }
+
+    /// Texts stand one after another, each behind its length, and fill the page. The lengths of other types follow
+    /// from their count, and their decoders look at it.
+    fn check_plain(&self, page: &Page, values: &[u8]) -> Result<()> {
+        if self.physical_type != Type::BYTE_ARRAY {
+            return Ok(());
+        }
+        let mut rest = values;
+        for _ in 0..page.num_values() {
+            let after = rest.split_first_chunk().and_then(|(length, rest)| {
+                let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+                rest.get(length..)
+            });
+            match after {
+                Some(after) => rest = after,
+                None => return self.refuse("does not hold a value for each row"),
+            }
+        }
+        if rest.is_empty() { Ok(()) } else { self.refuse("holds more values than it says") }
     }
 }
 
