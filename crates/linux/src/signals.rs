@@ -77,8 +77,8 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
         events: libc::POLLIN,
         revents: 0,
     });
-    let milliseconds = timeout.as_millis().saturating_add(u128::from(timeout.subsec_nanos() % 1_000_000 != 0));
-    let milliseconds = i32::try_from(milliseconds).unwrap_or(i32::MAX);
+    // Rounded up, so that a wait for less than a millisecond does not become a busy one.
+    let milliseconds = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
     // SAFETY: `polled` holds N valid entries.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, milliseconds) };
     if ready < 0 {

@@ -20,7 +20,7 @@ mod threads;
 mod translate;
 mod warnings;
 
-pub use collector::Collector;
+pub use collector::{Collector, TraceSide};
 pub use event_clock::EventClock;
 pub use plan::{Plan, Threshold};
 pub use recorder::{Progress, RecordError, Recording, record};

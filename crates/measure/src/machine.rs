@@ -5,6 +5,7 @@ use std::path::Path;
 
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::kernel;
+use becalm_linux::sysfs;
 use becalm_trace::node::Machine;
 use becalm_units::CpuList;
 
@@ -18,16 +19,10 @@ pub fn cpu_list(root: &Path, name: &str) -> CpuList {
 /// What the files below the root say of the machine. What cannot be read stays empty.
 pub fn describe(root: &Path) -> Machine {
     let processor = CpuInfo::read(root).unwrap_or_default();
-    let vendor = fs::read_to_string(root.join("sys/hypervisor/type")).ok();
-    let product = fs::read_to_string(root.join("sys/class/dmi/id/sys_vendor")).ok();
-    let hypervisor = processor.has_hypervisor().then(|| {
-        let named = vendor.or(product).map(|name| name.trim().to_owned());
-        named.filter(|name| !name.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
-    });
     Machine {
         kernel: kernel::release(root).unwrap_or_default(),
         processor: processor.model,
-        hypervisor,
+        hypervisor: sysfs::machine::hypervisor(root).unwrap_or_default(),
         architecture: std::env::consts::ARCH.to_owned(),
         online: cpu_list(root, "online"),
         isolated: cpu_list(root, "isolated"),

@@ -74,9 +74,9 @@ pub(crate) fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The difference between two unequal consecutive readings: the counter's granularity, or the time that a reading takes
-/// where that is longer. Of many differences the one is given that a tenth undercut, since counters of virtual machines
-/// now and then show an odd one.
+/// The median difference between two unequal consecutive readings: the counter's granularity, or the time that a reading
+/// takes where that is longer. The smallest difference would mislead: some processors let their counter move in leaps of
+/// several nanoseconds, and give a second reading within one leap as the first one plus a single tick.
 #[must_use]
 pub fn resolution<C: Counter>(rate: TickRate) -> Nanos {
     let mut differences = Vec::with_capacity(10_000);
@@ -89,7 +89,7 @@ pub fn resolution<C: Counter>(rate: TickRate) -> Nanos {
         previous = now;
     }
     differences.sort_unstable();
-    Nanos::new((differences[differences.len() / 10] as f64 * rate.tick_ns()).round() as i64)
+    Nanos::new((differences[differences.len() / 2] as f64 * rate.tick_ns()).round() as i64)
 }
 
 #[cfg(test)]
@@ -104,6 +104,12 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("available_clocksource"), sources).unwrap();
         root
+    }
+
+    #[test]
+    fn the_raw_clock_resolves_nanoseconds() {
+        let resolution = resolution::<MonotonicRaw>(TickRate::from_hz(1e9));
+        assert!(resolution >= Nanos::new(1) && resolution < Nanos::from_micros(100), "{resolution}");
     }
 
     #[cfg(target_arch = "x86_64")]
