@@ -202,3 +202,20 @@ impl Iterator for CheckedPages {
         self.get_next_page().transpose()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_count_of_packed_integers() {
+        // Blocks of 128 in 4 miniblocks, then the count.
+        assert_eq!(delta_count(&[0x80, 1, 4, 3, 0]), Some(3));
+        assert_eq!(delta_count(&[0x80, 1, 4, 0xff, 0xff, 3, 0]), Some(0xffff));
+        assert_eq!(delta_count(&[0x80, 1, 4, 0, 0]), Some(0));
+        assert_eq!(delta_count(&[0x80, 1, 4, 0x80]), None);
+        assert_eq!(delta_count(&[0x80, 1]), None);
+        assert_eq!(delta_count(&[]), None);
+        assert_eq!(delta_count(&[0xff; 64]), None);
+    }
+}

@@ -9,7 +9,7 @@ use becalm_trace::{Bundle, BundleError, Kind};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
 use crate::recording::{doc, read_activities, read_all, read_detours, store};
@@ -26,10 +26,7 @@ fn store_one(folder: &tempfile::TempDir) -> PathBuf {
 
 /// Columns, packed as some other program would.
 fn foreign(path: &Path, columns: Vec<(&str, ArrayRef)>, packing: Option<WriterProperties>) {
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), batch.schema(), packing).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    pack(path, &RecordBatch::try_from_iter(columns).unwrap(), packing.unwrap_or_default());
 }
 
 fn i64s(values: &[i64]) -> ArrayRef {
@@ -86,6 +83,44 @@ fn tables_of_other_programs_are_read_if_their_columns_fit() {
     let activities = read_activities(&bundle, "a").unwrap();
     assert_eq!((activities[0].4, activities[0].5.as_str()), (Kind::Unseen, "unseen"));
     assert_eq!((activities[1].4, activities[1].6.as_str()), (Kind::Becalm, "\u{1f980}"));
+}
+
+/// Three detours in columns that could hold nothing but do not, as most writers declare theirs.
+fn nullable() -> RecordBatch {
+    let columns = [("cpu", cpus(&[5; 3])), ("start_ns", i64s(&[1, 2, 3])), ("duration_ns", i64s(&[1, 0, 1]))];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
+}
+
+fn pack(path: &Path, batch: &RecordBatch, packing: WriterProperties) {
+    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), batch.schema(), Some(packing)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn usual_packings_are_read_and_others_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = segment(&path, "detours");
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        for dictionary in [true, false] {
+            for encoding in [Encoding::PLAIN, Encoding::DELTA_BINARY_PACKED, Encoding::BYTE_STREAM_SPLIT] {
+                let packing = WriterProperties::builder()
+                    .set_writer_version(version)
+                    .set_dictionary_enabled(dictionary)
+                    .set_encoding(encoding);
+                pack(&file, &nullable(), packing.build());
+                if dictionary || encoding != Encoding::BYTE_STREAM_SPLIT {
+                    let detours = read_detours(&Bundle::open(&path).unwrap(), "a").unwrap();
+                    let starts: Vec<i64> = detours.iter().map(|(_, detour)| detour.start.get()).collect();
+                    assert_eq!(starts, [1, 2, 3], "{encoding}");
+                } else {
+                    let error = refusal(&path, &file);
+                    assert!(error.contains("packed as BYTE_STREAM_SPLIT"), "{error}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
