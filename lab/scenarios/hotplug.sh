@@ -1,6 +1,12 @@
 # The measured CPU goes away in the middle of a recording, and comes back after it.
 
-( sleep 3; echo 0 >/sys/devices/system/cpu/cpu1/online; cat /sys/devices/system/cpu/online >online ) &
+{
+    # becalm turns its trace on just before the loop starts.
+    until grep -q 1 /sys/kernel/tracing/instances/*/tracing_on 2>/dev/null; do sleep 0.1; done
+    sleep 3
+    echo 0 >/sys/devices/system/cpu/cpu1/online
+    cat /sys/devices/system/cpu/online >online
+} &
 status=0
 becalm record --cpus 1 --duration 8s -o run.becalm || status=$?
 wait

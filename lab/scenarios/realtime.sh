@@ -2,9 +2,12 @@
 
 cp /sys/kernel/tracing/available_events .
 # Something to do for the softirqs: timers, the loopback network, RCU.
-( while true; do ping -c 1 -q 127.0.0.1 >/dev/null; sleep 0.05; done ) &
-load=$!
 ifconfig lo 127.0.0.1 up
+while true; do
+    ping -c 1 -q 127.0.0.1 >/dev/null
+    sleep 0.05
+done &
+load=$!
 before=$(interrupts LOC 1)
 becalm record --cpus 0-1 --duration 5s -o run.becalm
 after=$(interrupts LOC 1)
