@@ -58,7 +58,7 @@ impl Selection {
 
 /// Reads the selected part of a bundle and adds it up.
 ///
-/// One pass over its rows, in memory that does not grow with them: at most about 90 KiB a CPU and 80 bytes a source of
+/// One pass over its rows, in memory that does not grow with them: at most about 140 KiB a CPU and 80 bytes a source of
 /// each CPU. Of a run that did not end, the detours are read again before, since their last end is all that says how long
 /// the loops ran.
 ///
