@@ -1,1 +1,36 @@
-//! x
+//! What noise costs at scale: from the detours of one node to the slowdown of a job on any number of ranks.
+//!
+//! - [`noise`]: traces as circles, checked when they are made; [`spec`] makes them from a line of text, [`books`] takes
+//!   single sources out of them.
+//! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold.
+//! - [`delay`]: the delay that a phase suffers, as a function of where in the trace it starts; [`order`] gives the
+//!   expected largest of any number of such delays.
+//! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
+//! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
+//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above.
+//!
+//! Nothing here does input or output, reads a clock or starts randomness by itself: the same arguments give the same
+//! numbers, on any machine and with any number of threads.
+
+#![forbid(unsafe_code)]
+
+pub mod blame;
+pub mod books;
+pub mod collective;
+pub mod delay;
+mod envelope;
+pub mod error;
+pub mod estimate;
+pub mod law;
+pub mod machine;
+pub mod network;
+pub mod noise;
+pub mod order;
+pub mod placement;
+pub mod predict;
+pub mod random;
+pub mod replay;
+pub mod spec;
+
+pub use error::ScaleError;
+pub use noise::{NodeNoise, Noise, NoiseTrace, TraceError};

@@ -1,0 +1,232 @@
+//! Detours with their books: how much of each went to which source, so that sources can be taken out.
+
+use becalm_units::Nanos;
+
+use crate::ScaleError;
+use crate::noise::{NodeNoise, Noise, NoiseTrace, TraceError};
+
+/// One entry: so much of a detour was the source's own time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The detour's number in the order given.
+    pub detour: usize,
+    /// The source's number in the list of names.
+    pub source: u32,
+    /// Its time in the detour.
+    pub self_time: Nanos,
+}
+
+/// Why books were refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BooksError {
+    /// The detours themselves are no trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// An entry of no detour.
+    #[error("a source's time is booked on detour {detour}, but there are {detours} detours")]
+    NoSuchDetour {
+        /// The number booked on.
+        detour: usize,
+        /// How many there are.
+        detours: usize,
+    },
+    /// An entry of no source.
+    #[error("time in detour {detour} is booked on source {source_number}, but {sources} have names")]
+    NoSuchSource {
+        /// The detour.
+        detour: usize,
+        /// The number booked.
+        source_number: u32,
+        /// How many have names.
+        sources: usize,
+    },
+    /// A negative entry.
+    #[error("a source has the negative time {self_time} in detour {detour}")]
+    Negative {
+        /// The detour.
+        detour: usize,
+        /// The entry.
+        self_time: Nanos,
+    },
+    /// More time than there is.
+    #[error("the sources of detour {detour} take {booked} together, but it lasts {duration}")]
+    Overbooked {
+        /// The detour.
+        detour: usize,
+        /// The sum of its entries.
+        booked: Nanos,
+        /// Its duration.
+        duration: Nanos,
+    },
+}
+
+/// The detours of one CPU in a window, with their books.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BookedTrace {
+    begin: Nanos,
+    length: Nanos,
+    detours: Vec<(Nanos, Nanos)>,
+    entries: Vec<Entry>,
+}
+
+impl BookedTrace {
+    /// From detours `(start, duration)` in a window of time, and the entries of their books in any order.
+    ///
+    /// Books that do not close are taken as they are: what is not booked stays when all sources are taken out. Books
+    /// that say more than the detour lasted are refused.
+    ///
+    /// # Errors
+    /// [`BooksError`], with the number of the detour.
+    pub fn new(
+        begin: Nanos,
+        length: Nanos,
+        detours: Vec<(Nanos, Nanos)>,
+        mut entries: Vec<Entry>,
+        sources: usize,
+    ) -> Result<Self, BooksError> {
+        NoiseTrace::from_window(begin, length, detours.iter().copied())?;
+        entries.sort_by_key(|entry| entry.detour);
+        for booked in entries.chunk_by(|a, b| a.detour == b.detour) {
+            let detour = booked[0].detour;
+            let Some((_, duration)) = detours.get(detour) else {
+                return Err(BooksError::NoSuchDetour { detour, detours: detours.len() });
+            };
+            let mut sum = Nanos::ZERO;
+            for Entry { source, self_time, .. } in booked {
+                if *source as usize >= sources {
+                    return Err(BooksError::NoSuchSource { detour, source_number: *source, sources });
+                }
+                if *self_time < Nanos::ZERO {
+                    return Err(BooksError::Negative { detour, self_time: *self_time });
+                }
+                sum = sum.checked_add(*self_time).unwrap_or(Nanos::MAX);
+                if sum > *duration {
+                    return Err(BooksError::Overbooked { detour, booked: sum, duration: *duration });
+                }
+            }
+        }
+        Ok(Self { begin, length, detours, entries })
+    }
+
+    /// The trace without the time of some sources: a detour begins when it did and is shorter by what they took.
+    ///
+    /// # Errors
+    /// None that [`BookedTrace::new`] has not found.
+    fn without(&self, out: &[bool]) -> Result<NoiseTrace, TraceError> {
+        let mut entries = self.entries.iter().peekable();
+        let left = self.detours.iter().enumerate().map(|(number, (start, duration))| {
+            let mut left = *duration;
+            while let Some(entry) = entries.next_if(|entry| entry.detour == number) {
+                if out[entry.source as usize] {
+                    left -= entry.self_time;
+                }
+            }
+            (*start, left)
+        });
+        NoiseTrace::from_window(self.begin, self.length, left)
+    }
+}
+
+/// The noise of a run with its books.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BookedNoise {
+    sources: Vec<String>,
+    nodes: Vec<(String, Vec<BookedTrace>)>,
+}
+
+impl BookedNoise {
+    /// From the names of sources and the CPUs of each node.
+    ///
+    /// # Errors
+    /// [`TraceError`] for no CPUs, or CPUs of one node with different lengths.
+    pub fn new(sources: Vec<String>, nodes: Vec<(String, Vec<BookedTrace>)>) -> Result<Self, TraceError> {
+        let booked = Self { sources, nodes };
+        booked.without(&vec![false; booked.sources.len()])?;
+        Ok(booked)
+    }
+
+    /// The names of the sources.
+    #[must_use]
+    pub fn sources(&self) -> &[String] {
+        &self.sources
+    }
+
+    /// The number of a source.
+    ///
+    /// # Errors
+    /// [`ScaleError::UnknownSource`] with the names that there are.
+    pub fn source(&self, name: &str) -> Result<usize, ScaleError> {
+        self.sources
+            .iter()
+            .position(|source| source == name)
+            .ok_or_else(|| ScaleError::UnknownSource { name: name.to_owned(), known: self.sources.join(", ") })
+    }
+
+    /// The time of each source over all detours.
+    #[must_use]
+    pub fn totals(&self) -> Vec<Nanos> {
+        let mut totals = vec![Nanos::ZERO; self.sources.len()];
+        for entry in self.nodes.iter().flat_map(|(_, cpus)| cpus).flat_map(|cpu| &cpu.entries) {
+            totals[entry.source as usize] += entry.self_time;
+        }
+        totals
+    }
+
+    /// The noise without the sources marked in `out`, which has an element for each.
+    ///
+    /// # Errors
+    /// [`TraceError`], as for [`BookedNoise::new`].
+    ///
+    /// # Panics
+    /// With a list of another length.
+    pub fn without(&self, out: &[bool]) -> Result<Noise, TraceError> {
+        assert_eq!(out.len(), self.sources.len(), "each source is in or out");
+        let node = |(name, cpus): &(String, Vec<BookedTrace>)| {
+            let cpus: Result<Vec<_>, _> = cpus.iter().map(|cpu| cpu.without(out)).collect();
+            NodeNoise::new(name.clone(), cpus?)
+        };
+        Noise::recorded(self.nodes.iter().map(node).collect::<Result<_, _>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(ns: i64) -> Nanos {
+        Nanos::new(ns)
+    }
+
+    fn entry(detour: usize, source: u32, time: i64) -> Entry {
+        Entry { detour, source, self_time: ns(time) }
+    }
+
+    #[test]
+    fn takes_sources_out_of_their_detours() {
+        let entries = vec![entry(1, 0, 5), entry(0, 0, 4), entry(0, 1, 6), entry(0, 1, 1)];
+        let cpu = BookedTrace::new(ns(100), ns(100), vec![(ns(110), ns(11)), (ns(150), ns(5))], entries, 2).unwrap();
+        let noise = BookedNoise::new(vec!["timer".into(), "net_rx".into()], vec![("a".into(), vec![cpu])]).unwrap();
+        assert_eq!(noise.totals(), [ns(9), ns(7)]);
+        let left = |out: [bool; 2]| noise.without(&out).unwrap().traces().next().unwrap().detours().collect::<Vec<_>>();
+        assert_eq!(left([false, false]), [(ns(10), ns(11)), (ns(50), ns(5))]);
+        assert_eq!(left([true, false]), [(ns(10), ns(7))]);
+        assert_eq!(left([true, true]), []);
+        assert_eq!(noise.source("net_rx"), Ok(1));
+        assert!(noise.source("sshd").unwrap_err().to_string().contains("timer, net_rx"));
+    }
+
+    #[test]
+    fn refuses_books_that_cannot_be() {
+        let detours = || vec![(ns(10), ns(5))];
+        for (entries, why) in [
+            (vec![entry(1, 0, 1)], "detour 1, but there are 1"),
+            (vec![entry(0, 3, 1)], "source 3, but 1"),
+            (vec![entry(0, 0, -1)], "negative"),
+            (vec![entry(0, 0, 3), entry(0, 0, 3)], "take 6ns together, but it lasts 5ns"),
+            (vec![entry(0, 0, i64::MAX)], "take"),
+        ] {
+            let error = BookedTrace::new(ns(0), ns(100), detours(), entries, 1).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

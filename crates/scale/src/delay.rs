@@ -1,0 +1,378 @@
+//! The delay of a phase as a function of where on the circle it starts, and tables of it for many traces.
+//!
+//! With W(t) the work done by time t and C(t) = finish(t, G), a phase of grain G that starts at t is delayed by
+//! f(t) = C(t) - t - G. While the start moves through a gap between detours, f stays, and jumps up by d_j where the
+//! phase begins to reach detour j; while it moves through a detour, f falls with slope -1. So f is a chain of *pieces*,
+//! each flat first and then falling (either part may be empty), at most two for each detour.
+//!
+//! A grain of more than a lap's work adds the noise of its whole laps to every start: with G = q U + r, U the work of a
+//! lap and 1 <= r <= U, f(t; G) = q (L - U) + f(t; r).
+
+use becalm_units::Nanos;
+
+use crate::envelope::envelope;
+use crate::noise::{Noise, NoiseTrace};
+use crate::{ScaleError, noise};
+
+/// Times of a replay stay below this, 2^61 ns (73 years), so that sums of two cannot wrap.
+pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);
+
+/// A stretch of the circle on which the delay is `delay` for `flat`, and then falls by 1 ns with each until `length`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    /// Where it begins: on the circle.
+    pub start: i64,
+    /// How long it stays.
+    pub flat: i64,
+    /// How long it is: at least `flat`.
+    pub length: i64,
+    /// The delay at its start, and its largest.
+    pub delay: i64,
+}
+
+/// A whole number of laps, and the 1 ns to 1 lap of work that is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Laps {
+    /// The noise of the whole laps.
+    pub delay: i64,
+    /// The rest of the grain.
+    pub rest: i64,
+}
+
+/// Splits a grain; refuses one whose phase would not fit into [`TIME_LIMIT`].
+pub(crate) fn laps(trace: &NoiseTrace, grain: Nanos) -> Result<Laps, ScaleError> {
+    if grain <= Nanos::ZERO {
+        return Err(ScaleError::Grain { grain, needed: "phases without collective costs need one above 0" });
+    }
+    let count = (grain.get() - 1) / trace.work_ns();
+    let noise = trace.noise().get();
+    let longest = i128::from(count) * i128::from(noise) + i128::from(noise) + i128::from(grain.get());
+    if longest > i128::from(TIME_LIMIT.get()) {
+        return Err(ScaleError::Overflow {
+            what: "one phase of this grain under this noise",
+            limit: TIME_LIMIT,
+            advice: "ask for a shorter grain",
+        });
+    }
+    Ok(Laps { delay: count * noise, rest: grain.get() - count * trace.work_ns() })
+}
+
+/// The pieces of a trace's delay function with a positive delay, for a grain of 1 ns to a lap's work. They come in the
+/// order of the circle, from some point of it on, and their delays leave out whole laps.
+pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
+    let (length, work) = (trace.length_ns(), trace.work_ns());
+    let (starts, durations) = (trace.starts_ns(), trace.durations_ns());
+    let count = starts.len();
+    if count == 0 {
+        return Vec::new();
+    }
+    // On the axis of work a detour is a point: the work done before it, counted from the first detour on.
+    let origin = starts[0];
+    let mut points = Vec::with_capacity(count);
+    let mut before = 0;
+    for (start, duration) in starts.iter().zip(durations) {
+        points.push(start - origin - before);
+        before += duration;
+    }
+    // A phase that starts at work u meets the detours with u < point < u + rest, and, from within a detour, the
+    // remainder of that one. Detour j is reached from u = point - rest + 1 on, which is at or before its own point.
+    let mut out = Vec::with_capacity(count + count / 2);
+    let mut push = |start: i64, flat: i64, fall: i64, delay: i64| {
+        if delay > 0 && flat + fall > 0 {
+            out.push(Piece { start: (origin + start).rem_euclid(length), flat, length: flat + fall, delay });
+        }
+    };
+    // The sweep goes once round, from just before the first detour is left. By then these have been reached:
+    let mut next = points.partition_point(|point| *point < rest);
+    let mut delay: i64 = durations[..next].iter().sum();
+    // Reaching goes on in the next lap, where points are `work` further and times `length`.
+    let (mut lap, mut at) = (0_i64, 0_i64);
+    if next == count {
+        (next, lap) = (0, 1);
+    }
+    let mut noise_before = 0;
+    for (index, (point, duration)) in points.iter().zip(durations).enumerate() {
+        let detour_at = starts[index] - origin;
+        loop {
+            let reach = points[next] + lap * work - rest + 1;
+            // What is reached from the detour's own point counts while within the detour too.
+            if reach > *point {
+                break;
+            }
+            let reach_at = reach + noise_before;
+            push(at, reach_at - at, 0, delay);
+            (at, delay) = (reach_at, delay + durations[next]);
+            next += 1;
+            if next == count {
+                (next, lap) = (0, lap + 1);
+            }
+        }
+        push(at, detour_at - at, *duration, delay);
+        (at, delay) = (detour_at + duration, delay - duration);
+        noise_before += duration;
+    }
+    // From the last detour to the first of the next lap.
+    loop {
+        let reach = points[next] + lap * work - rest + 1;
+        if reach > work {
+            break;
+        }
+        let reach_at = reach + noise_before;
+        push(at, reach_at - at, 0, delay);
+        (at, delay) = (reach_at, delay + durations[next]);
+        next += 1;
+        if next == count {
+            (next, lap) = (0, lap + 1);
+        }
+    }
+    push(at, length - at, 0, delay);
+    out
+}
+
+/// What one unit of a job, a rank or a node, replays: one trace, or several at one offset.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind<'a> {
+    /// The traces of its ranks.
+    pub traces: Vec<&'a NoiseTrace>,
+    /// The length of their circle.
+    pub length: i64,
+    /// The delay that every start has.
+    pub base: i64,
+}
+
+/// A piece of one kind's delay function, with whole laps counted in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TablePiece {
+    pub start: i64,
+    pub flat: i64,
+    pub length: i64,
+    pub delay: i64,
+    pub kind: u32,
+}
+
+/// The delay functions of everything that the units of a job can replay, for one grain: their pieces sorted by their
+/// largest delay. One table serves any number of ranks and replicas.
+///
+/// It takes at most 80 bytes a detour, and 40 where detours are further apart than the grain.
+#[derive(Clone, Debug)]
+pub struct DelayTable<'a> {
+    grain: Nanos,
+    per_unit: u64,
+    kinds: Vec<Kind<'a>>,
+    pieces: Vec<TablePiece>,
+}
+
+impl<'a> DelayTable<'a> {
+    /// For jobs with so many ranks a node.
+    ///
+    /// Units are nodes where several ranks share one and its CPUs were recorded together; else every rank is a unit.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for a grain of zero or so long that times do not fit, no ranks a node, or more than a node's CPUs.
+    pub fn new(noise: &'a Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
+        let units = units(noise, per_node)?;
+        let per_unit = units.first().map_or(1, |traces| traces.len() as u64);
+        let mut table = Self { grain, per_unit, kinds: Vec::with_capacity(units.len()), pieces: Vec::new() };
+        for traces in units {
+            let mut base = 0;
+            let mut own: Option<Vec<Piece>> = None;
+            for trace in &traces {
+                let laps = laps(trace, grain)?;
+                let mut next = pieces(trace, laps.rest);
+                own = Some(match own.take() {
+                    None => {
+                        base = laps.delay;
+                        next
+                    }
+                    Some(others) => {
+                        // Both functions are brought to the higher of the two bases, below which neither can decide.
+                        let higher = base.max(laps.delay);
+                        let mut others = others;
+                        raise(&mut others, base - higher);
+                        raise(&mut next, laps.delay - higher);
+                        base = higher;
+                        envelope(trace.length_ns(), &others, &next)
+                    }
+                });
+            }
+            let kind = table.kinds.len() as u32;
+            let length = traces[0].length_ns();
+            table.pieces.extend(own.into_iter().flatten().map(|piece| TablePiece {
+                start: piece.start,
+                flat: piece.flat,
+                length: piece.length,
+                delay: piece.delay + base,
+                kind,
+            }));
+            table.kinds.push(Kind { traces, length, base });
+        }
+        table.pieces.sort_unstable_by_key(|piece| (std::cmp::Reverse(piece.delay), piece.kind, piece.start));
+        Ok(table)
+    }
+
+    /// The grain.
+    #[must_use]
+    pub fn grain(&self) -> Nanos {
+        self.grain
+    }
+
+    /// Ranks of one unit, that is, ranks at one common offset.
+    #[must_use]
+    pub fn ranks_per_unit(&self) -> u64 {
+        self.per_unit
+    }
+
+    /// How many pieces with a delay the functions have together.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether there is no delay anywhere.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.kinds.iter().all(|kind| kind.base == 0)
+    }
+
+    /// The longest delay that a single unit can meet.
+    #[must_use]
+    pub fn max_delay(&self) -> Nanos {
+        let base = self.kinds.iter().map(|kind| kind.base).max().unwrap_or(0);
+        Nanos::new(self.pieces.first().map_or(base, |piece| piece.delay.max(base)))
+    }
+
+    pub(crate) fn kinds(&self) -> &[Kind<'a>] {
+        &self.kinds
+    }
+
+    pub(crate) fn pieces(&self) -> &[TablePiece] {
+        &self.pieces
+    }
+}
+
+/// Moves delays up or down and drops what is no delay any more. A falling part is cut where it reaches 0, which
+/// nothing reads below.
+fn raise(pieces: &mut Vec<Piece>, by: i64) {
+    if by != 0 {
+        pieces.retain_mut(|piece| {
+            piece.delay += by;
+            piece.length = piece.length.min(piece.flat + piece.delay.max(0));
+            piece.delay > 0
+        });
+    }
+}
+
+/// The sets of traces that units replay: each trace alone, or the first CPUs of each node.
+pub(crate) fn units(noise: &Noise, per_node: u64) -> Result<Vec<Vec<&NoiseTrace>>, ScaleError> {
+    if per_node == 0 {
+        let value = "0".to_owned();
+        return Err(ScaleError::Range { name: "the number of ranks a node", value, allowed: "1 and more" });
+    }
+    if per_node == 1 || !noise.together() {
+        return Ok(noise.traces().map(|trace| vec![trace]).collect());
+    }
+    noise
+        .nodes()
+        .iter()
+        .map(|node: &noise::NodeNoise| {
+            let few = || ScaleError::FewCpus { per_node, node: node.name().to_owned(), cpus: node.cpus().len() };
+            let ranks = usize::try_from(per_node).map_err(|_| few())?;
+            Ok(node.cpus().get(..ranks).ok_or_else(few)?.iter().collect())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Traces of few nanoseconds, in which everything that can happen happens often.
+    pub(crate) fn small_trace(most: usize) -> impl Strategy<Value = NoiseTrace> {
+        (proptest::collection::vec(any::<bool>(), 1..most), any::<prop::sample::Index>()).prop_map(
+            |(mut noisy, free)| {
+                let at = free.index(noisy.len());
+                noisy[at] = false;
+                let detours = noisy
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, on)| **on)
+                    .map(|(at, _)| (Nanos::new(at as i64), Nanos::new(1)));
+                NoiseTrace::new(Nanos::new(noisy.len() as i64), detours).expect("1 ns is free")
+            },
+        )
+    }
+
+    pub(crate) fn delay_by_finish(trace: &NoiseTrace, position: i64, grain: i64) -> i64 {
+        let position = Nanos::new(position);
+        (trace.finish(position, Nanos::new(grain)).expect("small") - position).get() - grain
+    }
+
+    fn at(pieces: &[Piece], length: i64, position: i64) -> Vec<i64> {
+        let inside = pieces.iter().filter_map(|piece| {
+            let into = (position - piece.start).rem_euclid(length);
+            (into < piece.length).then(|| piece.delay - (into - piece.flat).max(0))
+        });
+        inside.collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #[test]
+        fn pieces_are_the_delay_function(trace in small_trace(24), grain in 1_i64..70) {
+            let laps = laps(&trace, Nanos::new(grain)).unwrap();
+            let pieces = pieces(&trace, laps.rest);
+            prop_assert!(pieces.len() <= 2 * trace.len() + 1);
+            for position in 0..trace.length_ns() {
+                let here = at(&pieces, trace.length_ns(), position);
+                prop_assert!(here.len() <= 1, "pieces do not overlap");
+                let delay = laps.delay + here.first().copied().unwrap_or(0);
+                prop_assert_eq!(delay, delay_by_finish(&trace, position, grain), "at {}", position);
+            }
+        }
+
+        #[test]
+        fn a_node_is_as_late_as_its_latest_rank(
+            length in 2_usize..16, bits in proptest::collection::vec(any::<u16>(), 1..5), grain in 1_i64..40,
+        ) {
+            let cpus: Vec<NoiseTrace> = bits.iter().map(|bits| {
+                let on = (0..length - 1).filter(|at| bits >> at & 1 == 1);
+                let detours = on.map(|at| (Nanos::new(at as i64), Nanos::new(1)));
+                NoiseTrace::new(Nanos::new(length as i64), detours).unwrap()
+            }).collect();
+            let per_node = cpus.len() as u64;
+            let noise = Noise::recorded(vec![NodeNoise::new("n", cpus.clone()).unwrap()]).unwrap();
+            let table = DelayTable::new(&noise, per_node, Nanos::new(grain)).unwrap();
+            let pieces: Vec<Piece> = table.pieces().iter()
+                .map(|p| Piece { start: p.start, flat: p.flat, length: p.length, delay: p.delay }).collect();
+            for position in 0..length as i64 {
+                let here = at(&pieces, length as i64, position);
+                let delay = here.into_iter().max().unwrap_or(0).max(table.kinds()[0].base);
+                let latest = cpus.iter().map(|cpu| delay_by_finish(cpu, position, grain)).max().unwrap();
+                prop_assert_eq!(delay, latest);
+            }
+        }
+    }
+
+    use crate::noise::NodeNoise;
+
+    #[test]
+    fn refuses_grains_that_do_not_fit() {
+        let trace = NoiseTrace::new(Nanos::new(10), [(Nanos::ZERO, Nanos::new(9))]).unwrap();
+        assert!(laps(&trace, Nanos::ZERO).is_err());
+        assert!(laps(&trace, Nanos::MAX).is_err());
+        assert!(laps(&trace, Nanos::new(1 << 59)).is_err());
+        assert_eq!(laps(&trace, Nanos::new(3)).unwrap(), Laps { delay: 18, rest: 1 });
+    }
+
+    #[test]
+    fn nodes_need_enough_cpus() {
+        let trace = NoiseTrace::silent(Nanos::new(10)).unwrap();
+        let noise = Noise::recorded(vec![NodeNoise::new("a", vec![trace.clone(); 2]).unwrap()]).unwrap();
+        assert!(DelayTable::new(&noise, 2, Nanos::new(5)).is_ok());
+        assert!(matches!(DelayTable::new(&noise, 3, Nanos::new(5)), Err(ScaleError::FewCpus { cpus: 2, .. })));
+        assert!(matches!(DelayTable::new(&noise, 0, Nanos::new(5)), Err(ScaleError::Range { .. })));
+        // A formula has no CPUs to share.
+        assert!(DelayTable::new(&Noise::apart("formula", trace), 48, Nanos::new(5)).is_ok());
+    }
+}

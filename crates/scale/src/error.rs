@@ -1,0 +1,97 @@
+//! What can be wrong with a question about scale, apart from the noise itself ([`crate::noise::TraceError`]).
+
+use becalm_units::Nanos;
+
+use crate::noise::TraceError;
+
+/// Why a prediction was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ScaleError {
+    /// The noise is not usable.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// No ranks.
+    #[error("the number of ranks is 0; at least 1 is needed")]
+    NoRanks,
+    /// More ranks than the method can hold.
+    #[error("{ranks} ranks are more than the {limit} that {method} can hold{advice}")]
+    TooManyRanks {
+        /// How many were asked for.
+        ranks: u64,
+        /// How many are possible.
+        limit: u64,
+        /// By what.
+        method: &'static str,
+        /// What to do instead; empty or starting with a semicolon.
+        advice: &'static str,
+    },
+    /// No phases.
+    #[error("the number of phases is 0; at least 1 is needed")]
+    NoPhases,
+    /// A grain of zero or less where one is needed.
+    #[error("the grain is {grain}; {needed}")]
+    Grain {
+        /// What was given.
+        grain: Nanos,
+        /// What is needed.
+        needed: &'static str,
+    },
+    /// Ranks do not fill nodes.
+    #[error("{ranks} ranks do not fill nodes of {per_node} ranks; ask for a multiple of {per_node}")]
+    PartialNode {
+        /// Ranks of the job.
+        ranks: u64,
+        /// Ranks of a node.
+        per_node: u64,
+    },
+    /// A node with fewer recorded CPUs than ranks.
+    #[error("{per_node} ranks a node need as many recorded CPUs, but node {node} has {cpus}")]
+    FewCpus {
+        /// Ranks of a node.
+        per_node: u64,
+        /// The node's name.
+        node: String,
+        /// Its recorded CPUs.
+        cpus: usize,
+    },
+    /// Times that would not fit.
+    #[error("{what} would pass the {limit} that times can hold; {advice}")]
+    Overflow {
+        /// What would.
+        what: &'static str,
+        /// The limit.
+        limit: Nanos,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A number outside its range.
+    #[error("{name} is {value}, outside of {allowed}")]
+    Range {
+        /// Which parameter.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A source that the books do not hold.
+    #[error("no source is called '{name}'; the sources are {known}")]
+    UnknownSource {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A text that does not describe what it should.
+    #[error("'{text}' is not {expected}: {why}; {form}")]
+    Text {
+        /// What was written.
+        text: String,
+        /// What it should describe.
+        expected: &'static str,
+        /// What is wrong.
+        why: String,
+        /// How to write it.
+        form: &'static str,
+    },
+}

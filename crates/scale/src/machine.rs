@@ -1,0 +1,318 @@
+//! A machine of ranks, each with a clock and a noise trace of its own, that work and exchange messages (LogGP).
+//!
+//! Everything that a CPU does (work, the overhead o of a send and of a receive) is stretched by the noise that falls
+//! into it, and by the noise that falls into that: a rank that has done w of work at time t is at finish(t, w). What
+//! happens on the wire is not. A message leaves when its send is done, arrives L + (bytes-1) G later, and is received
+//! once the receiver is there too. Sends of a rank start at least g + (bytes-1) G apart, and so do its receives.
+//!
+//! All ranks do the same step at the same call, so that a step is one pass over arrays; large machines use all cores.
+//! Each rank's times depend on values of the step before only, so that the number of threads changes nothing.
+
+use becalm_units::Nanos;
+use rayon::prelude::*;
+
+use crate::delay::TIME_LIMIT;
+use crate::network::Network;
+use crate::noise::NoiseTrace;
+use crate::{ScaleError, noise};
+
+/// Ranks from which on all cores are used; below, starting them costs more than it gains.
+pub const PARALLEL_RANKS: usize = 1 << 16;
+
+/// Ranks that one thread takes at a time.
+const CHUNK: usize = 1 << 13;
+
+/// Steps between two checks of the clocks against their limit.
+const STEPS_UNCHECKED: u32 = 1 << 12;
+
+/// What every step touches.
+#[derive(Clone, Copy, Debug)]
+struct Rank {
+    clock: i64,
+    /// When the next detour starts that has not ended at the clock; it may have begun.
+    quiet_until: i64,
+    send_free: i64,
+    receive_free: i64,
+}
+
+/// A rank's place on its trace; only noise touches it.
+#[derive(Clone, Copy, Debug)]
+struct Cursor<'a> {
+    trace: &'a NoiseTrace,
+    slot: u32,
+    /// What turns its lap's positions on the circle into times.
+    shift: i64,
+}
+
+/// Ranks with clocks.
+#[derive(Clone, Debug)]
+pub struct Machine<'a> {
+    network: Network,
+    ranks: Vec<Rank>,
+    cursors: Vec<Cursor<'a>>,
+    /// When each rank's message of this step left.
+    sent: Vec<i64>,
+    spare: Vec<i64>,
+    steps: u32,
+}
+
+impl Rank {
+    /// When the rank will have done the work that it starts at `start`, not before its clock.
+    #[inline]
+    fn finish(&mut self, cursor: &mut Cursor<'_>, start: i64, work: i64) -> i64 {
+        let end = start + work;
+        if end <= self.quiet_until || work == 0 { end } else { self.finish_in_noise(cursor, start, work) }
+    }
+
+    #[cold]
+    fn finish_in_noise(&mut self, cursor: &mut Cursor<'_>, mut now: i64, mut work: i64) -> i64 {
+        let (starts, durations) = (cursor.trace.starts_ns(), cursor.trace.durations_ns());
+        let length = cursor.trace.length_ns();
+        // Whole laps of waiting are skipped, then whole laps of work.
+        let behind = now - cursor.shift - starts[0];
+        if behind >= 2 * length {
+            let lap = behind / length - 1;
+            cursor.shift += lap * length;
+            cursor.slot = 0;
+        }
+        loop {
+            let slot = cursor.slot as usize;
+            let start = starts[slot] + cursor.shift;
+            if start > now {
+                let gap = start - now;
+                if gap >= work {
+                    self.quiet_until = start;
+                    return now + work;
+                }
+                work -= gap;
+            }
+            now = now.max(start + durations[slot]);
+            cursor.slot += 1;
+            if cursor.slot as usize == starts.len() {
+                cursor.slot = 0;
+                cursor.shift += length;
+                let laps = (work - 1) / cursor.trace.work_ns();
+                if laps > 0 {
+                    work -= laps * cursor.trace.work_ns();
+                    // Saturated times are refused by the next check of the clocks.
+                    let skipped = laps.saturating_mul(length).min(TIME_LIMIT.get());
+                    now = (now + skipped).min(2 * TIME_LIMIT.get() - 1);
+                    cursor.shift = (cursor.shift + skipped).min(TIME_LIMIT.get());
+                }
+            }
+            if now > TIME_LIMIT.get() {
+                self.quiet_until = i64::MAX;
+                return TIME_LIMIT.get() + 1;
+            }
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// From each rank's trace and its offset on the trace's circle. All clocks are at 0.
+    ///
+    /// # Errors
+    /// [`ScaleError::NoRanks`].
+    pub fn new(network: Network, starts: &[(&'a NoiseTrace, i64)]) -> Result<Self, ScaleError> {
+        if starts.is_empty() {
+            return Err(ScaleError::NoRanks);
+        }
+        let cursors: Vec<Cursor<'a>> = starts
+            .iter()
+            .map(|(trace, offset)| {
+                let offset = offset.rem_euclid(trace.length_ns());
+                let first = trace.first_ending_after(offset);
+                let count = trace.len().max(1) as i64;
+                let slot = first.rem_euclid(count) as u32;
+                Cursor { trace, slot, shift: first.div_euclid(count) * trace.length_ns() - offset }
+            })
+            .collect();
+        let rank = |cursor: &Cursor<'_>| {
+            let next = cursor.trace.starts_ns().get(cursor.slot as usize);
+            let quiet_until = next.map_or(i64::MAX, |start| start + cursor.shift);
+            Rank { clock: 0, quiet_until, send_free: 0, receive_free: 0 }
+        };
+        let ranks = cursors.iter().map(rank).collect();
+        let sent = vec![0; cursors.len()];
+        Ok(Self { network, ranks, spare: sent.clone(), sent, cursors, steps: 0 })
+    }
+
+    /// How many ranks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Always false: a machine has ranks.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
+    /// The network.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The clock of one rank.
+    ///
+    /// # Panics
+    /// For a rank that there is not.
+    #[must_use]
+    pub fn clock(&self, rank: usize) -> Nanos {
+        Nanos::new(self.ranks[rank].clock)
+    }
+
+    /// The latest clock.
+    #[must_use]
+    pub fn latest(&self) -> Nanos {
+        Nanos::new(self.ranks.iter().map(|rank| rank.clock).max().unwrap_or(0))
+    }
+
+    /// One pass over all ranks.
+    fn step(&mut self, each: impl Fn(usize, &mut Rank, &mut Cursor<'a>) + Sync) -> Result<(), ScaleError> {
+        self.step_and_send(|at, rank, cursor, _| each(at, rank, cursor))
+    }
+
+    /// One pass over all ranks and the times at which their messages leave.
+    fn step_and_send(
+        &mut self,
+        each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut i64) + Sync,
+    ) -> Result<(), ScaleError> {
+        if self.ranks.len() >= PARALLEL_RANKS {
+            let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
+            chunks.zip(self.sent.par_chunks_mut(CHUNK)).enumerate().for_each(|(chunk, ((ranks, cursors), sent))| {
+                for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
+                    each(chunk * CHUNK + at, rank, cursor, sent);
+                }
+            });
+        } else {
+            let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(&mut self.sent);
+            for (at, ((rank, cursor), sent)) in ranks.enumerate() {
+                each(at, rank, cursor, sent);
+            }
+        }
+        self.steps += 1;
+        if self.steps >= STEPS_UNCHECKED { self.check() } else { Ok(()) }
+    }
+
+    /// Refuses clocks past the limit. Steps add less than 2^43 ns each without noise, and noise saturates, so that no
+    /// clock can wrap between two checks.
+    pub(crate) fn check(&mut self) -> Result<(), ScaleError> {
+        self.steps = 0;
+        if self.latest() > TIME_LIMIT {
+            return Err(ScaleError::Overflow {
+                what: "the clocks of this job",
+                limit: TIME_LIMIT,
+                advice: "ask for fewer or shorter phases",
+            });
+        }
+        Ok(())
+    }
+
+    /// Every rank works.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for negative work, work above 2^60 ns, or clocks that pass their limit.
+    pub fn work(&mut self, work: Nanos) -> Result<(), ScaleError> {
+        if work < Nanos::ZERO || work > noise::LENGTH_LIMIT {
+            return Err(ScaleError::Grain { grain: work, needed: "work takes from 0ns to 36 years" });
+        }
+        let work = work.get();
+        self.step(|_, rank, cursor| rank.clock = rank.finish(cursor, rank.clock, work))?;
+        if work > 1 << 40 { self.check() } else { Ok(()) }
+    }
+
+    /// Ranks that `sends` tells send one message of `bytes`.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for messages that take too long, or clocks that pass their limit.
+    pub fn send(&mut self, bytes: u64, sends: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
+        let (overhead, busy) = (self.network.overhead().get(), self.busy(bytes)?);
+        self.step_and_send(|at, rank, cursor, sent| {
+            if sends(at) {
+                let start = rank.clock.max(rank.send_free);
+                rank.clock = rank.finish(cursor, start, overhead);
+                rank.send_free = start + busy;
+                *sent = rank.clock;
+            }
+        })
+    }
+
+    /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
+    ///
+    /// # Errors
+    /// As [`Machine::send`].
+    pub fn receive(&mut self, bytes: u64, source: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
+        // The pass reads the times of others, and does not touch those that it walks along.
+        std::mem::swap(&mut self.sent, &mut self.spare);
+        let sent = std::mem::take(&mut self.spare);
+        let result = self.receive_of(&sent, bytes, source);
+        self.spare = sent;
+        std::mem::swap(&mut self.sent, &mut self.spare);
+        result
+    }
+
+    /// When each rank's last message left.
+    pub(crate) fn sent(&self) -> &[i64] {
+        &self.sent
+    }
+
+    /// The same, of messages that left at given times.
+    pub(crate) fn receive_of(
+        &mut self,
+        sent: &[i64],
+        bytes: u64,
+        source: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let (overhead, busy) = (self.network.overhead().get(), self.busy(bytes)?);
+        let wire = (self.network.latency() + self.network.bytes_time(bytes)?).get();
+        self.step(|at, rank, cursor| {
+            if let Some(source) = source(at) {
+                let start = rank.clock.max(sent[source] + wire).max(rank.receive_free);
+                rank.clock = rank.finish(cursor, start, overhead);
+                rank.receive_free = start + busy;
+            }
+        })
+    }
+
+    /// What of the machine's state decides its future, as differences from the latest clock.
+    fn shape(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
+        let latest = self.latest().get();
+        // A network that is free before its rank is free does not matter.
+        let rank = move |rank: &Rank| {
+            let free = |free: i64| free.max(rank.clock) - latest;
+            (rank.clock - latest, free(rank.send_free), free(rank.receive_free))
+        };
+        self.ranks.iter().map(rank)
+    }
+
+    /// Whether the machine, without noise, would go on as the other one: all its clocks are later by the same time.
+    pub(crate) fn goes_on_like(&self, other: &Self) -> bool {
+        self.shape().eq(other.shape())
+    }
+
+    /// Ranks wait: none goes on before the given time of its own.
+    pub(crate) fn wait(&mut self, until: impl Fn(usize) -> i64 + Sync) -> Result<(), ScaleError> {
+        self.step(|at, rank, _| rank.clock = rank.clock.max(until(at)))
+    }
+
+    /// Ranks that `works` tells work.
+    pub(crate) fn work_of(&mut self, work: i64, works: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
+        self.step(|at, rank, cursor| {
+            if works(at) {
+                rank.clock = rank.finish(cursor, rank.clock, work);
+            }
+        })
+    }
+
+    /// The latest clock of each run of ranks.
+    pub(crate) fn latest_of_each(&self, ranks: usize) -> Vec<i64> {
+        self.ranks.chunks(ranks).map(|node| node.iter().map(|rank| rank.clock).max().unwrap_or(0)).collect()
+    }
+
+    fn busy(&self, bytes: u64) -> Result<i64, ScaleError> {
+        Ok((self.network.gap() + self.network.bytes_time(bytes)?).get())
+    }
+}

@@ -1,0 +1,501 @@
+//! Noise traces: the detours of one CPU over a stretch of time, closed to a circle.
+//!
+//! A rank that replays a trace starts at some offset and goes round. The circle is checked when it is made, so that
+//! everything else can rely on it. Where the detours come from (a bundle, a file, a formula) is not told here.
+
+use becalm_units::Nanos;
+
+/// The longest circle, 2^60 ns (36 years): positions and a lap can be added without a check.
+pub const LENGTH_LIMIT: Nanos = Nanos::new(1 << 60);
+
+/// Why detours are not a noise trace. Positions count from 0 in the order given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// A length that no circle can have.
+    #[error("a noise trace cannot be {length} long: it must be longer than 0 and at most {LENGTH_LIMIT}")]
+    Length {
+        /// What was given.
+        length: Nanos,
+    },
+    /// A detour that starts outside.
+    #[error("detour {index} starts at {start}, outside the trace, which is {length} long")]
+    Outside {
+        /// Which detour.
+        index: usize,
+        /// Its start.
+        start: Nanos,
+        /// The trace's length.
+        length: Nanos,
+    },
+    /// A detour of negative duration.
+    #[error("detour {index} at {start} has the negative duration {duration}")]
+    Negative {
+        /// Which detour.
+        index: usize,
+        /// Its start.
+        start: Nanos,
+        /// Its duration.
+        duration: Nanos,
+    },
+    /// A detour that starts before the one in front of it.
+    #[error("detour {index} starts at {start}, before the start of the one in front of it, at {previous}")]
+    Unordered {
+        /// Which detour.
+        index: usize,
+        /// Its start.
+        start: Nanos,
+        /// The start of the one before.
+        previous: Nanos,
+    },
+    /// A detour that starts within the one in front of it.
+    #[error("detour {index} starts at {start}, before the end of detour {earlier}, at {end}{}", if *wrapped { " of the lap before" } else { "" })]
+    Overlap {
+        /// Which detour.
+        index: usize,
+        /// Its start.
+        start: Nanos,
+        /// The one that lasts too long.
+        earlier: usize,
+        /// Its end, within the trace.
+        end: Nanos,
+        /// Whether that one goes over the end of the trace.
+        wrapped: bool,
+    },
+    /// Nothing but noise.
+    #[error("the detours take {noise} of a trace of {length}: under 100 % noise no work is ever done")]
+    Full {
+        /// Their sum.
+        noise: Nanos,
+        /// The trace's length.
+        length: Nanos,
+    },
+    /// A time that does not fit.
+    #[error("detour {index} ends later than times can hold")]
+    Overflow {
+        /// Which detour.
+        index: usize,
+    },
+    /// No trace at all.
+    #[error("there is no noise trace: no CPU was recorded")]
+    NoTraces,
+    /// CPUs of one node with circles of different lengths.
+    #[error("the CPUs of node {node} have traces of {first} and {other}; recorded together they have one length")]
+    Lengths {
+        /// The node's name.
+        node: String,
+        /// The length of its first CPU's trace.
+        first: Nanos,
+        /// A different one.
+        other: Nanos,
+    },
+}
+
+/// The detours of one CPU on a circle: in order, apart from each other, less than the whole circle together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoiseTrace {
+    length: i64,
+    noise: i64,
+    starts: Vec<i64>,
+    durations: Vec<i64>,
+}
+
+impl NoiseTrace {
+    /// A circle of the given length with detours `(start, duration)` in rising order.
+    ///
+    /// A detour may start right where the one before ends (they become one), and the last may go over the end, into
+    /// the part before the first. Detours of no duration are dropped, wherever they are.
+    ///
+    /// # Errors
+    /// [`TraceError`], with the detour's number and times.
+    pub fn new<I>(length: Nanos, detours: I) -> Result<Self, TraceError>
+    where
+        I: IntoIterator<Item = (Nanos, Nanos)>,
+    {
+        if length <= Nanos::ZERO || length > LENGTH_LIMIT {
+            return Err(TraceError::Length { length });
+        }
+        let mut trace = Self { length: length.get(), noise: 0, starts: Vec::new(), durations: Vec::new() };
+        let mut previous = Nanos::ZERO;
+        let mut end = Nanos::ZERO;
+        let mut last = 0;
+        let mut first = 0;
+        let mut noise = 0_i64;
+        for (index, (start, duration)) in detours.into_iter().enumerate() {
+            if start < Nanos::ZERO || start >= length {
+                return Err(TraceError::Outside { index, start, length });
+            }
+            if duration < Nanos::ZERO {
+                return Err(TraceError::Negative { index, start, duration });
+            }
+            if start < previous {
+                return Err(TraceError::Unordered { index, start, previous });
+            }
+            previous = start;
+            if duration == Nanos::ZERO {
+                continue;
+            }
+            if start < end {
+                return Err(TraceError::Overlap { index, start, earlier: last, end, wrapped: false });
+            }
+            let touching = !trace.starts.is_empty() && start == end;
+            end = start.checked_add(duration).ok_or(TraceError::Overflow { index })?;
+            noise = noise.checked_add(duration.get()).ok_or(TraceError::Overflow { index })?;
+            last = index;
+            if touching {
+                *trace.durations.last_mut().expect("there is one that ends here") += duration.get();
+            } else {
+                if trace.starts.is_empty() {
+                    first = index;
+                }
+                trace.starts.push(start.get());
+                trace.durations.push(duration.get());
+            }
+        }
+        if noise >= length.get() {
+            return Err(TraceError::Full { noise: Nanos::new(noise), length });
+        }
+        let over = end.get() - length.get();
+        if over >= 0 && !trace.starts.is_empty() {
+            let start = trace.starts[0];
+            if over > start {
+                return Err(TraceError::Overlap {
+                    index: first,
+                    start: Nanos::new(start),
+                    earlier: last,
+                    end: Nanos::new(over),
+                    wrapped: true,
+                });
+            }
+            // A last detour that reaches the first is one with it. One that ends exactly with the circle stays.
+            if over == start && trace.starts.len() > 1 {
+                let duration = trace.durations.remove(0);
+                trace.starts.remove(0);
+                *trace.durations.last_mut().expect("a second detour") += duration;
+            }
+        }
+        trace.starts.shrink_to_fit();
+        trace.durations.shrink_to_fit();
+        trace.noise = noise;
+        Ok(trace)
+    }
+
+    /// A circle without detours.
+    ///
+    /// # Errors
+    /// [`TraceError::Length`].
+    pub fn silent(length: Nanos) -> Result<Self, TraceError> {
+        Self::new(length, [])
+    }
+
+    /// The detours of a recording that lasted from `begin` for `length`: what lies outside is cut off, so that a
+    /// detour under way at either end counts with the part inside.
+    ///
+    /// # Errors
+    /// [`TraceError`]; the numbers are those of the detours given.
+    pub fn from_window<I>(begin: Nanos, length: Nanos, detours: I) -> Result<Self, TraceError>
+    where
+        I: IntoIterator<Item = (Nanos, Nanos)>,
+    {
+        if length <= Nanos::ZERO || length > LENGTH_LIMIT {
+            return Err(TraceError::Length { length });
+        }
+        let mut bad = None;
+        let cut = detours.into_iter().enumerate().map_while(|(index, (start, duration))| {
+            let end = start.checked_add(duration).and_then(|end| end.checked_sub(begin));
+            let start = start.checked_sub(begin);
+            let (Some(start), Some(end)) = (start, end) else {
+                bad = Some(TraceError::Overflow { index });
+                return None;
+            };
+            if duration < Nanos::ZERO {
+                bad = Some(TraceError::Negative { index, start: start + begin, duration });
+                return None;
+            }
+            let (from, to) = (start.max(Nanos::ZERO), end.min(length));
+            // Outside of the window nothing is left; the order is still checked, at the nearer edge.
+            let last = length - Nanos::new(1);
+            Some((from.min(last), if to > from { to - from } else { Nanos::ZERO }))
+        });
+        let trace = Self::new(length, cut);
+        bad.map_or(trace, Err)
+    }
+
+    /// The length of the circle.
+    #[must_use]
+    pub fn length(&self) -> Nanos {
+        Nanos::new(self.length)
+    }
+
+    /// How many detours, touching ones counted as one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are no detours.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The time that the detours take in one lap.
+    #[must_use]
+    pub fn noise(&self) -> Nanos {
+        Nanos::new(self.noise)
+    }
+
+    /// The share of time that they take, between 0 and 1.
+    #[must_use]
+    pub fn noise_ratio(&self) -> f64 {
+        self.noise as f64 / self.length as f64
+    }
+
+    /// The detours `(start, duration)` in rising order.
+    pub fn detours(&self) -> impl ExactSizeIterator<Item = (Nanos, Nanos)> + '_ {
+        self.starts.iter().zip(&self.durations).map(|(start, duration)| (Nanos::new(*start), Nanos::new(*duration)))
+    }
+
+    pub(crate) fn starts_ns(&self) -> &[i64] {
+        &self.starts
+    }
+
+    pub(crate) fn durations_ns(&self) -> &[i64] {
+        &self.durations
+    }
+
+    pub(crate) fn length_ns(&self) -> i64 {
+        self.length
+    }
+
+    /// Work done in one lap.
+    pub(crate) fn work_ns(&self) -> i64 {
+        self.length - self.noise
+    }
+
+    /// The first detour, in laps of `len()`, that ends after the position, which lies on the circle. One that went
+    /// over the end of the lap before counts as number -1.
+    pub(crate) fn first_ending_after(&self, position: i64) -> i64 {
+        let Some(last) = self.starts.len().checked_sub(1) else { return 0 };
+        if self.starts[last] + self.durations[last] - self.length > position {
+            return -1;
+        }
+        // Ends rise with starts, since detours do not overlap.
+        let index = self.starts.partition_point(|start| *start <= position);
+        match index.checked_sub(1) {
+            Some(before) if self.starts[before] + self.durations[before] > position => before as i64,
+            _ => index as i64,
+        }
+    }
+
+    /// When a rank that is at the position, anywhere on the unrolled circle, will have done the work: the first time by
+    /// which W(t), the time outside of detours, has grown by it. No work takes no time, even within a detour.
+    ///
+    /// Nothing where the time does not fit.
+    #[must_use]
+    pub fn finish(&self, position: Nanos, work: Nanos) -> Option<Nanos> {
+        if work <= Nanos::ZERO || self.is_empty() {
+            return position.checked_add(work.max(Nanos::ZERO));
+        }
+        // Whole laps first, so that at least 1 ns and at most a lap of work is left.
+        let laps = (work.get() - 1) / self.work_ns();
+        let mut left = work.get() - laps * self.work_ns();
+        let base = i128::from(position.get().div_euclid(self.length)) + i128::from(laps);
+        let mut now = position.get().rem_euclid(self.length);
+        let mut index = self.first_ending_after(now);
+        let count = self.starts.len() as i64;
+        loop {
+            let (lap, slot) = (index.div_euclid(count), index.rem_euclid(count) as usize);
+            let start = self.starts[slot] + lap * self.length;
+            if start - now >= left {
+                let end = base * i128::from(self.length) + i128::from(now + left);
+                return i64::try_from(end).ok().map(Nanos::new);
+            }
+            left -= (start - now).max(0);
+            now = start + self.durations[slot];
+            index += 1;
+        }
+    }
+}
+
+/// The CPUs of one node, recorded together: their circles have one length and one origin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeNoise {
+    name: String,
+    cpus: Vec<NoiseTrace>,
+}
+
+impl NodeNoise {
+    /// From the traces of its CPUs, in the order in which ranks are put on them.
+    ///
+    /// # Errors
+    /// [`TraceError::NoTraces`] and [`TraceError::Lengths`].
+    pub fn new(name: impl Into<String>, cpus: Vec<NoiseTrace>) -> Result<Self, TraceError> {
+        let name = name.into();
+        let first = cpus.first().ok_or(TraceError::NoTraces)?.length();
+        if let Some(other) = cpus.iter().map(NoiseTrace::length).find(|length| *length != first) {
+            return Err(TraceError::Lengths { node: name, first, other });
+        }
+        Ok(Self { name, cpus })
+    }
+
+    /// The node's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The traces of its CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> &[NoiseTrace] {
+        &self.cpus
+    }
+}
+
+/// The noise that a job's ranks draw from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Noise {
+    nodes: Vec<NodeNoise>,
+    together: bool,
+}
+
+impl Noise {
+    /// Nodes as they were recorded: ranks that share a node replay its CPUs at one common offset.
+    ///
+    /// # Errors
+    /// [`TraceError::NoTraces`].
+    pub fn recorded(nodes: Vec<NodeNoise>) -> Result<Self, TraceError> {
+        if nodes.is_empty() { Err(TraceError::NoTraces) } else { Ok(Self { nodes, together: true }) }
+    }
+
+    /// One trace that says nothing about CPUs that share a node, such as a formula's: every rank has an offset of
+    /// its own, however many share a node.
+    ///
+    /// # Panics
+    /// Never: one trace has one length.
+    #[must_use]
+    pub fn apart(name: impl Into<String>, trace: NoiseTrace) -> Self {
+        Self { nodes: vec![NodeNoise { name: name.into(), cpus: vec![trace] }], together: false }
+    }
+
+    /// The nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeNoise] {
+        &self.nodes
+    }
+
+    /// Whether the CPUs of a node were recorded together.
+    #[must_use]
+    pub fn together(&self) -> bool {
+        self.together
+    }
+
+    /// The traces of all CPUs of all nodes.
+    pub fn traces(&self) -> impl Iterator<Item = &NoiseTrace> + '_ {
+        self.nodes.iter().flat_map(|node| &node.cpus)
+    }
+
+    /// The share of time in detours over all traces, each weighted by its length.
+    #[must_use]
+    pub fn noise_ratio(&self) -> f64 {
+        let (noise, length) = self.traces().fold((0_i128, 0_i128), |(noise, length), trace| {
+            (noise + i128::from(trace.noise), length + i128::from(trace.length))
+        });
+        noise as f64 / length as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn trace(length: i64, detours: &[(i64, i64)]) -> Result<NoiseTrace, TraceError> {
+        NoiseTrace::new(Nanos::new(length), detours.iter().map(|(s, d)| (Nanos::new(*s), Nanos::new(*d))))
+    }
+
+    #[test]
+    fn joins_what_touches_and_wraps_what_goes_over_the_end() {
+        assert_eq!(trace(100, &[(10, 5), (15, 5), (30, 0)]).unwrap(), trace(100, &[(10, 10)]).unwrap());
+        assert_eq!(trace(100, &[(0, 5), (90, 10)]).unwrap(), trace(100, &[(90, 15)]).unwrap());
+        assert_eq!(trace(100, &[(5, 5), (90, 15)]).unwrap(), trace(100, &[(90, 20)]).unwrap());
+        assert_eq!(trace(100, &[(90, 99)]).unwrap().noise(), Nanos::new(99));
+    }
+
+    #[test]
+    fn refuses_what_is_no_trace_and_says_where() {
+        for (length, detours, why) in [
+            (0, vec![], "cannot be 0ns long"),
+            (i64::MAX, vec![], "cannot be"),
+            (100, vec![(100, 1)], "detour 0 starts at 100ns, outside"),
+            (100, vec![(-1, 1)], "detour 0 starts at -1ns, outside"),
+            (100, vec![(1, 1), (5, -1)], "detour 1 at 5ns has the negative duration -1ns"),
+            (100, vec![(9, 1), (5, 1)], "detour 1 starts at 5ns, before the start of the one in front of it, at 9ns"),
+            (100, vec![(5, 5), (9, 1)], "detour 1 starts at 9ns, before the end of detour 0, at 10ns"),
+            (
+                100,
+                vec![(5, 5), (90, 16)],
+                "detour 0 starts at 5ns, before the end of detour 1, at 6ns of the lap before",
+            ),
+            (100, vec![(0, 50), (50, 50)], "100 % noise"),
+            (100, vec![(7, 100)], "100 % noise"),
+            (100, vec![(7, i64::MAX)], "ends later than times can hold"),
+        ] {
+            let error = trace(length, &detours).unwrap_err().to_string();
+            assert!(error.contains(why), "{detours:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_window_cuts_what_lies_outside() {
+        let rows = [(0, 50), (95, 10), (150, 20), (195, 30), (300, 5)].map(|(s, d)| (Nanos::new(s), Nanos::new(d)));
+        let cut = NoiseTrace::from_window(Nanos::new(100), Nanos::new(100), rows).unwrap();
+        assert_eq!(cut, trace(100, &[(0, 5), (50, 20), (95, 5)]).unwrap());
+        let far = [(Nanos::new(i64::MAX - 1), Nanos::new(5))];
+        assert!(NoiseTrace::from_window(Nanos::ZERO, Nanos::new(5), far).is_err());
+    }
+
+    /// W(t) by counting nanoseconds.
+    fn finish_by_counting(trace: &NoiseTrace, position: i64, mut work: i64) -> i64 {
+        let mut now = position;
+        while work > 0 {
+            let at = now.rem_euclid(trace.length);
+            let noisy =
+                trace.detours().any(|(start, duration)| (at - start.get()).rem_euclid(trace.length) < duration.get());
+            work -= i64::from(!noisy);
+            now += 1;
+        }
+        now
+    }
+
+    #[test]
+    fn half_noise_doubles_the_work() {
+        let half = trace(10, &[(0, 5)]).unwrap();
+        let done = half.finish(Nanos::ZERO, Nanos::from_millis(100)).unwrap();
+        assert_eq!(done, Nanos::from_millis(200));
+        assert_eq!(half.finish(Nanos::new(2), Nanos::ZERO), Some(Nanos::new(2)));
+        assert_eq!(half.finish(Nanos::ZERO, Nanos::MAX), None);
+    }
+
+    proptest! {
+        #[test]
+        fn finish_counts_the_nanoseconds_outside_of_detours(
+            noisy in proptest::collection::vec(any::<bool>(), 2..40), position in -50_i64..90, work in 0_i64..120,
+        ) {
+            let detours: Vec<(i64, i64)> =
+                noisy.iter().enumerate().filter(|(_, on)| **on).map(|(at, _)| (at as i64, 1)).collect();
+            prop_assume!(detours.len() < noisy.len());
+            let trace = trace(noisy.len() as i64, &detours).unwrap();
+            prop_assert_eq!(
+                trace.finish(Nanos::new(position), Nanos::new(work)),
+                Some(Nanos::new(finish_by_counting(&trace, position, work)))
+            );
+        }
+
+        #[test]
+        fn construction_never_panics(length: i64, detours: Vec<(i64, i64)>) {
+            let _ = trace(length, &detours);
+            let rows = detours.iter().map(|(s, d)| (Nanos::new(*s), Nanos::new(*d)));
+            let _ = NoiseTrace::from_window(Nanos::new(length / 2), Nanos::new(length), rows);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Where the ranks of a job start: on which trace, and at which offset of its circle.
+
+use becalm_units::Nanos;
+
+use crate::delay::{DelayTable, units};
+use crate::noise::Noise;
+use crate::random::{Purpose, Stream};
+use crate::{NoiseTrace, ScaleError};
+
+/// The most ranks that are replayed one by one: their offsets and index take up to 3 GB. Order statistics go further.
+pub const RANKS_LIMIT: u64 = 1 << 27;
+
+/// How ranks are spread over nodes and time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// Ranks of the job.
+    pub ranks: u64,
+    /// Ranks of a node.
+    pub per_node: u64,
+    /// Whether all start at the same offset, so that their noise comes together.
+    pub synchronized: bool,
+}
+
+/// Offsets of units (see [`DelayTable`]), for each kind of unit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offsets(pub(crate) Vec<Vec<i64>>);
+
+impl Offsets {
+    /// Given offsets: one list for each kind of unit in the table.
+    ///
+    /// # Errors
+    /// [`ScaleError`] if a list is missing, no unit has an offset, or one lies outside of its circle.
+    pub fn new(table: &DelayTable<'_>, offsets: Vec<Vec<Nanos>>) -> Result<Self, ScaleError> {
+        if offsets.iter().all(Vec::is_empty) || offsets.len() != table.kinds().len() {
+            return Err(ScaleError::NoRanks);
+        }
+        for (kind, list) in table.kinds().iter().zip(&offsets) {
+            if let Some(offset) = list.iter().find(|offset| !(0..kind.length).contains(&offset.get())) {
+                let value = offset.to_string();
+                return Err(ScaleError::Range { name: "an offset", value, allowed: "its trace's circle" });
+            }
+        }
+        Ok(Self(offsets.into_iter().map(|list| list.into_iter().map(Nanos::get).collect()).collect()))
+    }
+
+    /// How many units there are.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+}
+
+/// What one unit replays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Start {
+    kind: usize,
+    offset: i64,
+}
+
+impl Placement {
+    /// Offsets for the units of a table, drawn from a seed. The first units of a larger job are those of a smaller one.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for no ranks, too many, or ranks that do not fill nodes.
+    pub fn draw(&self, table: &DelayTable<'_>, seed: u64, replica: u64) -> Result<Offsets, ScaleError> {
+        let lengths: Vec<i64> = table.kinds().iter().map(|kind| kind.length).collect();
+        let mut offsets = vec![Vec::new(); lengths.len()];
+        for start in self.starts(&lengths, table.ranks_per_unit(), seed, replica)? {
+            offsets[start.kind].push(start.offset);
+        }
+        Ok(Offsets(offsets))
+    }
+
+    /// Each rank's trace and offset, in the order of ranks, with the ranks of a node next to each other. The same draws
+    /// as [`Placement::draw`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn ranks<'a>(
+        &self,
+        noise: &'a Noise,
+        seed: u64,
+        replica: u64,
+    ) -> Result<Vec<(&'a NoiseTrace, i64)>, ScaleError> {
+        let units = units(noise, self.per_node)?;
+        let lengths: Vec<i64> = units.iter().map(|traces| traces[0].length_ns()).collect();
+        let starts = self.starts(&lengths, units[0].len() as u64, seed, replica)?;
+        Ok(starts.flat_map(|start| units[start.kind].iter().map(move |trace| (*trace, start.offset))).collect())
+    }
+
+    fn starts(
+        &self,
+        lengths: &[i64],
+        per_unit: u64,
+        seed: u64,
+        replica: u64,
+    ) -> Result<impl Iterator<Item = Start>, ScaleError> {
+        if self.ranks == 0 {
+            return Err(ScaleError::NoRanks);
+        }
+        if self.ranks > RANKS_LIMIT {
+            return Err(ScaleError::TooManyRanks {
+                ranks: self.ranks,
+                limit: RANKS_LIMIT,
+                method: "a replay",
+                advice: "; order statistics give their expectation",
+            });
+        }
+        if !self.ranks.is_multiple_of(self.per_node.max(1)) {
+            return Err(ScaleError::PartialNode { ranks: self.ranks, per_node: self.per_node });
+        }
+        let lengths = lengths.to_vec();
+        let mut stream = Stream::new(seed, Purpose::Offsets, replica);
+        let longest = lengths.iter().copied().max().unwrap_or(1);
+        let common = self.synchronized.then(|| stream.below(longest as u64) as i64);
+        Ok((0..self.ranks / per_unit).map(move |_| {
+            let kind = if lengths.len() > 1 { stream.below(lengths.len() as u64) as usize } else { 0 };
+            let length = lengths[kind];
+            let offset = common.map_or_else(|| stream.below(length as u64) as i64, |common| common % length);
+            Start { kind, offset }
+        }))
+    }
+}

@@ -1,0 +1,261 @@
+//! What a job will suffer: rows of ranks and grains, with intervals over replicas.
+
+use becalm_units::Nanos;
+use rayon::prelude::*;
+
+use crate::ScaleError;
+use crate::collective::Collective;
+use crate::delay::DelayTable;
+use crate::estimate::Estimate;
+use crate::law::{Law, LawPoint};
+use crate::machine::Machine;
+use crate::network::Network;
+use crate::noise::{Noise, NoiseTrace};
+use crate::order::{DelayDistribution, UNITS_LIMIT};
+use crate::placement::{Placement, RANKS_LIMIT};
+use crate::replay::{Outcome, replay};
+
+/// The most ranks whose messages are followed: they take about 150 bytes each.
+pub const MESSAGES_LIMIT: u64 = 1 << 24;
+
+/// A question.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Question {
+    /// Useful CPU time of a phase; zero, for collectives back to back, only with a collective that costs time.
+    pub grain: Nanos,
+    /// How many phases to replay.
+    pub phases: u64,
+    /// What ends each.
+    pub collective: Collective,
+    /// What messages cost; unused by an ideal collective.
+    pub network: Network,
+    /// Payload of the collective.
+    pub bytes: u64,
+    /// Ranks of a node.
+    pub per_node: u64,
+    /// Whether the noise of all ranks comes together.
+    pub synchronized: bool,
+    /// What offsets are drawn from.
+    pub seed: u64,
+    /// How often it is asked, each time with other offsets.
+    pub replicas: u64,
+}
+
+/// An answer for one number of ranks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Ranks.
+    pub ranks: u64,
+    /// Useful CPU time of a phase.
+    pub grain: Nanos,
+    /// Phases of each replica.
+    pub phases: u64,
+    /// What ended each.
+    pub collective: Collective,
+    /// Mean phase duration over that without noise; nothing above [`RANKS_LIMIT`], where ranks are not replayed.
+    pub slowdown: Option<Estimate>,
+    /// What order statistics expect, for the ideal collective and ranks that are not synchronized.
+    pub expected_ratio: Option<f64>,
+    /// What the noise law says, with p and the mean delay D taken from the traces; as for `expected_ratio`.
+    pub law: Option<LawPoint>,
+    /// The longest phase of all replicas.
+    pub worst_phase: Option<Nanos>,
+    /// The mean phase duration in nanoseconds.
+    pub mean_phase_ns: Option<f64>,
+    /// A phase without noise.
+    pub quiet_phase_ns: f64,
+}
+
+/// A prediction for one grain and noise, whose tables serve all numbers of ranks.
+#[derive(Clone, Debug)]
+pub struct Prediction<'a> {
+    noise: &'a Noise,
+    question: Question,
+    /// For the ideal collective.
+    table: Option<(DelayTable<'a>, DelayDistribution)>,
+}
+
+impl<'a> Prediction<'a> {
+    /// Prepares the tables.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for no phases, no replicas, a grain that does not fit the collective, too few CPUs for a node.
+    pub fn new(noise: &'a Noise, question: Question) -> Result<Self, ScaleError> {
+        if question.phases == 0 {
+            return Err(ScaleError::NoPhases);
+        }
+        if question.replicas == 0 {
+            let value = "0".to_owned();
+            return Err(ScaleError::Range { name: "the number of replicas", value, allowed: "1 and more" });
+        }
+        let table = if question.collective == Collective::Ideal {
+            let table = DelayTable::new(noise, question.per_node, question.grain)?;
+            let distribution = DelayDistribution::new(&table);
+            Some((table, distribution))
+        } else {
+            crate::delay::units(noise, question.per_node)?;
+            None
+        };
+        Ok(Self { noise, question, table })
+    }
+
+    /// The distribution of one unit's delay, for the ideal collective.
+    #[must_use]
+    pub fn distribution(&self) -> Option<&DelayDistribution> {
+        self.table.as_ref().map(|(_, distribution)| distribution)
+    }
+
+    /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for no ranks, ranks that do not fill nodes, too many ranks, times that do not fit.
+    pub fn row(&self, ranks: u64) -> Result<Row, ScaleError> {
+        let question = &self.question;
+        if ranks == 0 {
+            return Err(ScaleError::NoRanks);
+        }
+        if !ranks.is_multiple_of(question.per_node) {
+            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
+        }
+        let replicas: Vec<u64> = (0..question.replicas).collect();
+        let (outcomes, quiet_phase_ns) = match &self.table {
+            Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
+            Some((table, _)) => {
+                let one = |replica: &u64| {
+                    replay(table, &self.placement(ranks).draw(table, question.seed, *replica)?, question.phases)
+                };
+                let outcomes: Result<Vec<Outcome>, ScaleError> = replicas.par_iter().map(one).collect();
+                (outcomes?, question.grain.get() as f64)
+            }
+            None => {
+                if ranks > MESSAGES_LIMIT {
+                    return Err(ScaleError::TooManyRanks {
+                        ranks,
+                        limit: MESSAGES_LIMIT,
+                        method: "a replay of messages",
+                        advice: "; the ideal collective goes further",
+                    });
+                }
+                let quiet = self.quiet(ranks)?;
+                let one = |replica: &u64| self.messages(ranks, *replica);
+                // Large machines use all cores within one replica, and would need their memory for each.
+                let outcomes: Result<Vec<Outcome>, ScaleError> = if ranks >= crate::machine::PARALLEL_RANKS as u64 {
+                    replicas.iter().map(one).collect()
+                } else {
+                    replicas.par_iter().map(one).collect()
+                };
+                (outcomes?, quiet.mean_phase_ns())
+            }
+        };
+        let slowdowns: Vec<f64> = outcomes.iter().map(|outcome| outcome.mean_phase_ns() / quiet_phase_ns).collect();
+        let means: Vec<f64> = outcomes.iter().map(Outcome::mean_phase_ns).collect();
+        let (expected_ratio, law) = self.expected(ranks)?;
+        Ok(Row {
+            ranks,
+            grain: question.grain,
+            phases: question.phases,
+            collective: question.collective,
+            slowdown: Estimate::of(&slowdowns),
+            expected_ratio,
+            law,
+            worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
+            mean_phase_ns: Estimate::of(&means).map(|estimate| estimate.mean),
+            quiet_phase_ns,
+        })
+    }
+
+    fn placement(&self, ranks: u64) -> Placement {
+        Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
+    }
+
+    /// Order statistics and law, where they apply.
+    fn expected(&self, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
+        let Some((table, distribution)) = &self.table else { return Ok((None, None)) };
+        if self.question.synchronized {
+            return Ok((None, None));
+        }
+        let units = (ranks / table.ranks_per_unit()).max(1);
+        let expected = (units <= UNITS_LIMIT).then(|| distribution.expected_slowdown(units));
+        let delay = Nanos::new(distribution.mean_delay_if_delayed_ns().round() as i64);
+        let law = Law::new(self.question.grain, delay, distribution.delay_probability().min(1.0))?.at(units)?;
+        Ok((expected, Some(LawPoint { ranks, ..law })))
+    }
+
+    /// One replica with messages.
+    fn messages(&self, ranks: u64, replica: u64) -> Result<Outcome, ScaleError> {
+        let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
+        let mut machine = Machine::new(self.question.network, &starts)?;
+        drop(starts);
+        let mut durations = Durations::new(&self.question);
+        for _ in 0..self.question.phases {
+            durations.add(self.phase(&mut machine)?);
+        }
+        Ok(durations.outcome)
+    }
+
+    /// The same without noise. Once the machine is as it was a phase ago, apart from the time, all further phases are
+    /// like the last.
+    fn quiet(&self, ranks: u64) -> Result<Outcome, ScaleError> {
+        let silence = NoiseTrace::silent(Nanos::new(1))?;
+        let starts = vec![(&silence, 0); ranks as usize];
+        let mut machine = Machine::new(self.question.network, &starts)?;
+        drop(starts);
+        let mut durations = Durations::new(&self.question);
+        for done in 1..=self.question.phases {
+            let before = machine.clone();
+            let end = self.phase(&mut machine)?;
+            let duration = end - durations.outcome.total;
+            durations.add(end);
+            if machine.goes_on_like(&before) {
+                let left = self.question.phases - done;
+                let total = i128::from(end.get()) + i128::from(duration.get()) * i128::from(left);
+                let total = i64::try_from(total).map_err(|_| ScaleError::Overflow {
+                    what: "the time of this many phases",
+                    limit: crate::delay::TIME_LIMIT,
+                    advice: "ask for fewer or shorter phases",
+                })?;
+                durations.outcome.total = Nanos::new(total);
+                durations.outcome.phases = self.question.phases;
+                break;
+            }
+        }
+        if durations.outcome.total == Nanos::ZERO {
+            let grain = self.question.grain;
+            return Err(ScaleError::Grain {
+                grain,
+                needed: "phases take no time at all, so that nothing can be slower",
+            });
+        }
+        Ok(durations.outcome)
+    }
+
+    fn phase(&self, machine: &mut Machine<'_>) -> Result<Nanos, ScaleError> {
+        if self.question.grain > Nanos::ZERO {
+            machine.work(self.question.grain)?;
+        }
+        let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
+        self.question.collective.run(machine, per_node, self.question.bytes)?;
+        machine.check()?;
+        Ok(machine.latest())
+    }
+}
+
+/// Phases as they end, each when its last rank does.
+struct Durations {
+    outcome: Outcome,
+}
+
+impl Durations {
+    fn new(question: &Question) -> Self {
+        let grain = question.grain;
+        Self { outcome: Outcome { phases: 0, grain, total: Nanos::ZERO, worst_phase: Nanos::ZERO, delayed: 0 } }
+    }
+
+    fn add(&mut self, end: Nanos) {
+        let duration = end - self.outcome.total;
+        self.outcome.phases += 1;
+        self.outcome.total = end;
+        self.outcome.worst_phase = self.outcome.worst_phase.max(duration);
+        self.outcome.delayed += u64::from(duration > self.outcome.grain);
+    }
+}

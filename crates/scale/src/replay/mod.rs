@@ -1,0 +1,181 @@
+//! Bulk-synchronous phases with an instantaneous collective: all ranks start phase k at T_k, and
+//! T_{k+1} = T_k + G + max_i f(o_i + T_k), with f of [`crate::delay`] and o_i the offset of rank i. The traces run on
+//! while ranks wait.
+//!
+//! Three ways lead to the same delays, phase for phase and bit for bit, and are chosen by what they cost:
+//! - [`plain`]: every rank in every phase;
+//! - [`walk`]: for each phase, down the sorted pieces of the delay functions until no later one can decide;
+//! - [`skyline`]: for a block of phases at once, the pieces that can decide any of them.
+
+mod index;
+mod plain;
+mod skyline;
+mod walk;
+
+use becalm_units::Nanos;
+
+use crate::ScaleError;
+use crate::delay::{DelayTable, TIME_LIMIT};
+use crate::placement::Offsets;
+
+pub(crate) use index::OffsetIndex;
+
+/// What a replay found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Phases replayed.
+    pub phases: u64,
+    /// Their useful work: the grain.
+    pub grain: Nanos,
+    /// Their durations together.
+    pub total: Nanos,
+    /// The longest phase.
+    pub worst_phase: Nanos,
+    /// Phases that were delayed at all.
+    pub delayed: u64,
+}
+
+impl Outcome {
+    /// Mean phase duration over the grain; 1 without noise.
+    #[must_use]
+    pub fn slowdown(&self) -> f64 {
+        self.total.get() as f64 / (self.grain.get() as f64 * self.phases as f64)
+    }
+
+    /// Mean phase duration in nanoseconds.
+    #[must_use]
+    pub fn mean_phase_ns(&self) -> f64 {
+        self.total.get() as f64 / self.phases as f64
+    }
+}
+
+/// Which way to replay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Every rank in every phase.
+    Plain,
+    /// Sorted pieces, phase by phase.
+    Walk,
+    /// Sorted pieces, block by block.
+    Skyline,
+}
+
+/// Replays phases in the cheapest way.
+///
+/// # Errors
+/// [`ScaleError`] for no phases, or times that do not fit.
+pub fn replay(table: &DelayTable<'_>, offsets: &Offsets, phases: u64) -> Result<Outcome, ScaleError> {
+    replay_each(table, offsets, phases, None, |_| {})
+}
+
+/// The same, with the method given or left to choose, and with each phase's delay handed over.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_each(
+    table: &DelayTable<'_>,
+    offsets: &Offsets,
+    phases: u64,
+    method: Option<Method>,
+    each: impl FnMut(Nanos),
+) -> Result<Outcome, ScaleError> {
+    let mut clock = Clock::new(table, phases, each)?;
+    let index = || -> Vec<OffsetIndex> {
+        table.kinds().iter().zip(&offsets.0).map(|(kind, offsets)| OffsetIndex::new(kind.length, offsets)).collect()
+    };
+    match method {
+        Some(Method::Plain) => plain::run(table, offsets, &mut clock)?,
+        Some(Method::Walk) => walk::run(table, &index(), &mut clock)?,
+        Some(Method::Skyline) => skyline::run(table, offsets, &index(), &mut clock, true)?,
+        None => {
+            let index = index();
+            match choose(table, &index) {
+                Method::Plain => plain::run(table, offsets, &mut clock)?,
+                Method::Walk => walk::run(table, &index, &mut clock)?,
+                Method::Skyline => skyline::run(table, offsets, &index, &mut clock, false)?,
+            }
+        }
+    }
+    Ok(clock.outcome())
+}
+
+/// Rough costs in nanoseconds, on any machine of our days: their ratios decide.
+mod cost {
+    /// One rank in one phase of the plain replay.
+    pub(super) const RANK: f64 = 4.0;
+    /// One look-up of a piece among the offsets.
+    pub(super) const LOOK_UP: f64 = 12.0;
+    /// One phase of the skyline.
+    pub(super) const SKYLINE_PHASE: f64 = 90.0;
+}
+
+fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
+    let ranks: usize = table.kinds().iter().zip(index).map(|(kind, index)| index.len() * kind.traces.len()).sum();
+    let plain = ranks as f64 * cost::RANK;
+    let visits = walk::expected_visits(table, index, plain / cost::LOOK_UP);
+    let walk = visits * cost::LOOK_UP;
+    if plain <= walk.min(cost::SKYLINE_PHASE) {
+        Method::Plain
+    } else if walk <= cost::SKYLINE_PHASE {
+        Method::Walk
+    } else {
+        Method::Skyline
+    }
+}
+
+/// The common clock T of all ranks, and what is remembered of the phases.
+pub(crate) struct Clock<E> {
+    grain: i64,
+    phases: u64,
+    /// Start of the current phase.
+    pub now: i64,
+    /// Phases done.
+    pub done: u64,
+    worst: i64,
+    delayed: u64,
+    each: E,
+}
+
+impl<E: FnMut(Nanos)> Clock<E> {
+    fn new(table: &DelayTable<'_>, phases: u64, each: E) -> Result<Self, ScaleError> {
+        if phases == 0 {
+            return Err(ScaleError::NoPhases);
+        }
+        Ok(Self { grain: table.grain().get(), phases, now: 0, done: 0, worst: 0, delayed: 0, each })
+    }
+
+    pub fn finished(&self) -> bool {
+        self.done == self.phases
+    }
+
+    /// Ends the current phase.
+    #[inline]
+    pub fn advance(&mut self, delay: i64) -> Result<(), ScaleError> {
+        self.now += self.grain + delay;
+        if self.now > TIME_LIMIT.get() {
+            return Err(ScaleError::Overflow {
+                what: "the time of this many phases",
+                limit: TIME_LIMIT,
+                advice: "ask for fewer or shorter phases",
+            });
+        }
+        self.done += 1;
+        self.worst = self.worst.max(delay);
+        self.delayed += u64::from(delay > 0);
+        (self.each)(Nanos::new(delay));
+        Ok(())
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome {
+            phases: self.done,
+            grain: Nanos::new(self.grain),
+            total: Nanos::new(self.now),
+            worst_phase: Nanos::new(self.grain + self.worst),
+            delayed: self.delayed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! The fast ways against the plain one, and the plain one against the definition.
+
+use becalm_units::Nanos;
+use proptest::prelude::*;
+
+use super::{Method, replay_each};
+use crate::ScaleError;
+use crate::delay::DelayTable;
+use crate::delay::tests::{delay_by_finish, small_trace};
+use crate::noise::{NodeNoise, Noise, NoiseTrace};
+use crate::placement::{Offsets, Placement};
+
+fn delays(table: &DelayTable<'_>, offsets: &Offsets, phases: u64, method: Option<Method>) -> Vec<i64> {
+    let mut delays = Vec::new();
+    let outcome = replay_each(table, offsets, phases, method, |delay| delays.push(delay.get())).unwrap();
+    assert_eq!(outcome.total.get(), delays.iter().sum::<i64>() + phases as i64 * table.grain().get());
+    assert_eq!(outcome.worst_phase - table.grain(), Nanos::new(*delays.iter().max().unwrap()));
+    delays
+}
+
+/// By the definition: finish() for every rank in every phase.
+fn by_definition(noise: &Noise, offsets: &Offsets, grain: i64, phases: u64) -> Vec<i64> {
+    let mut now = 0;
+    (0..phases)
+        .map(|_| {
+            let ranks = noise.traces().zip(&offsets.0).flat_map(|(trace, list)| list.iter().map(move |o| (trace, o)));
+            let delay = ranks.map(|(trace, offset)| delay_by_finish(trace, offset + now, grain)).max().unwrap();
+            now += grain + delay;
+            delay
+        })
+        .collect()
+}
+
+/// A trace of rare and frequent detours of very different lengths.
+fn long_trace() -> impl Strategy<Value = NoiseTrace> {
+    let detours = proptest::collection::vec((0_i64..3_000, prop_oneof![1_i64..20, 1_i64..400, 1_i64..5_000]), 0..60);
+    (detours, 1_i64..5_000).prop_map(|(detours, rest)| {
+        let mut at = 0;
+        let mut rows = Vec::new();
+        for (gap, duration) in detours {
+            rows.push((Nanos::new(at + gap), Nanos::new(duration)));
+            at += gap + duration;
+        }
+        NoiseTrace::new(Nanos::new(at + rest), rows).unwrap()
+    })
+}
+
+fn offsets_of(noise: &Noise, table: &DelayTable<'_>, draws: &[(usize, u64)], step: u64) -> Offsets {
+    let traces: Vec<&NoiseTrace> = noise.traces().collect();
+    let mut offsets = vec![Vec::new(); traces.len()];
+    for (which, draw) in draws {
+        let kind = which % traces.len();
+        offsets[kind].push(Nanos::new((draw / step * step % traces[kind].length().get() as u64) as i64));
+    }
+    Offsets::new(table, offsets).unwrap()
+}
+
+fn recorded(traces: Vec<NoiseTrace>) -> Noise {
+    let nodes = traces.into_iter().map(|trace| NodeNoise::new("node", vec![trace]).unwrap());
+    Noise::recorded(nodes.collect()).unwrap()
+}
+
+const WAYS: [Option<Method>; 3] = [Some(Method::Walk), Some(Method::Skyline), None];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn plain_is_the_definition(
+        traces in proptest::collection::vec(small_trace(20), 1..4),
+        draws in proptest::collection::vec((any::<usize>(), any::<u64>()), 1..8),
+        grain in 1_i64..50,
+    ) {
+        let noise = recorded(traces);
+        let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
+        let offsets = offsets_of(&noise, &table, &draws, 1);
+        prop_assert_eq!(delays(&table, &offsets, 40, Some(Method::Plain)), by_definition(&noise, &offsets, grain, 40));
+    }
+
+    /// Touching detours, full circles but for 1 ns, equal offsets, grains of several laps.
+    #[test]
+    fn fast_is_plain_on_small_circles(
+        traces in proptest::collection::vec(small_trace(40), 1..4),
+        draws in proptest::collection::vec((any::<usize>(), any::<u64>()), 1..30),
+        grain in 1_i64..100,
+    ) {
+        let noise = recorded(traces);
+        let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
+        let offsets = offsets_of(&noise, &table, &draws, 1);
+        let plain = delays(&table, &offsets, 400, Some(Method::Plain));
+        for way in WAYS {
+            prop_assert_eq!(&delays(&table, &offsets, 400, way), &plain, "{:?}", way);
+        }
+    }
+
+    /// Detours longer and shorter than the grain, offsets alone and in heaps.
+    #[test]
+    fn fast_is_plain_on_long_circles(
+        traces in proptest::collection::vec(long_trace(), 1..4),
+        draws in proptest::collection::vec((any::<usize>(), any::<u64>()), 1..200),
+        step in prop_oneof![Just(1_u64), 1_u64..5_000],
+        grain in prop_oneof![1_i64..20, 1_i64..3_000, 1_i64..400_000],
+    ) {
+        let noise = recorded(traces);
+        let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
+        let offsets = offsets_of(&noise, &table, &draws, step);
+        let plain = delays(&table, &offsets, 500, Some(Method::Plain));
+        for way in WAYS {
+            prop_assert_eq!(&delays(&table, &offsets, 500, way), &plain, "{:?}", way);
+        }
+    }
+
+    #[test]
+    fn fast_is_plain_on_nodes_of_several_ranks(
+        cpus in proptest::collection::vec(proptest::collection::vec((1_i64..900, 1_i64..300), 0..20), 2..6),
+        nodes in 1_u64..40,
+        synchronized: bool,
+        grain in 1_i64..2_000,
+        seed: u64,
+    ) {
+        let cpus: Vec<NoiseTrace> = cpus.into_iter().map(|detours| {
+            let mut at = 0;
+            let rows: Vec<_> = detours.into_iter().map(|(gap, duration)| {
+                at += gap + duration;
+                (Nanos::new(at - duration), Nanos::new(duration))
+            }).collect();
+            NoiseTrace::new(Nanos::new(30_000), rows).unwrap()
+        }).collect();
+        let per_node = cpus.len() as u64;
+        let noise = Noise::recorded(vec![NodeNoise::new("node", cpus).unwrap()]).unwrap();
+        let table = DelayTable::new(&noise, per_node, Nanos::new(grain)).unwrap();
+        let placement = Placement { ranks: nodes * per_node, per_node, synchronized };
+        let offsets = placement.draw(&table, seed, 0).unwrap();
+        prop_assert_eq!(offsets.units() as u64, nodes);
+        let plain = delays(&table, &offsets, 600, Some(Method::Plain));
+        for way in WAYS {
+            prop_assert_eq!(&delays(&table, &offsets, 600, way), &plain, "{:?}", way);
+        }
+    }
+}
+
+/// Thousands of ranks, so that blocks are long and most cells are covered.
+#[test]
+fn fast_is_plain_at_scale() {
+    for (text, grain_us, ranks) in [
+        ("poisson:rate=200Hz,detour=50us", 1_000, 4_096),
+        ("poisson:rate=200Hz,detour=50us", 1, 2_048),
+        ("poisson:rate=5kHz,detour=90us", 100, 512),
+        ("periodic:interval=1ms,detour=50us,jitter=400us", 300, 1_024),
+        ("periodic:interval=10ms,detour=5ms", 1_000, 333),
+    ] {
+        let trace = text.parse::<crate::spec::NoiseSpec>().unwrap().trace(5).unwrap();
+        let noise = Noise::apart(text, trace);
+        let table = DelayTable::new(&noise, 1, Nanos::from_micros(grain_us)).unwrap();
+        for synchronized in [false, true] {
+            let offsets = Placement { ranks, per_node: 1, synchronized }.draw(&table, 3, 0).unwrap();
+            let plain = delays(&table, &offsets, 3_000, Some(Method::Plain));
+            for way in WAYS {
+                // One offset for all is what the walk is bad at; it is only ever asked to by tests.
+                let phases = if synchronized && way == Some(Method::Walk) { 30 } else { 3_000 };
+                assert!(delays(&table, &offsets, phases, way) == plain[..phases as usize], "{text} {way:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_noise_costs_nothing() {
+    let noise = Noise::apart("silence", NoiseTrace::silent(Nanos::from_secs(1)).unwrap());
+    let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).unwrap();
+    let offsets = Placement { ranks: 1 << 14, per_node: 1, synchronized: false }.draw(&table, 1, 0).unwrap();
+    for way in [Some(Method::Plain), Some(Method::Walk), Some(Method::Skyline), None] {
+        let outcome = replay_each(&table, &offsets, 100, way, |_| {}).unwrap();
+        assert_eq!((outcome.slowdown(), outcome.delayed, outcome.worst_phase), (1.0, 0, Nanos::from_millis(1)));
+    }
+}
+
+#[test]
+fn times_that_do_not_fit_are_refused() {
+    let trace = NoiseTrace::new(Nanos::new(10), [(Nanos::ZERO, Nanos::new(5))]).unwrap();
+    let noise = Noise::apart("half", trace);
+    let table = DelayTable::new(&noise, 1, Nanos::new(1 << 57)).unwrap();
+    let offsets = Placement { ranks: 3, per_node: 1, synchronized: false }.draw(&table, 1, 0).unwrap();
+    for way in [Some(Method::Plain), Some(Method::Walk), Some(Method::Skyline), None] {
+        let refused = replay_each(&table, &offsets, 100, way, |_| {});
+        assert!(matches!(refused, Err(ScaleError::Overflow { .. })), "{way:?}");
+        assert_eq!(replay_each(&table, &offsets, 0, way, |_| {}), Err(ScaleError::NoPhases));
+    }
+    assert_eq!(Offsets::new(&table, vec![vec![]]), Err(ScaleError::NoRanks));
+    assert!(Offsets::new(&table, vec![vec![Nanos::new(10)]]).is_err());
+    for ranks in [0, u64::MAX] {
+        assert!(Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).is_err());
+    }
+    assert!(Placement { ranks: 7, per_node: 2, synchronized: false }.draw(&table, 1, 0).is_err());
+}

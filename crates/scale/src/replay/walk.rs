@@ -1,0 +1,98 @@
+//! Down the pieces of the delay functions, sorted by their largest delay, until the best so far is at least as large as
+//! all that follow. Whether any rank is in a piece takes one look-up among the sorted offsets.
+//!
+//! About L / (N G) pieces are visited for one phase, so phases get cheaper as the machine grows.
+
+use becalm_units::Nanos;
+
+use super::{Clock, OffsetIndex};
+use crate::ScaleError;
+use crate::delay::DelayTable;
+
+/// Where the clock stands on each kind's circle.
+pub(super) struct Positions(Vec<(i64, i64)>);
+
+impl Positions {
+    pub(super) fn new(index: &[OffsetIndex]) -> Self {
+        Self(index.iter().map(|index| (0, index.length())).collect())
+    }
+
+    pub(super) fn set(&mut self, now: i64) {
+        for (position, length) in &mut self.0 {
+            *position = now % *length;
+        }
+    }
+
+    #[inline]
+    pub(super) fn of(&self, kind: u32) -> i64 {
+        self.0[kind as usize].0
+    }
+}
+
+/// The delay that every unit in use has at least.
+pub(super) fn base(table: &DelayTable<'_>, index: &[OffsetIndex]) -> i64 {
+    let used = table.kinds().iter().zip(index).filter(|(_, index)| index.len() > 0);
+    used.map(|(kind, _)| kind.base).max().unwrap_or(0)
+}
+
+/// The largest delay over all ranks, given that the pieces before `from` lead to `best`; and how many were visited.
+#[inline]
+pub(super) fn largest(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    positions: &Positions,
+    from: usize,
+    mut best: i64,
+) -> (i64, u64) {
+    let mut visits = 0;
+    for piece in &table.pieces()[from..] {
+        if best >= piece.delay {
+            break;
+        }
+        visits += 1;
+        let offsets = &index[piece.kind as usize];
+        if offsets.len() == 0 {
+            continue;
+        }
+        // The offset from which a rank is at the piece's start now. On the falling part the lowest offset counts.
+        let mut target = piece.start - positions.of(piece.kind);
+        if target < 0 {
+            target += offsets.length();
+        }
+        let into = offsets.distance_up(target);
+        if into < piece.length {
+            best = best.max(piece.delay - (into - piece.flat).max(0));
+        }
+    }
+    (best, visits)
+}
+
+/// How many pieces a phase is expected to visit, for offsets that are spread evenly; at most about `enough`.
+pub(super) fn expected_visits(table: &DelayTable<'_>, index: &[OffsetIndex], enough: f64) -> f64 {
+    let (mut visits, mut missed) = (0.0, 1.0);
+    for piece in table.pieces() {
+        visits += missed;
+        let offsets = &index[piece.kind as usize];
+        missed *= (1.0 - piece.length as f64 / offsets.length() as f64).powf(offsets.len() as f64);
+        if missed < 1e-3 || visits > enough {
+            break;
+        }
+    }
+    visits
+}
+
+/// Runs all phases that are left.
+pub(super) fn run(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    clock: &mut Clock<impl FnMut(Nanos)>,
+) -> Result<(), ScaleError> {
+    let base = base(table, index);
+    let mut positions = Positions::new(index);
+    while !clock.finished() {
+        positions.set(clock.now);
+        let (delay, _) = largest(table, index, &positions, 0, base);
+        clock.advance(delay)?;
+    }
+    Ok(())
+}
