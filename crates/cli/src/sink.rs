@@ -90,6 +90,7 @@ impl Cpu {
         doc.total_ns = self.total;
         doc.incomplete = self.incomplete;
         let tally = self.attributor.as_mut().map_or_else(Tally::default, Attributor::finish);
+        doc.unmatched_events = tally.unmatched_switches + tally.unmatched_entries + tally.unmatched_exits;
         doc.below_threshold_events = tally.below_threshold_events;
         doc.below_threshold_max_ns = tally.below_threshold_max;
     }

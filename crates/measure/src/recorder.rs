@@ -297,10 +297,10 @@ impl<C: Counter> Recorder<C> {
         // The origin lies a little ahead: the time that waking all the threads takes.
         let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
         let rate = self.calibration.rate;
-        for pid in std::fs::read_dir(self.plan.root.join("proc/self/task")).into_iter().flatten().flatten() {
-            if let Ok(pid) = pid.file_name().to_string_lossy().parse() {
-                self.names.set_own(Pid(pid));
-            }
+        // Whatever else this process does is not becalm's work: a benchmark or an MPI rank may record itself.
+        self.names.set_own(Pid(sched::current_tid()));
+        for (tid, _) in &profiles {
+            self.names.set_own(Pid(*tid));
         }
         if let Some(janitor) = &self.janitor {
             self.names.set_own(Pid(janitor.pid()));

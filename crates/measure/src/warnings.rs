@@ -106,6 +106,17 @@ pub fn of_cpus(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, realtime_limit: Op
             "give the trace more room with --trace-buffer",
         ));
     }
+    // One or two are frames that were open when the trace began.
+    for cpu in cpus.iter().filter(|cpu| cpu.unmatched_events > 2) {
+        warnings.push(warning(
+            "unmatched_events",
+            format!(
+                "on CPU {} the kernel's trace lacks {} switches, entries or exits among {} events, without admitting to a loss",
+                cpu.cpu, cpu.unmatched_events, cpu.events
+            ),
+            "the time since the event before each goes to the thread that the next one names; all books still close",
+        ));
+    }
     for cpu in cpus.iter().filter(|cpu| cpu.cut_short) {
         warnings.push(warning(
             "cut_short",

@@ -86,7 +86,7 @@ pub struct ClockDoc {
     pub rate_hz: f64,
     /// Largest relative error of the rate, as parts of 1.
     pub rate_error_ratio: f64,
-    /// Smallest difference of two unequal readings.
+    /// The median difference of two unequal consecutive readings: what the loops can resolve.
     pub resolution_ns: Nanos,
     /// Largest offset between two measured CPUs' counters that could not be excluded.
     pub cross_cpu_ns: Option<Nanos>,
@@ -150,6 +150,9 @@ pub struct CpuDoc {
     pub lost_events: u64,
     /// Kernel events that were decoded.
     pub events: u64,
+    /// Switches, entries and exits that the trace must have held and does not, although it lost nothing by its own account.
+    #[serde(default)]
+    pub unmatched_events: u64,
     /// Interrupts and softirqs that fell in no detour, being shorter than the threshold.
     pub below_threshold_events: u64,
     /// The longest of them; longer than `threshold_ns` only if the trace and the loop contradict each other.
@@ -183,6 +186,7 @@ impl CpuDoc {
             incomplete: 0,
             lost_events: 0,
             events: 0,
+            unmatched_events: 0,
             below_threshold_events: 0,
             below_threshold_max_ns: Nanos::ZERO,
             faults: 0,
