@@ -62,11 +62,12 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
         assert!(start - row.start < Nanos::from_micros(200), "the burst at {start} has no row of its own");
         // Its log does not know of interrupts that hit the burst itself; the books do.
         let nested = |other: &&Activity| {
-            matches!(other.kind, Kind::Irq | Kind::Softirq | Kind::Nmi) && other.start > start && other.start < end
+            matches!(other.kind, Kind::Irq | Kind::Softirq | Kind::Nmi) && other.start >= row.start && other.start < end
         };
         let inside: Nanos = all.iter().filter(nested).map(|other| other.self_time).sum();
         let logged = end - start;
-        let off = row.self_time + inside - logged;
+        // What lies between being switched in and the first reading is the kernel's way back to user space.
+        let off = row.self_time + inside - (start - row.start) - logged;
         let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));
         assert!(
             off.get().abs() <= allowed.get(),
@@ -174,7 +175,7 @@ fn another_cpu_going_offline_is_seen_and_harms_nothing() {
     let run = recorded(plan(measured, 4));
     puller.join().expect("the puller ends").expect("the last CPU can be taken offline and back");
     let (index, doc) = run.cpu(measured);
-    assert!(doc.duration_ns >= Nanos::from_secs(4), "the recording ended early: {}", doc.duration_ns);
+    assert!(doc.duration_ns >= Nanos::from_millis(3800) && !doc.cut_short, "the recording ended early: {}", doc.duration_ns);
     // Taking a CPU down stops the machine: the stopper threads of all CPUs run.
     let names: Vec<&str> = run.memory.activities[index]
         .iter()
