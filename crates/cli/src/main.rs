@@ -57,3 +57,40 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Every file of the book, and the README.
+    fn pages() -> Vec<std::path::PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut pages = vec![root.join("README.md"), root.join("bench/README.md")];
+        let mut folders = vec![root.join("docs/src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("the book is there") {
+                let path = entry.expect("the book is there").path();
+                if path.is_dir() { folders.push(path) } else { pages.push(path) }
+            }
+        }
+        pages
+    }
+
+    #[test]
+    fn every_command_that_the_book_shows_is_one() {
+        let mut shown = 0;
+        for page in pages() {
+            let text = std::fs::read_to_string(&page).expect("the page is text");
+            for line in text.lines().filter_map(|line| line.strip_prefix("$ becalm")) {
+                // What follows a # is the book's remark.
+                let line = line.split(" #").next().unwrap_or_default();
+                let words = std::iter::once("becalm").chain(line.split_whitespace());
+                let parsed = Arguments::try_parse_from(words);
+                assert!(parsed.is_ok(), "{}: becalm{line}: {}", page.display(), parsed.unwrap_err());
+                shown += 1;
+            }
+        }
+        assert!(shown >= 8, "only {shown} commands were found");
+    }
+}
