@@ -1,11 +1,10 @@
 //! The `becalm` binary: arguments in, calls out.
 
 #![forbid(unsafe_code)]
-// The one crate that talks to the terminal.
-#![allow(clippy::print_stderr)]
 
 mod commands;
 mod exit;
+mod messages;
 mod sink;
 
 use std::io::{self, Write};
@@ -52,7 +51,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            eprintln!("becalm: {error:#}");
+            messages::say(format_args!("{}", messages::of_error(&error)));
             exit::of_error(&error).into()
         }
     }

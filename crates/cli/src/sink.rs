@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
 use becalm_measure::{Batch, Loop, Names, Sink};
-use becalm_trace::node::{CpuDoc, NodeDoc};
+use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Warning};
 use becalm_trace::{Activity, BundleError, BundleWriter, Detour};
 use becalm_units::Nanos;
 
@@ -28,6 +28,8 @@ struct Cpu {
 pub struct BundleSink {
     path: PathBuf,
     writer: Option<BundleWriter>,
+    /// The document as it was at the start.
+    node: Option<NodeDoc>,
     cpus: Vec<Cpu>,
     rows: usize,
 }
@@ -35,7 +37,7 @@ pub struct BundleSink {
 impl BundleSink {
     /// Will write to this path; nothing is created yet.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), writer: None, cpus: Vec::new(), rows: 0 }
+        Self { path: path.to_owned(), writer: None, node: None, cpus: Vec::new(), rows: 0 }
     }
 
     /// Completes the document with what attribution found, and stores it.
@@ -51,6 +53,20 @@ impl BundleSink {
             Some(writer) => writer.write_doc(node),
             None => Ok(()),
         }
+    }
+
+    /// Says in the document that the recording failed, and why. Tells whether there is anything of a recording.
+    pub fn fail(&mut self, why: &str) -> bool {
+        let (Some(writer), Some(mut node)) = (&mut self.writer, self.node.take()) else { return false };
+        node.ended = Some(Ended::Failed);
+        node.warnings.push(Warning {
+            code: "failed".to_owned(),
+            message: format!("the recording failed: {why}; what is shown is what was stored until then"),
+            advice: "remove the cause and record again".to_owned(),
+        });
+        // Should even this fail, the document of the start says that the recording did not end.
+        let _ = writer.write_doc(&node);
+        true
     }
 
     fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
@@ -103,6 +119,7 @@ impl Sink for BundleSink {
         let tracing = node.tracing.is_some();
         self.cpus = loops.iter().map(|of| Cpu::new(of, tracing, names)).collect();
         self.writer = Some(BundleWriter::create(&self.path, node)?);
+        self.node = Some(node.clone());
         Ok(())
     }
 
@@ -113,13 +130,7 @@ impl Sink for BundleSink {
             Some(attributor) => {
                 cpu.steps.clear();
                 cpu.steps.extend(batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }));
-                attributor.attribute(
-                    &cpu.steps,
-                    batch.events,
-                    &names.tasks,
-                    &mut cpu.detours,
-                    &mut cpu.activities,
-                );
+                attributor.attribute(&cpu.steps, batch.events, &names.tasks, &mut cpu.detours, &mut cpu.activities);
                 attributor.advance(batch.complete_until);
             }
             None => cpu.detours.extend(batch.steps.iter().map(|(start, end)| Detour {

@@ -3,13 +3,12 @@
 //!
 //! Nothing here interprets what it reads.
 
-
+pub mod audit;
+pub mod clock;
 pub mod ftrace;
 pub mod janitor;
-pub mod clock;
 pub mod memory;
+pub mod procfs;
 pub mod sched;
 pub mod signals;
-pub mod procfs;
-pub mod audit;
 pub mod sysfs;

@@ -105,7 +105,9 @@ impl fmt::Display for Policy {
 
 /// A text that is not a scheduling class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a scheduling class: write other, batch, fifo:PRIORITY or rr:PRIORITY with a priority from 1 to 99")]
+#[error(
+    "'{0}' is not a scheduling class: write other, batch, fifo:PRIORITY or rr:PRIORITY with a priority from 1 to 99"
+)]
 pub struct ParsePolicyError(String);
 
 impl FromStr for Policy {

@@ -72,11 +72,8 @@ impl Drop for StopSignals {
 /// If the kernel refuses to poll; an interruption counts as nothing readable.
 pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: Duration) -> io::Result<[bool; N]> {
     // A negative descriptor is skipped by poll.
-    let mut polled = fds.map(|fd| libc::pollfd {
-        fd: fd.map_or(-1, |fd| fd.as_raw_fd()),
-        events: libc::POLLIN,
-        revents: 0,
-    });
+    let mut polled =
+        fds.map(|fd| libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events: libc::POLLIN, revents: 0 });
     // Rounded up, so that a wait for less than a millisecond does not become a busy one.
     let milliseconds = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
     // SAFETY: `polled` holds N valid entries.

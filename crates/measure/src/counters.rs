@@ -92,7 +92,9 @@ mod tests {
                  LOC:  100  {loc}   Local timer interrupts\n"
             );
             std::fs::write(proc.join("interrupts"), interrupts).unwrap();
-            let stat = format!("cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 {steal} 1 1\nctxt 9\nbtime 1\nprocesses 3\n");
+            let stat = format!(
+                "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 {steal} 1 1\nctxt 9\nbtime 1\nprocesses 3\n"
+            );
             std::fs::write(proc.join("stat"), stat).unwrap();
         };
         write(200, 7, 10);

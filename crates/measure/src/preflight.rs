@@ -28,7 +28,9 @@ pub enum CpuError {
         possible: CpuList,
     },
     /// CPUs that are switched off.
-    #[error("CPU {cpus} is offline: bring it up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave it out; online are {online}")]
+    #[error(
+        "CPU {cpus} is offline: bring it up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave it out; online are {online}"
+    )]
     Offline {
         /// Those.
         cpus: CpuList,
@@ -36,7 +38,9 @@ pub enum CpuError {
         online: CpuList,
     },
     /// CPUs outside of the cgroup's cpuset.
-    #[error("CPU {cpus} may not be used by this process: its cgroup's cpuset does not hold it; run becalm outside of that cgroup or container, or measure other CPUs")]
+    #[error(
+        "CPU {cpus} may not be used by this process: its cgroup's cpuset does not hold it; run becalm outside of that cgroup or container, or measure other CPUs"
+    )]
     NotAllowed {
         /// Those.
         cpus: CpuList,

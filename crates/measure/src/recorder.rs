@@ -17,8 +17,8 @@ use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals::{self, StopSignals};
-use becalm_trace::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning};
 use becalm_trace::Pid;
+use becalm_trace::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning};
 use becalm_units::{CpuList, Nanos, Ticks, TicksToNanos};
 
 use crate::acquire::{End, Tally};
@@ -241,8 +241,11 @@ impl<C: Counter> Recorder<C> {
             subbuf_kb: Some(SUBBUF_KB),
         };
         let instance = Instance::create(&tracefs, &proc_root, &config, self.janitor.clone())?;
-        let missing: Vec<String> =
-            instance.missing().iter().map(|event| format!("{} ({}): {}", event.event, event.why, event.unseen)).collect();
+        let missing: Vec<String> = instance
+            .missing()
+            .iter()
+            .map(|event| format!("{} ({}): {}", event.event, event.why, event.unseen))
+            .collect();
         if !missing.is_empty() {
             self.warnings.push(warnings::missing_events(&missing));
         }
@@ -289,8 +292,8 @@ impl<C: Counter> Recorder<C> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Recording, RecordError<S::Error>> {
         let system = |action| move |source| RecordError::System { action, source };
-        let mut loops = Loops::start::<C>(&self.cpus, self.plan.policy, &self.rings)
-            .map_err(system("start a measuring thread"))?;
+        let mut loops =
+            Loops::start::<C>(&self.cpus, self.plan.policy, &self.rings).map_err(system("start a measuring thread"))?;
         let profiles = loops.gather()?;
         let thresholds = self.thresholds(&profiles)?;
 
@@ -328,11 +331,18 @@ impl<C: Counter> Recorder<C> {
                 let readers: Result<Vec<_>, _> = self.cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect();
                 let decoder = tracing.instance.decoder().clone();
                 Some(TraceSide {
-                    translator: Translator::new(&decoder, tracing.symbols.take(), &tracing.strings, &mut self.names.labels),
+                    translator: Translator::new(
+                        &decoder,
+                        tracing.symbols.take(),
+                        &tracing.strings,
+                        &mut self.names.labels,
+                    ),
                     clock: EventClock::new(tracing.clock, C::NAME != MonotonicRaw::NAME, axis, anchor),
                     decoder,
-                    readers: readers
-                        .map_err(|error| RecordError::System { action: "open the trace", source: io::Error::other(error) })?,
+                    readers: readers.map_err(|error| RecordError::System {
+                        action: "open the trace",
+                        source: io::Error::other(error),
+                    })?,
                 })
             }
         };
@@ -345,14 +355,15 @@ impl<C: Counter> Recorder<C> {
         }
         let before = Snapshot::take(&self.plan.root);
         if let Some(tracing) = &self.tracing {
-            tracing.instance.start().map_err(|error| RecordError::System {
-                action: "start the trace",
-                source: io::Error::other(error),
-            })?;
+            tracing
+                .instance
+                .start()
+                .map_err(|error| RecordError::System { action: "start the trace", source: io::Error::other(error) })?;
         }
         // Everything above took time; the start must lie ahead of now for every thread.
         let origin = axis.origin().get().max(C::read() + rate.ticks_in(wake_up).get());
-        let deadline = self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
+        let deadline =
+            self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
         for ring in &self.rings {
             ring.set_deadline(deadline);
         }
@@ -502,18 +513,21 @@ impl<C: Counter> Recorder<C> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - now);
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            let [signal, _] = signals::wait_readable(
-                [Some(signals.as_fd()), command.ended.as_ref().map(AsFd::as_fd)],
-                patience,
-            )
-            .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
+            let [signal, _] =
+                signals::wait_readable([Some(signals.as_fd()), command.ended.as_ref().map(AsFd::as_fd)], patience)
+                    .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = axis.instant(Ticks::new(C::read())) - start;
             let ended = if signal && signals.take().is_some() {
                 Some(Ended::Signal)
             } else if command.has_ended() {
                 Some(Ended::Command)
             } else if loops.all_ended() {
-                Some(self.plan.duration.filter(|duration| now >= *duration).map_or(Ended::BufferFull, |_| Ended::Duration))
+                Some(
+                    self.plan
+                        .duration
+                        .filter(|duration| now >= *duration)
+                        .map_or(Ended::BufferFull, |_| Ended::Duration),
+                )
             } else {
                 None
             };
@@ -580,8 +594,7 @@ struct Loops {
 impl Loops {
     fn start<C: Counter>(cpus: &CpuList, policy: Policy, rings: &[Arc<Ring>]) -> io::Result<Self> {
         let (sender, ready) = mpsc::channel();
-        let mut loops =
-            Self { threads: Vec::new(), ready, start: Arc::new(Start::default()), rings: rings.to_vec() };
+        let mut loops = Self { threads: Vec::new(), ready, start: Arc::new(Start::default()), rings: rings.to_vec() };
         for (index, (cpu, ring)) in cpus.iter().zip(rings).enumerate() {
             let (ring, sender, start) = (Arc::clone(ring), sender.clone(), Arc::clone(&loops.start));
             loops.threads.push(loop_thread::spawn::<C>(index, cpu, policy, ring, sender, start)?);

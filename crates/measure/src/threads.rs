@@ -61,11 +61,8 @@ impl Names {
             Task { kind: Kind::Becalm, source: self.labels.intern("becalm"), detail }
         } else {
             let (source, _) = stable_name(&name, kthread);
-            let detail = if kthread || *source != *name {
-                format!("{name} pid {}", pid.0)
-            } else {
-                format!("pid {}", pid.0)
-            };
+            let detail =
+                if kthread || *source != *name { format!("{name} pid {}", pid.0) } else { format!("pid {}", pid.0) };
             let kind = if kthread { Kind::Kthread } else { Kind::Task };
             let source = if source.is_empty() { self.labels.intern("?") } else { self.labels.intern(&source) };
             Task { kind, source, detail: self.labels.intern(&detail) }

@@ -95,17 +95,13 @@ impl Translator {
             RawHappening::SoftirqEntry { vec } => Happening::SoftirqEntry { source: self.softirq(vec, names) },
             RawHappening::SoftirqExit { vec } => Happening::SoftirqExit { source: self.softirq(vec, names) },
             RawHappening::NmiHandler { handler, delta_ns } => {
-                let source = *self
-                    .nmis
-                    .entry(handler)
-                    .or_insert_with(|| names.labels.intern(&Self::function(symbols, handler)));
+                let source =
+                    *self.nmis.entry(handler).or_insert_with(|| names.labels.intern(&Self::function(symbols, handler)));
                 Happening::Nmi { source, delta: Nanos::new(delta_ns.max(0)) }
             }
             RawHappening::IpiEntry { reason } | RawHappening::IpiExit { reason } => {
-                let detail = *self
-                    .ipis
-                    .entry(reason)
-                    .or_insert_with(|| names.labels.intern(&format!("reason 0x{reason:x}")));
+                let detail =
+                    *self.ipis.entry(reason).or_insert_with(|| names.labels.intern(&format!("reason 0x{reason:x}")));
                 match raw.what {
                     RawHappening::IpiEntry { .. } => Happening::IrqEntry { source: self.ipi, detail },
                     _ => Happening::IrqExit { source: self.ipi, detail },

@@ -63,7 +63,11 @@ pub fn missing_events(missing: &[String]) -> Warning {
 
 /// Functions have no names.
 pub fn no_symbols(why: &str) -> Warning {
-    warning("no_symbols", format!("work items and handlers go by address: {why}"), "run as root with kernel.kptr_restrict at 1 or 0")
+    warning(
+        "no_symbols",
+        format!("work items and handlers go by address: {why}"),
+        "run as root with kernel.kptr_restrict at 1 or 0",
+    )
 }
 
 /// Memory is not locked.
@@ -79,7 +83,8 @@ pub fn not_locked() -> Warning {
 pub fn no_free_cpu() -> Warning {
     warning(
         "no_free_cpu",
-        "all CPUs that becalm may use are measured, so its collector runs on them: its time shows as kind self".to_owned(),
+        "all CPUs that becalm may use are measured, so its collector runs on them: its time shows as kind self"
+            .to_owned(),
         "leave one CPU out of --cpus to keep the collector off the measured ones",
     )
 }

@@ -53,7 +53,8 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let mut checked = 0;
     for burst in bursts {
         let (start, end) = (axis.instant(burst.start), axis.instant(burst.end));
-        if start < doc.start_ns + Nanos::from_millis(1) || end > doc.start_ns + doc.duration_ns - Nanos::from_millis(1) {
+        if start < doc.start_ns + Nanos::from_millis(1) || end > doc.start_ns + doc.duration_ns - Nanos::from_millis(1)
+        {
             continue;
         }
         checked += 1;
@@ -147,9 +148,7 @@ fn realtime_throttling_is_named() {
     // What the limit lets in is either nobody, which is throttling, or whoever waited for the CPU meanwhile.
     let throttled = run.of(cpu, Kind::Throttling, "rt_throttling");
     let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
-    let let_in = |row: &&Activity| {
-        matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling)
-    };
+    let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
     let others: Nanos = run.memory.activities[index].iter().filter(let_in).map(|row| row.self_time).sum();
     assert!(!throttled.is_empty(), "no throttling was seen in 6 s of a real-time loop");
     // 50 ms of each second; the first period may pass without.
@@ -175,7 +174,11 @@ fn another_cpu_going_offline_is_seen_and_harms_nothing() {
     let run = recorded(plan(measured, 4));
     puller.join().expect("the puller ends").expect("the last CPU can be taken offline and back");
     let (index, doc) = run.cpu(measured);
-    assert!(doc.duration_ns >= Nanos::from_millis(3800) && !doc.cut_short, "the recording ended early: {}", doc.duration_ns);
+    assert!(
+        doc.duration_ns >= Nanos::from_millis(3800) && !doc.cut_short,
+        "the recording ended early: {}",
+        doc.duration_ns
+    );
     // Taking a CPU down stops the machine: the stopper threads of all CPUs run.
     let names: Vec<&str> = run.memory.activities[index]
         .iter()
@@ -224,7 +227,8 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     let root = Path::new("/");
     let calibration = becalm_linux::clock::calibrate::<Native>(Nanos::from_millis(100)).expect("the counter runs");
     let rate = calibration.rate;
-    let tracefs = Tracefs::find_or_mount(&root.join("proc"), Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
+    let tracefs =
+        Tracefs::find_or_mount(&root.join("proc"), Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
     let only: CpuList = [cpu].into_iter().collect();
     let config = InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None };
     let instance = Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made");

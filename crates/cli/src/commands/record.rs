@@ -1,6 +1,8 @@
 //! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
 
+use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -21,6 +23,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{Exit, UsageError};
+use crate::messages::say;
 use crate::sink::BundleSink;
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
@@ -37,11 +40,11 @@ pub struct RecordArgs {
     output: Option<PathBuf>,
 
     /// The CPUs to measure, like 0-3,8, isolated ones included [default: all that are online]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
     /// Measure until Ctrl-C
@@ -49,7 +52,7 @@ pub struct RecordArgs {
     until_stopped: bool,
 
     /// Keep steps from this length on: a time, or auto, which is three times the 99th percentile of the loop's own steps
-    #[arg(long, value_name = "auto|TIME", default_value = "auto")]
+    #[arg(long, value_name = "auto|TIME", default_value = "auto", allow_hyphen_values = true)]
     threshold: Threshold,
 
     /// The scheduling class of the measuring threads: other, batch, fifo:PRIORITY, rr:PRIORITY
@@ -61,15 +64,15 @@ pub struct RecordArgs {
     no_sources: bool,
 
     /// Exit with code 3 if a detour is longer than this
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_detour: Option<Nanos>,
 
     /// Exit with code 3 if a CPU loses a larger share of its time than this, like 0.1%
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     max_noise: Option<Share>,
 
     /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     segment: Nanos,
 
     /// Memory between each measuring thread and the collector, in KiB; 16 bytes a detour
@@ -104,6 +107,9 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     // Found out before anything is measured, not after.
     refuse_existing(&path)?;
+    if let Some(program) = args.command.first() {
+        refuse_missing(program)?;
+    }
     // While the process has one thread.
     let janitor = if args.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
     let signals = StopSignals::block().context("cannot block signals")?;
@@ -111,10 +117,17 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut sink = BundleSink::new(&path);
     let recorded = becalm_measure::record(plan, janitor, &signals, &mut sink, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
-    let Recording { mut node, command } = recorded.with_context(|| {
-        let stored = Path::new(&path).exists();
-        if stored { format!("the recording failed; what was stored until then is in {}", path.display()) } else { "nothing was recorded".to_owned() }
-    })?;
+    let Recording { mut node, command } = match recorded {
+        Ok(recording) => recording,
+        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+        Err(error) => {
+            let stored = sink.fail(&error.to_string());
+            return Err(error).with_context(|| match stored {
+                true => format!("the recording failed; what was stored until then is in {}", path.display()),
+                false => "nothing was recorded".to_owned(),
+            });
+        }
+    };
     let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
     let limit = limit.filter(|_| args.sched.is_realtime());
     sink.finish(&mut node, limit).with_context(|| format!("cannot complete the recording {}", path.display()))?;
@@ -130,7 +143,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         }
     }
     if !args.quiet {
-        eprintln!("becalm: stored in {}", path.display());
+        say(format_args!("stored in {}", path.display()));
     }
     if node.ended == Some(Ended::BufferFull) {
         anyhow::bail!(
@@ -139,6 +152,14 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
             node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default(),
             path.display(),
             args.buffer
+        );
+    }
+    if node.ended == Some(Ended::CpusGone) {
+        anyhow::bail!(
+            "the recording ended early, after {:.3}: every measured CPU went offline or left the cpuset; \
+             what was recorded is in {}",
+            node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default(),
+            path.display()
         );
     }
     if let Some(status) = command
@@ -205,7 +226,27 @@ fn refuse_existing(path: &Path) -> Result<()> {
         return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
     }
     if path.exists() && !path.is_dir() {
-        anyhow::bail!("cannot store the recording in {}: it exists and is not a folder; give another name", path.display());
+        anyhow::bail!(
+            "cannot store the recording in {}: it exists and is not a folder; give another name",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The system's own refusal would come after the start, and leave a recording of nothing.
+fn refuse_missing(program: &str) -> Result<()> {
+    let executable = |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
+    if program.contains('/') {
+        if !executable(Path::new(program)) {
+            anyhow::bail!("cannot start the command '{program}': there is no such program");
+        }
+        return Ok(());
+    }
+    // Without PATH the C library looks where the system keeps its programs; so let it.
+    let Some(folders) = env::var_os("PATH") else { return Ok(()) };
+    if !env::split_paths(&folders).any(|folder| executable(&folder.join(program))) {
+        anyhow::bail!("cannot start the command '{program}': no folder of PATH holds such a program");
     }
     Ok(())
 }
@@ -244,14 +285,14 @@ fn limits(args: &RecordArgs, node: &NodeDoc) -> Exit {
         if let Some(limit) = args.max_detour
             && cpu.max_ns > limit
         {
-            eprintln!("becalm: CPU {} lost {:.1} in one detour, more than --max-detour {limit}", cpu.cpu, cpu.max_ns);
+            say(format_args!("CPU {} lost {:.1} in one detour, more than --max-detour {limit}", cpu.cpu, cpu.max_ns));
             exit = Exit::LimitExceeded;
         }
         let lost = cpu.total_ns.get() as f64 / cpu.duration_ns.get().max(1) as f64;
         if let Some(limit) = args.max_noise
             && lost > limit.ratio()
         {
-            eprintln!("becalm: CPU {} lost {:.4} % of its time, more than --max-noise {limit}", cpu.cpu, lost * 100.0);
+            say(format_args!("CPU {} lost {:.4} % of its time, more than --max-noise {limit}", cpu.cpu, lost * 100.0));
             exit = Exit::LimitExceeded;
         }
     }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use becalm_units::{Nanos, TickRate};
 
-pub use counter::{Counter, MonotonicRaw};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub use counter::Native;
+pub use counter::{Counter, MonotonicRaw};
 pub use cross_cpu::{CrossCpu, compare_cpus};
 pub use rate::{Anchor, Calibration, RateError, calibrate};
 
@@ -51,7 +51,9 @@ pub fn choose(root: &Path) -> Choice {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
     if !has("constant_tsc") {
-        return fallback("the processor does not promise a constant rate of its TSC (no constant_tsc in /proc/cpuinfo)");
+        return fallback(
+            "the processor does not promise a constant rate of its TSC (no constant_tsc in /proc/cpuinfo)",
+        );
     }
     if !has("nonstop_tsc") {
         return fallback("the processor's TSC may stop in deep sleep (no nonstop_tsc in /proc/cpuinfo)");
