@@ -17,6 +17,7 @@ use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals::{self, StopSignals};
+use becalm_linux::sysfs::machine::Lockdown;
 use becalm_trace::Pid;
 use becalm_trace::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning};
 use becalm_units::{CpuList, Nanos, Ticks, TicksToNanos};
@@ -83,6 +84,13 @@ pub enum RecordError<S> {
     /// What was recorded cannot be stored.
     #[error(transparent)]
     Sink(S),
+}
+
+impl<S> RecordError<S> {
+    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Threshold { .. } | Self::Cpus(CpuError::Empty | CpuError::Unknown { .. }))
+    }
 }
 
 /// How far a recording is.
@@ -218,7 +226,16 @@ impl<C: Counter> Recorder<C> {
             }
             match recorder.set_up_tracing() {
                 Ok(tracing) => recorder.tracing = Some(tracing),
-                Err(error) => recorder.warnings.push(warnings::no_tracing(&error.to_string())),
+                Err(error) => {
+                    // The kernel's own answer is a plain "no such file" or "not permitted" then.
+                    let why = match Lockdown::read(&recorder.plan.root) {
+                        Ok(Lockdown::Confidentiality) => {
+                            format!("kernel lockdown (confidentiality) forbids it, also to root; {error}")
+                        }
+                        _ => error.to_string(),
+                    };
+                    recorder.warnings.push(warnings::no_tracing(&why));
+                }
             }
         }
         Ok(recorder)
@@ -353,7 +370,6 @@ impl<C: Counter> Recorder<C> {
         if self.free.is_empty() && self.plan.policy.is_realtime() {
             sched::set_policy(Policy::Fifo((self.plan.policy.priority() + 1).min(99)))?;
         }
-        let before = Snapshot::take(&self.plan.root);
         if let Some(tracing) = &self.tracing {
             tracing
                 .instance
@@ -369,6 +385,10 @@ impl<C: Counter> Recorder<C> {
         }
         let thresholds: Arc<[u64]> = thresholds.into();
         loops.start.give(Go::At(origin, Arc::clone(&thresholds)));
+        // Taken when the loops begin, not before: waking them all takes long enough for many ticks.
+        let ahead = Ticks::new(origin.saturating_sub(C::read()));
+        std::thread::sleep(axis.duration(ahead).to_std());
+        let before = Snapshot::take(&self.plan.root);
 
         let mut command = Running::start(self.plan.command.take(), &self.allowed)
             .map_err(|(command, source)| RecordError::Command { command, source })?;
@@ -387,14 +407,7 @@ impl<C: Counter> Recorder<C> {
         if self.free.is_empty() && self.plan.policy.is_realtime() {
             let _ = sched::set_policy(Policy::Other);
         }
-        let (ended, failure) = match collected {
-            Ok(ended) => (ended, None),
-            Err(error) => (Ended::Failed, Some(error)),
-        };
-        if let Some(error) = failure {
-            command.end();
-            return Err(error);
-        }
+        let ended = how_ended(collected?, &measured);
         collector.take(true).map_err(system("read the kernel's trace"))?;
         let end = Anchor::take::<C>();
         let late_anchor = collector.needs_anchors().then_some(end);
@@ -522,12 +535,7 @@ impl<C: Counter> Recorder<C> {
             } else if command.has_ended() {
                 Some(Ended::Command)
             } else if loops.all_ended() {
-                Some(
-                    self.plan
-                        .duration
-                        .filter(|duration| now >= *duration)
-                        .map_or(Ended::BufferFull, |_| Ended::Duration),
-                )
+                Some(Ended::Duration)
             } else {
                 None
             };
@@ -569,6 +577,18 @@ impl<C: Counter> Recorder<C> {
 /// second on each of 1,024 CPUs some thousand reads a second do.
 const SUBBUF_KB: u32 = 64;
 
+/// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
+fn how_ended(seen: Ended, measured: &[Option<Measured>]) -> Ended {
+    let because = |end: End| move |measured: &Option<Measured>| measured.is_some_and(|measured| measured.tally.end == end);
+    if measured.iter().any(because(End::Full)) {
+        Ended::BufferFull
+    } else if measured.iter().all(because(End::Moved)) {
+        Ended::CpusGone
+    } else {
+        seen
+    }
+}
+
 /// Enters what a loop measured into its CPU's document.
 fn fill(doc: &mut CpuDoc, measured: &Measured, axis: TicksToNanos) {
     let Tally { first, last, iterations, below, kept_steps, end, .. } = measured.tally;
@@ -608,9 +628,7 @@ impl Loops {
 
     /// Whether all loops have ended, or one had to, for want of room, so that the others shall.
     fn all_ended(&self) -> bool {
-        let full = |ring: &Arc<Ring>| ring.waiting() == ring.capacity();
-        self.threads.iter().all(JoinHandle::is_finished)
-            || self.threads.iter().zip(&self.rings).any(|(thread, ring)| thread.is_finished() && full(ring))
+        self.threads.iter().all(JoinHandle::is_finished) || self.rings.iter().any(|ring| ring.overflowed())
     }
 
     fn join(&mut self) -> Vec<Option<Measured>> {

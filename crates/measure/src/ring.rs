@@ -1,6 +1,6 @@
 //! The ring through which a loop hands its steps to the collector: one writer, one reader, no lock, no waiting.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use becalm_linux::memory::{LockedWords, MemoryError};
 
@@ -27,6 +27,8 @@ pub struct Ring {
     began: Alone,
     /// The reading of the counter up to which all steps are in the ring; only the loop stores it.
     progress: Alone,
+    /// Whether a step found no room; only the loop stores it.
+    overflowed: AtomicBool,
     /// The reading at which the loop shall end; zero asks it to end now.
     deadline: Alone,
 }
@@ -45,6 +47,7 @@ impl Ring {
             read: Alone::default(),
             began: Alone::default(),
             progress: Alone::default(),
+            overflowed: AtomicBool::new(false),
             deadline: Alone(AtomicU64::new(u64::MAX)),
         })
     }
@@ -72,6 +75,7 @@ impl Ring {
     pub fn push(&self, before: u64, after: u64) -> bool {
         let written = self.written.0.load(Ordering::Relaxed);
         if written - self.read.0.load(Ordering::Acquire) > self.mask {
+            self.overflowed.store(true, Ordering::Release);
             return false;
         }
         let at = ((written & self.mask) * 2) as usize;
@@ -79,6 +83,12 @@ impl Ring {
         self.words[at + 1].store(after, Ordering::Relaxed);
         self.written.0.store(written + 1, Ordering::Release);
         true
+    }
+
+    /// For the collector: whether a step found no room, which ended the loop.
+    #[must_use]
+    pub fn overflowed(&self) -> bool {
+        self.overflowed.load(Ordering::Acquire)
     }
 
     /// For the loop: all steps up to this reading are in the ring.
@@ -101,6 +111,7 @@ impl Ring {
     /// Makes the ring as new. Neither loop nor collector may use it meanwhile.
     pub fn clear(&self) {
         self.drain(|_, _| {});
+        self.overflowed.store(false, Ordering::Release);
         self.began.0.store(0, Ordering::Release);
         self.progress.0.store(0, Ordering::Release);
         self.set_deadline(u64::MAX);
@@ -160,7 +171,9 @@ mod tests {
         for step in 0..4 {
             assert!(ring.push(step, step + 1));
         }
+        assert!(!ring.overflowed());
         assert!(!ring.push(9, 9));
+        assert!(ring.overflowed());
         let mut seen = Vec::new();
         ring.drain(|before, _| seen.push(before));
         assert_eq!(seen, [0, 1, 2, 3]);

@@ -75,6 +75,7 @@ const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::Command) => "ended with its command",
         Some(Ended::Signal) => "ended by a signal",
         Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
+        Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
         Some(Ended::Failed) => "FAILED on the way",
         None => "NOT ENDED: still running, or killed",
     }

@@ -49,6 +49,8 @@ pub enum Ended {
     Signal,
     /// A buffer was full, so that going on would have lost detours.
     BufferFull,
+    /// Every measured CPU went offline or left the process's cpuset.
+    CpusGone,
     /// Something failed; what was recorded until then is there.
     Failed,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_trace::Kind;
 use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{CpuDoc, NodeDoc, Rung};
+use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
 use super::findings::Findings;
@@ -195,8 +195,11 @@ impl Spans {
 
 fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
     Ok(match doc.ended {
-        Some(_) => Spans { observed: Observed::Document, ends: BTreeMap::new() },
-        None => Spans { observed: Observed::LastDetour, ends: last_ends(bundle, &doc.node)? },
+        Some(Ended::Duration | Ended::Command | Ended::Signal | Ended::BufferFull | Ended::CpusGone) => {
+            Spans { observed: Observed::Document, ends: BTreeMap::new() }
+        }
+        // What failed on its way may never have asked the loops how long they ran.
+        None | Some(Ended::Failed) => Spans { observed: Observed::LastDetour, ends: last_ends(bundle, &doc.node)? },
     })
 }
 

@@ -1,0 +1,47 @@
+//! Messages to the user, on standard error.
+
+use std::fmt;
+use std::io::{self, Write};
+
+/// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
+/// code says how it went.
+pub fn say(message: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "becalm: {message}");
+}
+
+/// An error and its causes, as one line. Many errors name their cause in their own text; it is not said twice.
+pub fn of_error(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read x: {source}; look at it")]
+    struct Outer {
+        source: io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::Error::from(Outer { source: io::Error::other("it is gone") });
+        assert_eq!(of_error(&error), "cannot read x: it is gone; look at it");
+        assert_eq!(
+            of_error(&error.context("nothing was done")),
+            "nothing was done: cannot read x: it is gone; look at it"
+        );
+        let plain = anyhow::Error::from(io::Error::other("it is gone")).context("cannot read x");
+        assert_eq!(of_error(&plain), "cannot read x: it is gone");
+    }
+}
