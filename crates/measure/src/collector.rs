@@ -37,7 +37,6 @@ struct Feed {
     ring: Arc<Ring>,
     pages: Option<Pages>,
     steps: Vec<(Nanos, Nanos)>,
-    events: Vec<Event>,
     complete_until: Nanos,
     counts: FeedCounts,
 }
@@ -68,6 +67,9 @@ pub struct Collector {
     clock: Option<EventClock>,
     translator: Option<Translator>,
     page: Vec<u8>,
+    /// The decoded events of one CPU, while they are handed over. One place for all, since on a machine of many CPUs as
+    /// many of them would hold more memory than everything else.
+    events: Vec<Event>,
     first_broken: Option<(CpuId, DecodeError)>,
 }
 
@@ -99,11 +101,10 @@ impl Collector {
             ring,
             pages: readers.next().map(|reader| Pages { reader, bytes: Vec::new(), ends: Vec::new() }),
             steps: Vec::new(),
-            events: Vec::new(),
             complete_until: Nanos::ZERO,
             counts: FeedCounts::default(),
         });
-        Self { feeds: feeds.collect(), axis, decoder, clock, translator, page, first_broken: None }
+        Self { feeds: feeds.collect(), axis, decoder, clock, translator, page, events: Vec::new(), first_broken: None }
     }
 
     /// Takes what waits in rings and trace buffers. Returns how many steps were taken. `everything` goes on until the
@@ -172,7 +173,7 @@ impl Collector {
         if let (Some(clock), Some(anchor)) = (&mut self.clock, anchor) {
             clock.advance(anchor);
         }
-        let Self { feeds, axis, decoder, clock, translator, first_broken, .. } = self;
+        let Self { feeds, axis, decoder, clock, translator, events, first_broken, .. } = self;
         for (index, feed) in feeds.iter_mut().enumerate() {
             if let (Some(pages), Some(decoder), Some(clock), Some(translator)) =
                 (&mut feed.pages, &*decoder, &*clock, &mut *translator)
@@ -183,7 +184,7 @@ impl Collector {
                 let ended = if all { axis.instant(Ticks::new(feed.ring.progress())) } else { Nanos::MAX };
                 let mut start = 0;
                 for end in pages.ends.drain(..) {
-                    let (events, counts) = (&mut feed.events, &mut feed.counts);
+                    let counts = &mut feed.counts;
                     let decoded = decoder.page(&pages.bytes[start..end], &mut |raw| {
                         let time = clock.instant(raw.time);
                         if time >= began && time <= ended {
@@ -209,9 +210,9 @@ impl Collector {
                 pages.bytes.clear();
             }
             let complete_until = if all { Nanos::MAX } else { feed.complete_until };
-            sink.batch(Batch { index, steps: &feed.steps, events: &feed.events, complete_until }, names)?;
+            sink.batch(Batch { index, steps: &feed.steps, events, complete_until }, names)?;
             feed.steps.clear();
-            feed.events.clear();
+            events.clear();
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 
 pub mod acquire;
 mod collector;
+mod companion;
 mod counters;
 mod event_clock;
 mod loop_thread;
@@ -21,6 +22,7 @@ mod translate;
 mod warnings;
 
 pub use collector::{Collector, TraceSide};
+pub use companion::Companion;
 pub use event_clock::EventClock;
 pub use plan::{Plan, Threshold};
 pub use recorder::{Progress, RecordError, Recording, record};

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Child, ExitStatus};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw, RateError};
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
@@ -24,6 +23,7 @@ use becalm_units::{CpuList, Nanos, Ticks, TicksToNanos};
 
 use crate::acquire::{End, Tally};
 use crate::collector::{Collector, TraceSide};
+use crate::companion::Companion;
 use crate::counters::Snapshot;
 use crate::event_clock::EventClock;
 use crate::loop_thread::{self, Go, Measured, Start};
@@ -109,8 +109,8 @@ pub struct Progress {
 pub struct Recording {
     /// The node's document, but for what attribution counted.
     pub node: NodeDoc,
-    /// How the command ended that ran meanwhile.
-    pub command: Option<ExitStatus>,
+    /// The command that ran meanwhile, and may run still.
+    pub command: Companion,
 }
 
 /// How often the collector looks, where it has a CPU of its own.
@@ -119,8 +119,6 @@ const QUIET_INTERVAL: Duration = Duration::from_millis(100);
 const SHARED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the counter's rate is measured before the start.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
-/// A command that outlives a recording that was interrupted gets this long to end by itself.
-const COMMAND_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Records as planned. `janitor`, if there is one, removes the trace instance should the process be killed; `signals`
 /// end the recording in good order.
@@ -390,7 +388,7 @@ impl<C: Counter> Recorder<C> {
         std::thread::sleep(axis.duration(ahead).to_std());
         let before = Snapshot::take(&self.plan.root);
 
-        let mut command = Running::start(self.plan.command.take(), &self.allowed)
+        let mut command = Companion::start(self.plan.command.take(), &self.allowed)
             .map_err(|(command, source)| RecordError::Command { command, source })?;
         let start = axis.instant(Ticks::new(origin));
         let collected =
@@ -439,7 +437,7 @@ impl<C: Counter> Recorder<C> {
                 source: io::Error::other(error),
             })?;
         }
-        Ok(Recording { node, command: command.end() })
+        Ok(Recording { node, command })
     }
 
     /// The thresholds in ticks.
@@ -511,7 +509,7 @@ impl<C: Counter> Recorder<C> {
         &mut self,
         loops: &mut Loops,
         collector: &mut Collector,
-        command: &mut Running,
+        command: &mut Companion,
         signals: &StopSignals,
         (axis, start): (TicksToNanos, Nanos),
         sink: &mut S,
@@ -526,9 +524,8 @@ impl<C: Counter> Recorder<C> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - now);
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            let [signal, _] =
-                signals::wait_readable([Some(signals.as_fd()), command.ended.as_ref().map(AsFd::as_fd)], patience)
-                    .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
+            let [signal, _] = signals::wait_readable([Some(signals.as_fd()), command.end_fd()], patience)
+                .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = axis.instant(Ticks::new(C::read())) - start;
             let ended = if signal && signals.take().is_some() {
                 Some(Ended::Signal)
@@ -579,7 +576,8 @@ const SUBBUF_KB: u32 = 64;
 
 /// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
 fn how_ended(seen: Ended, measured: &[Option<Measured>]) -> Ended {
-    let because = |end: End| move |measured: &Option<Measured>| measured.is_some_and(|measured| measured.tally.end == end);
+    let because =
+        |end: End| move |measured: &Option<Measured>| measured.is_some_and(|measured| measured.tally.end == end);
     if measured.iter().any(because(End::Full)) {
         Ended::BufferFull
     } else if measured.iter().all(because(End::Moved)) {
@@ -644,74 +642,5 @@ impl Drop for Loops {
         }
         self.start.give(Go::Not);
         self.join();
-    }
-}
-
-/// The command that runs while the loops do.
-struct Running {
-    child: Option<Child>,
-    ended: Option<OwnedFd>,
-    status: Option<ExitStatus>,
-}
-
-impl Running {
-    /// Starts the command, if there is one, where the process itself may run and in the default scheduling class: from
-    /// a thread of its own, as a new process inherits both from the thread that starts it.
-    fn start(
-        command: Option<(std::process::Command, Vec<String>)>,
-        allowed: &CpuList,
-    ) -> Result<Self, (String, io::Error)> {
-        let Some((mut command, written)) = command else {
-            return Ok(Self { child: None, ended: None, status: None });
-        };
-        let name = written.first().cloned().unwrap_or_default();
-        let started = std::thread::scope(|scope| {
-            let starter = scope.spawn(|| {
-                let _ = sched::set_policy(Policy::Other);
-                let _ = sched::set_affinity(allowed);
-                command.spawn()
-            });
-            starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter failed")))
-        });
-        let child = started.map_err(|error| (name, error))?;
-        // Without a descriptor, on a kernel before 5.3, its end is found at the next look.
-        let ended = signals::process_end(child.id()).ok();
-        Ok(Self { child: Some(child), ended, status: None })
-    }
-
-    fn has_ended(&mut self) -> bool {
-        if self.status.is_none()
-            && let Some(child) = &mut self.child
-        {
-            self.status = child.try_wait().ok().flatten();
-        }
-        self.child.is_some() && self.status.is_some()
-    }
-
-    /// Ends a command that still runs, first politely, and tells how it ended.
-    fn end(&mut self) -> Option<ExitStatus> {
-        if self.child.is_some() && !self.has_ended() {
-            let give_up = Instant::now() + COMMAND_PATIENCE;
-            if let Some(child) = &self.child {
-                let _ = signals::terminate(child.id());
-            }
-            while !self.has_ended() && Instant::now() < give_up {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            if let Some(child) = &mut self.child
-                && self.status.is_none()
-            {
-                let _ = child.kill();
-                self.status = child.wait().ok();
-            }
-        }
-        self.child = None;
-        self.status
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.end();
     }
 }

@@ -210,7 +210,7 @@ fn print_next(summary: &Summary, out: &mut dyn Write, options: Options) -> io::R
         }
         commands.push((format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
     } else {
-        commands.push(("sudo becalm record".to_owned(), "with the kernel's tracepoints, which name the sources"));
+        commands.push(("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
     }
     commands.push((format!("becalm report {path} --json"), "the same for scripts"));
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);

@@ -117,7 +117,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut sink = BundleSink::new(&path);
     let recorded = becalm_measure::record(plan, janitor, &signals, &mut sink, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
-    let Recording { mut node, command } = match recorded {
+    let Recording { mut node, mut command } = match recorded {
         Ok(recording) => recording,
         Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
         Err(error) => {
@@ -145,6 +145,13 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     if !args.quiet {
         say(format_args!("stored in {}", path.display()));
     }
+    // An interruption is meant for both; a recording that is over by itself is no reason to kill somebody's job.
+    let stopped = node.ended == Some(Ended::Signal);
+    if command.is_running() && !stopped {
+        say(format_args!("the recording is complete; waiting for '{}' to end", args.command.join(" ")));
+        drop(signals);
+    }
+    let status = if stopped { command.end() } else { command.wait() };
     if node.ended == Some(Ended::BufferFull) {
         anyhow::bail!(
             "a buffer was full after {:.3}, so the recording ended early; what was recorded is in {}; \
@@ -162,8 +169,8 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
             path.display()
         );
     }
-    if let Some(status) = command
-        && node.ended == Some(Ended::Command)
+    if let Some(status) = status
+        && !stopped
         && !status.success()
     {
         let how = match (status.code(), status.signal()) {

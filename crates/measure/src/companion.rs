@@ -1,0 +1,107 @@
+//! The command that runs while the loops do.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use becalm_linux::sched::{self, Policy};
+use becalm_linux::signals;
+use becalm_units::CpuList;
+
+/// How long a command that is asked to end gets for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A command, or none, that accompanies a recording. Dropping it ends the command.
+#[derive(Debug)]
+pub struct Companion {
+    child: Option<Child>,
+    /// Readable when it has ended.
+    ended: Option<OwnedFd>,
+    status: Option<ExitStatus>,
+}
+
+impl Companion {
+    /// Starts the command, if there is one, where the process itself may run and in the default scheduling class: from
+    /// a thread of its own, as a new process inherits both from the thread that starts it.
+    ///
+    /// # Errors
+    /// Its name, and why it cannot be started.
+    pub(crate) fn start(
+        command: Option<(std::process::Command, Vec<String>)>,
+        allowed: &CpuList,
+    ) -> Result<Self, (String, io::Error)> {
+        let Some((mut command, written)) = command else {
+            return Ok(Self { child: None, ended: None, status: None });
+        };
+        let name = written.first().cloned().unwrap_or_default();
+        let started = std::thread::scope(|scope| {
+            let starter = scope.spawn(|| {
+                let _ = sched::set_policy(Policy::Other);
+                let _ = sched::set_affinity(allowed);
+                command.spawn()
+            });
+            starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter failed")))
+        });
+        let child = started.map_err(|error| (name, error))?;
+        // Without a descriptor, on a kernel before 5.3, its end is found at the next look.
+        let ended = signals::process_end(child.id()).ok();
+        Ok(Self { child: Some(child), ended, status: None })
+    }
+
+    /// A descriptor that becomes readable when it ends, where the kernel has such.
+    pub(crate) fn end_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.ended.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether it runs still.
+    pub fn is_running(&mut self) -> bool {
+        self.child.is_some() && !self.has_ended()
+    }
+
+    /// Lets it run to its end, and tells how it ended; nothing if there was no command.
+    pub fn wait(&mut self) -> Option<ExitStatus> {
+        if let Some(child) = &mut self.child
+            && self.status.is_none()
+        {
+            self.status = child.wait().ok();
+        }
+        self.status
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if self.status.is_none()
+            && let Some(child) = &mut self.child
+        {
+            self.status = child.try_wait().ok().flatten();
+        }
+        self.child.is_some() && self.status.is_some()
+    }
+
+    /// Ends it if it still runs, first politely, and tells how it ended; nothing if there was no command.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        if self.child.is_some() && !self.has_ended() {
+            let give_up = Instant::now() + PATIENCE;
+            if let Some(child) = &self.child {
+                let _ = signals::terminate(child.id());
+            }
+            while !self.has_ended() && Instant::now() < give_up {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if let Some(child) = &mut self.child
+                && self.status.is_none()
+            {
+                let _ = child.kill();
+                self.status = child.wait().ok();
+            }
+        }
+        self.child = None;
+        self.status
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
