@@ -26,26 +26,13 @@ pub fn doc(node: &str) -> NodeDoc {
 
 pub fn cpu_doc(cpu: u32) -> CpuDoc {
     CpuDoc {
-        cpu: CpuId::new(cpu),
         start_ns: Nanos::new(-5),
         duration_ns: Nanos::from_secs(10),
         iterations: 1_000_000_000,
         t_min_ns: Nanos::new(10),
-        median_step_ns: Nanos::new(10),
-        threshold_ns: Nanos::new(100),
-        detours: 3,
-        below_threshold_ns: Nanos::from_secs(9),
         max_ns: Nanos::from_micros(15),
-        total_ns: Nanos::from_micros(30),
-        incomplete: 0,
-        lost_events: 0,
-        events: 12,
-        below_threshold_events: 0,
-        below_threshold_max_ns: Nanos::ZERO,
-        faults: 0,
-        voluntary_switches: 0,
         involuntary_switches: 1,
-        cut_short: false,
+        ..CpuDoc::of(CpuId::new(cpu))
     }
 }
 
