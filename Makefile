@@ -34,7 +34,8 @@ test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
 check-aarch64: ## type check for aarch64, and the tests of what differs there, emulated
 	@.ci/lanes aarch64
 
-bench: ## benchmarks
+bench: ## every claim about speed and quietness, both sides measured in one run, with a summary; see bench/README.md
+	cargo build --release --package becalm --package becalm-bench
 	cargo run --release --package becalm-bench
 
 fmt: ## format everything

@@ -1,0 +1,254 @@
+//! Is becalm fast afterwards, and small? Attribution of ten million events, a report on ten million detours, the trace
+//! of 256 CPUs on one core, and the recorder's memory.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::figures::Repetitions;
+use becalm_bench::interrupts::Interrupts;
+use becalm_bench::kernel_load::{Attributed, MadeUpMachine, Stretch};
+use becalm_bench::programs;
+use becalm_linux::sched;
+use becalm_trace::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc};
+use becalm_trace::{Activity, BundleWriter, Detour, Kind, Label, Labels};
+use becalm_units::{CpuId, Nanos};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Kernel events to attribute, and detours to report on.
+const TEN_MILLION: u64 = 10_000_000;
+/// Events in one piece, as a segment of a busy CPU hands them over.
+const PIECE: u64 = 100_000;
+/// The large machine: its CPUs, their events a second, and for how long.
+const CPUS: u32 = 256;
+const EVENTS_PER_SECOND: u64 = 10_000;
+const SECONDS: i64 = 4;
+/// Detours in a segment of the bundle to report on.
+const SEGMENT_DETOURS: u64 = 250_000;
+/// How often the report runs.
+const REPORTS: usize = 5;
+/// Interrupts a second on each CPU while the recorder's memory is measured.
+const INTERRUPTS_HZ: u32 = 10_000;
+
+fn main() -> ExitCode {
+    let mut claims = Claims::begin("Fast afterwards, and small");
+    let cpu = match sched::allowed_cpus() {
+        Ok(allowed) => allowed.iter().last(),
+        Err(_) => None,
+    };
+    // Programs come first, since the kernel counts this one's memory, which grows, into theirs.
+    if let Err(why) = recording_memory(&mut claims) {
+        claims.skip("peak memory while recording", &why);
+    }
+    if let Err(why) = report(&mut claims, cpu) {
+        claims.skip("report on 10 million detours", &why);
+    }
+    if let Some(cpu) = cpu {
+        // All on one core from here on.
+        let _ = sched::pin_current_thread(cpu);
+    }
+    attribution(&mut claims);
+    large_machine(&mut claims);
+    claims.end()
+}
+
+fn recording_memory(claims: &mut Claims) -> Result<(), String> {
+    let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
+    let interrupts: Result<Vec<_>, _> = allowed.iter().map(|cpu| Interrupts::start(cpu, INTERRUPTS_HZ)).collect();
+    let _interrupts = interrupts.map_err(|error| format!("no perf event: {error}"))?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let peak = |duration: &str| {
+        let mut command = Command::new(programs::becalm());
+        command.args(["record", "--quiet", "--duration", duration, "--output"]);
+        let cost = programs::cost(command.arg(folder.path().join(duration)), None);
+        let cost = cost.map_err(|error| format!("cannot run becalm: {error}"))?;
+        if cost.success { Ok(cost.peak_bytes) } else { Err("becalm record failed".to_owned()) }
+    };
+    let (short, long) = (peak("10s")?, peak("30s")?);
+    let (short, long) = (Figure::megabytes(short), Figure::megabytes(long));
+    claims.at_most_times("peak memory of recording 30s, against 10s", long, short, 1.25);
+    claims.remark(&format!("{INTERRUPTS_HZ} interrupts/s on each of {} CPUs, all of them measured", allowed.len()));
+    Ok(())
+}
+
+fn report(claims: &mut Claims, cpu: Option<CpuId>) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("large.becalm");
+    let activities = write_large_bundle(&path).map_err(|error| error.to_string())?;
+    let (mut wall, mut processor, mut peak) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..REPORTS {
+        let mut command = Command::new(programs::becalm());
+        let cost = programs::cost(command.arg("report").arg(&path), cpu);
+        let cost = cost.map_err(|error| format!("cannot run becalm: {error}"))?;
+        if !cost.success {
+            return Err("becalm report failed".to_owned());
+        }
+        wall.push(cost.wall.as_secs_f64());
+        processor.push(cost.cpu.as_secs_f64());
+        peak = peak.max(cost.peak_bytes);
+    }
+    let (wall, processor) = (Repetitions::of(wall), Repetitions::of(processor));
+    claims.at_most("report on 10 million detours, processor time", Figure::seconds(processor.median()), 2.0);
+    claims.remark(&format!("{activities} activities; {}; by the wall {}", processor.range("s"), wall.range("s")));
+    claims.at_most("report on 10 million detours, peak memory", Figure::megabytes(peak), 300.0);
+    Ok(())
+}
+
+/// Sources of different kinds; how often each comes is up to chance.
+const SOURCES: [(Kind, &str, &str); 10] = [
+    (Kind::Irq, "local_timer", "vector 236"),
+    (Kind::Edge, "edge", ""),
+    (Kind::Softirq, "timer", ""),
+    (Kind::Softirq, "net_rx", ""),
+    (Kind::Softirq, "rcu", ""),
+    (Kind::Irq, "virtio1-req.0", "irq 27"),
+    (Kind::Workqueue, "kworker:vmstat_update", "kworker/1:2 pid 77"),
+    (Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
+    (Kind::Task, "chronyd", "pid 912"),
+    (Kind::Nmi, "perf_event_nmi_handler", ""),
+];
+
+/// Writes ten million detours of two CPUs, and returns how many activities they have.
+fn write_large_bundle(path: &Path) -> Result<u64, becalm_trace::BundleError> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut labels = Labels::new();
+    let names: Vec<(Kind, Label, Label)> =
+        SOURCES.iter().map(|(kind, source, detail)| (*kind, labels.intern(source), labels.intern(detail))).collect();
+    let mut doc = large_document();
+    let mut writer = BundleWriter::create(path, &doc)?;
+    let cpus = doc.cpus.len() as u64;
+    let mut next = vec![(0_u64, 1_000_i64); doc.cpus.len()];
+    let mut written = 0;
+    for _ in 0..TEN_MILLION / SEGMENT_DETOURS {
+        let (mut detours, mut activities) = (Vec::new(), Vec::new());
+        for (cpu, (number, time)) in doc.cpus.iter_mut().zip(&mut next) {
+            for _ in 0..SEGMENT_DETOURS / cpus {
+                let bits = random.next_u64();
+                // Lengths from 1 to 64 us, the longer the rarer.
+                let parts = 1 + (bits & 1) + u64::from(bits & 14 == 0);
+                let start = Nanos::new(*time);
+                let mut duration = Nanos::ZERO;
+                for part in 0..parts {
+                    let bits = random.next_u64();
+                    let (kind, source, detail) = names[(bits % (part + 2) + bits % 5) as usize];
+                    let self_time = Nanos::new((1_000 << (bits >> 61)) + (bits >> 32 & 1023) as i64);
+                    let activity = Activity {
+                        cpu: cpu.cpu,
+                        detour: *number,
+                        start: start + duration,
+                        self_time,
+                        kind,
+                        source,
+                        detail,
+                    };
+                    activities.push(activity);
+                    duration += self_time;
+                }
+                detours.push(Detour { cpu: cpu.cpu, start, duration, incomplete: false });
+                cpu.detours += 1;
+                cpu.total_ns += duration;
+                cpu.max_ns = cpu.max_ns.max(duration);
+                *number += 1;
+                *time = (start + duration).get() + 100_000 + (bits >> 44) as i64;
+            }
+            cpu.duration_ns = Nanos::new(*time);
+        }
+        written += activities.len() as u64;
+        writer.write_segment(&detours, &activities, &labels)?;
+    }
+    for cpu in &mut doc.cpus {
+        cpu.iterations = cpu.duration_ns.get() as u64 / 9;
+        cpu.below_threshold_ns = cpu.duration_ns - cpu.total_ns;
+    }
+    doc.ended = Some(Ended::Duration);
+    writer.write_doc(&doc)?;
+    Ok(written)
+}
+
+fn large_document() -> NodeDoc {
+    let cpus = [0, 1].map(|cpu| {
+        let mut doc = CpuDoc::of(CpuId::new(cpu));
+        (doc.t_min_ns, doc.median_step_ns, doc.threshold_ns) = (Nanos::new(9), Nanos::new(9), Nanos::new(60));
+        doc
+    });
+    NodeDoc {
+        schema: SCHEMA.to_owned(),
+        node: "large".to_owned(),
+        program: "becalm-bench".to_owned(),
+        origin: jiff::Timestamp::UNIX_EPOCH,
+        ended: None,
+        machine: Machine::default(),
+        clock: ClockDoc { counter: "tsc".to_owned(), rate_hz: 2.6e9, ..ClockDoc::default() },
+        settings: Settings { sched: "other".to_owned(), threshold: "auto".to_owned(), ..Settings::default() },
+        rung: Rung::Tracepoints,
+        cpus: cpus.to_vec(),
+        tracing: Some(TracingDoc::default()),
+        counters: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn attribution(claims: &mut Claims) {
+    let machine = MadeUpMachine::default();
+    let cpu = CpuId::new(0);
+    let (mut translator, mut names) = machine.translator();
+    let mut attributor = machine.attributor(cpu, &mut names);
+    let length = Nanos::from_secs(10);
+    let piece = machine.stretch(cpu, PIECE, length);
+    let (mut events, mut attributed) = (Vec::new(), Attributed::default());
+    let (mut decoding, mut attributing, mut count, mut closed) = (Duration::ZERO, Duration::ZERO, 0, true);
+    for number in 0..TEN_MILLION.div_ceil(PIECE) {
+        let piece = piece.later(machine.ticks(length) * number);
+        let steps = piece.steps(machine.axis);
+        events.clear();
+        attributed.detours.clear();
+        attributed.activities.clear();
+        let began = Instant::now();
+        machine.decode(&piece, &mut translator, &mut names, &mut events);
+        decoding += began.elapsed();
+        let began = Instant::now();
+        attributed.attribute(&mut attributor, &steps, &events, &names);
+        attributing += began.elapsed();
+        count += events.len() as u64;
+        closed &= attributed.closes();
+    }
+    let scale = TEN_MILLION as f64 / count as f64;
+    let seconds = |time: Duration| Figure::seconds(time.as_secs_f64() * scale);
+    claims.at_most("10 million kernel events attributed", seconds(attributing), 3.0);
+    claims.at_most("10 million kernel events decoded, named, attributed", seconds(decoding + attributing), 3.0);
+    claims.at_most("  books that do not close", Figure::count(u64::from(!closed)), 0.0);
+}
+
+fn large_machine(claims: &mut Claims) {
+    let machine = MadeUpMachine::default();
+    let (mut translator, mut names) = machine.translator();
+    let second = Nanos::from_secs(1);
+    let mut cpus: Vec<_> = (0..CPUS)
+        .map(CpuId::new)
+        .map(|cpu| (machine.stretch(cpu, EVENTS_PER_SECOND, second), machine.attributor(cpu, &mut names)))
+        .collect();
+    let mut events = Vec::new();
+    let (mut busy, mut count, mut closed) = (Duration::ZERO, 0, true);
+    for number in 0..SECONDS {
+        let ticks = machine.ticks(second) * number as u64;
+        // What arrived in a second lies in memory, as in the collector's, before any of it is decoded.
+        let arrived: Vec<Stretch> = cpus.iter().map(|(stretch, _)| stretch.later(ticks)).collect();
+        let mut attributed: Vec<Attributed> = cpus.iter().map(|_| Attributed::default()).collect();
+        let began = Instant::now();
+        for ((stretch, (_, attributor)), attributed) in arrived.iter().zip(&mut cpus).zip(&mut attributed) {
+            events.clear();
+            machine.decode(stretch, &mut translator, &mut names, &mut events);
+            attributed.attribute(attributor, &stretch.steps(machine.axis), &events, &names);
+            count += events.len() as u64;
+        }
+        busy += began.elapsed();
+        closed &= attributed.iter().all(Attributed::closes);
+    }
+    let factor = SECONDS as f64 / busy.as_secs_f64();
+    claims.at_least("256 CPUs at 10,000 events/s, faster than they arrive", Figure::times(factor), 1.0);
+    let speed = count as f64 / busy.as_secs_f64() / 1e6;
+    claims.remark(&format!("{count} events decoded, named and attributed on one core, {speed:.1} million a second"));
+    claims.at_most("  books that do not close", Figure::count(u64::from(!closed)), 0.0);
+}

@@ -1,0 +1,200 @@
+//! Is the recorder a quiet one? What tracing adds to each kernel event, whether events get lost at a high rate, and
+//! whether the loops fault or give their CPU away.
+
+use std::convert::Infallible;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::figures::Repetitions;
+use becalm_bench::interrupts::Interrupts;
+use becalm_bench::programs;
+use becalm_linux::janitor::Janitor;
+use becalm_linux::sched;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::{Batch, Loop, Names, Plan, Recording, Sink, record};
+use becalm_trace::bundle::Bundle;
+use becalm_trace::node::{CpuDoc, NodeDoc, Rung};
+use becalm_units::{CpuList, Nanos};
+
+/// Pairs of recordings, one with tracing and one without.
+const PAIRS: usize = 12;
+/// How long each of them is.
+const RECORDING: Nanos = Nanos::from_secs(1);
+/// Interrupts a second under which the cost of tracing is measured.
+const INTERRUPTS_HZ: u32 = 10_000;
+/// Kernel events a second on every CPU of which none may be lost.
+const EVENTS_PER_SECOND: f64 = 50_000.0;
+/// For how long.
+const STORM: &str = "10s";
+/// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
+const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
+
+fn main() -> ExitCode {
+    // While the process has one thread.
+    let janitor = Janitor::spawn("/proc".as_ref()).ok().map(Arc::new);
+    let mut claims = Claims::begin("Quiet: what recording adds");
+    if let Err(error) = tracing_cost(&mut claims, janitor) {
+        claims.skip("what tracing adds to a kernel event", &error);
+    }
+    if let Err(error) = storm(&mut claims) {
+        claims.skip("no event lost at 50,000 a second", &error);
+    }
+    claims.end()
+}
+
+/// Keeps what was recorded.
+#[derive(Default)]
+struct Kept {
+    steps: Vec<(Nanos, Nanos)>,
+    events: Vec<Nanos>,
+}
+
+impl Sink for Kept {
+    type Error = Infallible;
+
+    fn begin(&mut self, _: &NodeDoc, _: &[Loop], _: &mut Names) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, _: &Names) -> Result<(), Infallible> {
+        self.steps.extend_from_slice(batch.steps);
+        self.events.extend(batch.events.iter().map(|event| event.time));
+        Ok(())
+    }
+
+    fn end_segment(&mut self, _: &Names) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// One recording in figures.
+struct Figures {
+    /// The median detour, in nanoseconds.
+    median_ns: f64,
+    /// The mean detour but for the longest tenth, in which other threads ran, in nanoseconds.
+    mean_ns: f64,
+    /// Kernel events in the median detour.
+    events: f64,
+}
+
+impl Kept {
+    /// How many events lie in each step.
+    fn events_of_steps(&self) -> Vec<f64> {
+        let mut next = 0;
+        let count = |(start, end): &(Nanos, Nanos)| {
+            next += self.events[next..].iter().take_while(|time| *time < start).count();
+            let within = self.events[next..].iter().take_while(|time| *time < end).count();
+            next += within;
+            within as f64
+        };
+        self.steps.iter().map(count).collect()
+    }
+
+    fn figures(&self) -> Result<Figures, String> {
+        // Fewer come where other threads hold the CPU; then the median must still be an interrupt.
+        if self.steps.len() < INTERRUPTS_HZ as usize / 10 {
+            return Err(format!("only {} detours under {INTERRUPTS_HZ} interrupts a second", self.steps.len()));
+        }
+        let mut lengths: Vec<f64> = self.steps.iter().map(|(start, end)| (*end - *start).get() as f64).collect();
+        lengths.sort_unstable_by(f64::total_cmp);
+        let median_ns = lengths[lengths.len() / 2];
+        lengths.truncate(lengths.len() * 9 / 10);
+        let mean_ns = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        Ok(Figures { median_ns, mean_ns, events: Repetitions::of(self.events_of_steps()).median() })
+    }
+}
+
+fn tracing_cost(claims: &mut Claims, janitor: Option<Arc<Janitor>>) -> Result<(), String> {
+    let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
+    let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
+    let signals = StopSignals::block().map_err(|error| error.to_string())?;
+    let _interrupts = Interrupts::start(cpu, INTERRUPTS_HZ).map_err(|error| format!("no perf event: {error}"))?;
+    let once = |sources: bool| -> Result<Figures, String> {
+        let mut plan = Plan::new();
+        (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), sources);
+        let mut kept = Kept::default();
+        let recorded = record(plan, janitor.clone(), &signals, &mut kept, &mut |_| {});
+        let Recording { node, .. } = recorded.map_err(|error| error.to_string())?;
+        if sources && node.rung != Rung::Tracepoints {
+            return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
+        }
+        kept.figures()
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        // In turns, and each first in half of the pairs.
+        for sources in [pair % 2 == 0, pair % 2 == 1] {
+            let figures = once(sources)?;
+            if sources { with.push(figures) } else { without.push(figures) }
+        }
+    }
+    let events = Repetitions::of(with.iter().map(|figures| figures.events).collect()).median();
+    if events < 1.0 {
+        return Err("the interrupts' detours hold no kernel event".to_owned());
+    }
+    let each = |of: fn(&Figures) -> f64| {
+        let column = |side: &[Figures]| Repetitions::of(side.iter().map(of).collect());
+        let differences = with.iter().zip(&without).map(|(with, without)| (of(with) - of(without)) / events);
+        (column(&with), column(&without), Repetitions::of(differences.collect()))
+    };
+    for (name, of) in [
+        ("median detour of an interrupt, traced and not", (|figures| figures.median_ns) as fn(&Figures) -> f64),
+        ("mean detour but for the longest tenth, traced and not", |figures| figures.mean_ns),
+    ] {
+        let (traced, untraced, added) = each(of);
+        let remark = format!("{events} kernel events each; CPU {cpu}, {INTERRUPTS_HZ} interrupts/s");
+        claims.state_beside(name, Figure::ns(traced.median()), Figure::ns(untraced.median()), &remark);
+        let (low, high) = added.median_interval();
+        let remark = format!("95 % interval {low:.0} to {high:.0}ns, {PAIRS} pairs of {RECORDING}");
+        claims.state("  tracing adds to each kernel event", Figure::ns(added.median()), &remark);
+    }
+    Ok(())
+}
+
+/// Records all CPUs with the program itself, under interrupts that make the kernel's events come fast.
+fn storm(claims: &mut Claims) -> Result<(), String> {
+    let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    for (attempt, rate) in STORM_HZ.into_iter().enumerate() {
+        let path = folder.path().join(format!("{rate}.becalm"));
+        let interrupts: Result<Vec<_>, _> = allowed.iter().map(|cpu| Interrupts::start(cpu, rate)).collect();
+        let interrupts = interrupts.map_err(|error| format!("no perf event: {error}"))?;
+        let mut command = Command::new(programs::becalm());
+        command.args(["record", "--duration", STORM, "--quiet", "--output"]).arg(&path);
+        let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
+        drop(interrupts);
+        if !cost.success {
+            return Err("becalm record failed".to_owned());
+        }
+        let bundle = Bundle::open(&path).map_err(|error| error.to_string())?;
+        let node = &bundle.nodes()[0];
+        if node.rung != Rung::Tracepoints {
+            return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
+        }
+        let slowest = node.cpus.iter().map(events_per_second).fold(f64::INFINITY, f64::min);
+        if slowest >= EVENTS_PER_SECOND || attempt + 1 == STORM_HZ.len() {
+            report_storm(claims, node, rate, cost);
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn events_per_second(cpu: &CpuDoc) -> f64 {
+    (cpu.events + cpu.lost_events) as f64 / cpu.duration_ns.as_secs_f64()
+}
+
+fn report_storm(claims: &mut Claims, node: &NodeDoc, rate: u32, cost: programs::Cost) {
+    let sum = |of: fn(&CpuDoc) -> u64| Figure::count(node.cpus.iter().map(of).sum());
+    for cpu in &node.cpus {
+        let what = format!("kernel events recorded on CPU {} for {STORM}", cpu.cpu);
+        claims.at_least(&what, Figure::a_second(events_per_second(cpu).floor()), EVENTS_PER_SECOND);
+    }
+    claims.remark(&format!("{rate} interrupts/s on each of {} CPUs, all of them measured", node.cpus.len()));
+    claims.at_most("  events lost", sum(|cpu| cpu.lost_events), 0.0);
+    claims.at_most("  detours incomplete", sum(|cpu| cpu.incomplete), 0.0);
+    claims.at_most("  page faults of the loops while they measured", sum(|cpu| cpu.faults), 0.0);
+    claims.at_most("  voluntary switches of the loops", sum(|cpu| cpu.voluntary_switches), 0.0);
+    claims.state("  peak memory of the recorder", Figure::megabytes(cost.peak_bytes), "");
+}

@@ -1,0 +1,228 @@
+//! The table that a benchmark prints: claim, our figure, the other side's or the limit, their ratio, and whether it
+//! holds.
+
+use std::fmt;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// What came of a claim. Its word begins the claim's line, by which the summary finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Measured, and as promised.
+    Holds,
+    /// Measured, and not as promised.
+    Fails,
+    /// A figure without a promise.
+    Stated,
+    /// Could not be measured here.
+    Skipped,
+}
+
+impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Holds, Self::Fails, Self::Stated, Self::Skipped];
+
+    /// The word at the beginning of the line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "FAILS",
+            Self::Stated => "stated",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// The verdict with which a printed line begins.
+    #[must_use]
+    pub fn of_line(line: &str) -> Option<Self> {
+        let word = line.split_whitespace().next()?;
+        Self::ALL.into_iter().find(|verdict| verdict.word() == word)
+    }
+
+    const fn of(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Fails }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// The claims of one benchmark. Lines appear as they are found, since some take a minute.
+#[derive(Debug)]
+pub struct Claims {
+    failed: bool,
+}
+
+impl Claims {
+    /// Begins the table.
+    #[must_use]
+    pub fn begin(title: &str) -> Self {
+        let claims = Self { failed: false };
+        claims.print(&format!("\n{title}\n{}", line("", "claim", "ours", "other", "ratio", "promised")));
+        claims
+    }
+
+    /// Both sides were measured in turns; the ratio of ours to the other shall be at most `limit`.
+    pub fn at_most_times(&mut self, what: &str, ours: Figure, other: Figure, limit: f64) {
+        let ratio = ours.value / other.value;
+        let promise = format!("ratio at most {limit}");
+        self.row(Verdict::of(ratio <= limit), what, &ours.to_string(), &other.to_string(), Some(ratio), &promise);
+    }
+
+    /// Our figure shall be at most `limit`.
+    pub fn at_most(&mut self, what: &str, ours: Figure, limit: f64) {
+        let (ratio, promise) = (ours.value / limit, format!("at most {}", Figure { value: limit, ..ours }));
+        let ratio = (limit != 0.0).then_some(ratio);
+        self.row(Verdict::of(ours.value <= limit), what, &ours.to_string(), "-", ratio, &promise);
+    }
+
+    /// Our figure shall be at least `limit`.
+    pub fn at_least(&mut self, what: &str, ours: Figure, limit: f64) {
+        let (ratio, promise) = (ours.value / limit, format!("at least {}", Figure { value: limit, ..ours }));
+        self.row(Verdict::of(ours.value >= limit), what, &ours.to_string(), "-", Some(ratio), &promise);
+    }
+
+    /// A figure without a promise.
+    pub fn state(&mut self, what: &str, ours: Figure, remark: &str) {
+        self.row(Verdict::Stated, what, &ours.to_string(), "-", None, remark);
+    }
+
+    /// Both sides of something without a promise.
+    pub fn state_beside(&mut self, what: &str, ours: Figure, other: Figure, remark: &str) {
+        let ratio = Some(ours.value / other.value);
+        self.row(Verdict::Stated, what, &ours.to_string(), &other.to_string(), ratio, remark);
+    }
+
+    /// Something that cannot be measured here, and what to do about it.
+    pub fn skip(&mut self, what: &str, why: &str) {
+        self.row(Verdict::Skipped, what, "-", "-", None, why);
+    }
+
+    /// A remark on the line before.
+    pub fn remark(&self, text: &str) {
+        self.print(&format!("        {text}"));
+    }
+
+    /// The exit code: failure if a claim does not hold.
+    #[must_use]
+    pub fn end(self) -> ExitCode {
+        if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+
+    fn row(&mut self, verdict: Verdict, what: &str, ours: &str, other: &str, ratio: Option<f64>, promise: &str) {
+        self.failed |= verdict == Verdict::Fails;
+        let ratio = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+        self.print(&line(verdict.word(), what, ours, other, &ratio, promise));
+    }
+
+    fn print(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        // Whoever closed the pipe does not want to know.
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+}
+
+fn line(verdict: &str, what: &str, ours: &str, other: &str, ratio: &str, promise: &str) -> String {
+    format!("{verdict:<7} {what:<58} {ours:>14} {other:>14} {ratio:>7}  {promise}")
+}
+
+/// A number with its unit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Figure {
+    /// The number.
+    pub value: f64,
+    /// Its unit, printed behind it.
+    pub unit: &'static str,
+}
+
+impl Figure {
+    /// Nanoseconds.
+    #[must_use]
+    pub const fn ns(value: f64) -> Self {
+        Self { value, unit: "ns" }
+    }
+
+    /// Seconds.
+    #[must_use]
+    pub const fn seconds(value: f64) -> Self {
+        Self { value, unit: "s" }
+    }
+
+    /// Megabytes, of 1,000,000 bytes.
+    #[must_use]
+    pub fn megabytes(bytes: u64) -> Self {
+        Self { value: bytes as f64 / 1e6, unit: "MB" }
+    }
+
+    /// A count of something.
+    #[must_use]
+    pub const fn count(value: u64) -> Self {
+        Self { value: value as f64, unit: "" }
+    }
+
+    /// Events a second.
+    #[must_use]
+    pub const fn a_second(value: f64) -> Self {
+        Self { value, unit: "/s" }
+    }
+
+    /// A factor.
+    #[must_use]
+    pub const fn times(value: f64) -> Self {
+        Self { value, unit: "x" }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, unit } = self;
+        // Three digits that count; whole numbers as they are.
+        match value.abs() {
+            _ if value.fract() == 0.0 => write!(f, "{value:.0}{unit}"),
+            v if v >= 100.0 => write!(f, "{value:.0}{unit}"),
+            v if v >= 10.0 => write!(f, "{value:.1}{unit}"),
+            _ => write!(f, "{value:.2}{unit}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_print_three_digits() {
+        for (figure, text) in [
+            (Figure::ns(8.914), "8.91ns"),
+            (Figure::ns(150.0), "150ns"),
+            (Figure::seconds(12.34), "12.3s"),
+            (Figure::count(50_123), "50123"),
+            (Figure::megabytes(123_456_789), "123MB"),
+        ] {
+            assert_eq!(figure.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_line_tells_its_verdict() {
+        for verdict in Verdict::ALL {
+            assert_eq!(Verdict::of_line(&line(verdict.word(), "a claim", "1", "2", "0.5", "")), Some(verdict));
+        }
+        assert_eq!(Verdict::of_line(&line("", "claim", "ours", "other", "ratio", "promised")), None);
+        assert_eq!(Verdict::of_line(""), None);
+    }
+
+    #[test]
+    fn one_claim_that_fails_fails_the_benchmark() {
+        let mut claims = Claims::begin("test");
+        claims.at_most_times("a", Figure::ns(5.0), Figure::ns(4.0), 1.25);
+        claims.at_most("b", Figure::count(0), 0.0);
+        assert!(!claims.failed);
+        claims.at_least("c", Figure::times(0.9), 1.0);
+        assert!(claims.failed);
+    }
+}

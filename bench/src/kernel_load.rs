@@ -1,0 +1,276 @@
+//! A kernel's trace, made up: raw pages of interrupts, softirqs, switches and work items, and the steps of the loop that
+//! they lie in. Only the time stamps at the head of its pages differ between a stretch and its copies, so that making
+//! ten million events costs no more than copying them.
+
+use std::path::Path;
+
+use becalm_analyze::attribute::{Attributor, LoopThread, Step};
+use becalm_linux::clock::Anchor;
+use becalm_linux::ftrace::synth::{Long, SynthKernel};
+use becalm_linux::ftrace::{RawEvent, RawHappening, TraceClock, VectorName};
+use becalm_measure::{EventClock, Names, Translator};
+use becalm_trace::{Activity, Detour, Event, Pid};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
+
+/// The size of the sub-buffers that the recorder asks the kernel for.
+const PAGE_BYTES: usize = 64 << 10;
+/// The loops' thread on CPU n has the number `LOOP + n`.
+const LOOP: i32 = 20_000;
+/// A kworker.
+const KWORKER: i32 = 77;
+/// A daemon.
+const DAEMON: i32 = 912;
+
+/// Some time of one CPU: pages of its trace, and the steps of its loop.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    pages: Vec<Vec<u8>>,
+    /// In ticks.
+    steps: Vec<(u64, u64)>,
+    /// How many events the pages hold.
+    pub events: u64,
+}
+
+impl Stretch {
+    /// The same, `ticks` later.
+    #[must_use]
+    pub fn later(&self, ticks: u64) -> Self {
+        let mut copy = self.clone();
+        for page in &mut copy.pages {
+            // A page begins with its time stamp; all other times in it are differences.
+            let (stamp, _) = page.split_first_chunk_mut().expect("a page holds its time stamp");
+            *stamp = (u64::from_ne_bytes(*stamp) + ticks).to_ne_bytes();
+        }
+        for (start, end) in &mut copy.steps {
+            *start += ticks;
+            *end += ticks;
+        }
+        copy
+    }
+
+    /// The steps on the run's axis.
+    #[must_use]
+    pub fn steps(&self, axis: TicksToNanos) -> Vec<Step> {
+        let instant = |ticks| axis.instant(Ticks::new(ticks));
+        self.steps.iter().map(|(start, end)| Step { start: instant(*start), end: instant(*end) }).collect()
+    }
+}
+
+/// A machine whose kernel is made up.
+#[derive(Debug)]
+pub struct MadeUpMachine {
+    kernel: SynthKernel,
+    /// From its counter to the run's axis.
+    pub axis: TicksToNanos,
+    rate: TickRate,
+}
+
+impl Default for MadeUpMachine {
+    fn default() -> Self {
+        let rate = TickRate::from_hz(2.6e9);
+        Self { kernel: SynthKernel::new(Long::Bits64, PAGE_BYTES), axis: TicksToNanos::new(Ticks::new(0), rate), rate }
+    }
+}
+
+impl MadeUpMachine {
+    /// Ticks of its counter in a time.
+    #[must_use]
+    pub fn ticks(&self, time: Nanos) -> u64 {
+        self.rate.ticks_in(time).get()
+    }
+
+    /// A stretch of `length` in which a CPU's trace gets `events` events, or a few more.
+    ///
+    /// Every detour has a tick of the local timer; every second one a softirq, every fourth a kworker with a work item,
+    /// every eighth a device interrupt and its softirq, every sixteenth a daemon that takes a page fault.
+    #[must_use]
+    pub fn stretch(&self, cpu: CpuId, events: u64, length: Nanos) -> Stretch {
+        let mut made = Making {
+            timer: self.vector("local_timer"),
+            cpu,
+            tick: self.rate.hz() / 1e9,
+            events: Vec::with_capacity(events as usize + 16),
+            now: 0.0,
+        };
+        // 75 events in 16 detours.
+        let detours = (events * 16).div_ceil(75);
+        let spacing = self.ticks(length) as f64 / detours as f64;
+        let mut steps = Vec::with_capacity(detours as usize);
+        for detour in 0..detours {
+            made.now = spacing * (detour as f64 + 0.25);
+            let start = made.now as u64;
+            made.detour(detour);
+            made.wait(900.0);
+            steps.push((start, made.now as u64));
+        }
+        Stretch { pages: self.kernel.pages(&made.events), steps, events: made.events.len() as u64 }
+    }
+
+    fn vector(&self, name: &str) -> VectorName {
+        let mut vectors = self.kernel.decoder().vectors();
+        vectors.find(|(_, text)| *text == name).expect("the made-up kernel knows its vectors").0
+    }
+
+    /// The names, and what names its events, as a recorder has them at its start.
+    #[must_use]
+    pub fn translator(&self) -> (Translator, Names) {
+        // Its threads are in nobody's /proc.
+        let mut names = Names::new(Path::new("/nonexistent"));
+        let translator = Translator::new(self.kernel.decoder(), None, &Default::default(), &mut names.labels);
+        (translator, names)
+    }
+
+    /// The attribution of a CPU.
+    #[must_use]
+    pub fn attributor(&self, cpu: CpuId, names: &mut Names) -> Attributor {
+        let pid = Pid(LOOP + cpu.get() as i32);
+        let thread = LoopThread { cpu, pid, t_min: Nanos::new(9), realtime: false };
+        Attributor::new(thread, &mut names.labels)
+    }
+
+    /// Decodes and names a stretch's events, as the collector does.
+    ///
+    /// # Panics
+    /// If a page cannot be decoded.
+    pub fn decode(&self, stretch: &Stretch, translator: &mut Translator, names: &mut Names, events: &mut Vec<Event>) {
+        let anchor = Anchor { ticks: Ticks::new(0), raw_ns: 0, wall_ns: 0, bracket: Ticks::new(0) };
+        let clock = EventClock::new(TraceClock::X86Tsc, true, self.axis, anchor);
+        for page in &stretch.pages {
+            let decoded = self.kernel.decoder().page(page, &mut |raw| {
+                let time = clock.instant(raw.time);
+                events.push(translator.translate(&raw, time, names));
+            });
+            decoded.expect("a page of our own can be decoded");
+        }
+    }
+}
+
+/// What attribution gives for a CPU.
+#[derive(Debug, Default)]
+pub struct Attributed {
+    /// The detours.
+    pub detours: Vec<Detour>,
+    /// What they are split over.
+    pub activities: Vec<Activity>,
+}
+
+impl Attributed {
+    /// Attributes, as the recorder's sink does.
+    pub fn attribute(&mut self, attributor: &mut Attributor, steps: &[Step], events: &[Event], names: &Names) {
+        attributor.attribute(steps, events, &names.tasks, &mut self.detours, &mut self.activities);
+        if let Some(last) = steps.last() {
+            attributor.advance(last.end);
+        }
+    }
+
+    /// Whether in sum the activities make up the detours.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        let detours: i64 = self.detours.iter().map(|detour| detour.duration.get()).sum();
+        detours == self.activities.iter().map(|activity| activity.self_time.get()).sum::<i64>()
+    }
+}
+
+/// Events of one CPU while they are made.
+struct Making {
+    timer: VectorName,
+    cpu: CpuId,
+    /// Ticks in a nanosecond.
+    tick: f64,
+    events: Vec<RawEvent<'static>>,
+    now: f64,
+}
+
+impl Making {
+    fn wait(&mut self, ns: f64) {
+        self.now += ns * self.tick;
+    }
+
+    fn happen(&mut self, after_ns: f64, what: RawHappening<'static>) {
+        self.wait(after_ns);
+        self.events.push(RawEvent { time: self.now as u64, pid: LOOP + self.cpu.get() as i32, what });
+    }
+
+    fn softirq(&mut self, vec: u32) {
+        self.happen(150.0, RawHappening::SoftirqEntry { vec });
+        self.happen(1200.0, RawHappening::SoftirqExit { vec });
+    }
+
+    fn switch(&mut self, to: Option<(i32, &'static [u8])>, from: Option<(i32, &'static [u8])>) {
+        const RUNNABLE: i64 = 0;
+        const SLEEPING: i64 = 1;
+        let this: (i32, &[u8]) = (LOOP + self.cpu.get() as i32, b"becalm");
+        let (prev, next) = (from.unwrap_or(this), to.unwrap_or(this));
+        self.happen(
+            300.0,
+            RawHappening::SchedSwitch {
+                prev_comm: prev.1,
+                prev_pid: prev.0,
+                prev_prio: 120,
+                prev_state: if from.is_some() { SLEEPING } else { RUNNABLE },
+                next_comm: next.1,
+                next_pid: next.0,
+                next_prio: 120,
+            },
+        );
+    }
+
+    fn detour(&mut self, number: u64) {
+        self.happen(700.0, RawHappening::VectorEntry { name: self.timer, vector: 236 });
+        self.happen(2100.0, RawHappening::VectorExit { name: self.timer, vector: 236 });
+        if number % 2 == 0 {
+            self.softirq(if number % 3 == 0 { 9 } else { 1 });
+        }
+        if number % 4 == 0 {
+            let kworker = Some((KWORKER, b"kworker/u8:2".as_slice()));
+            let (work, function) = (0xffff_8881_0000_1000 + u64::from(self.cpu.get()) * 64, 0xffff_ffff_8120_0040);
+            self.switch(kworker, None);
+            self.happen(200.0, RawHappening::WorkStart { work, function });
+            self.happen(2500.0, RawHappening::WorkEnd { work, function: Some(function) });
+            self.switch(None, kworker);
+        }
+        if number % 8 == 0 {
+            self.happen(400.0, RawHappening::IrqHandlerEntry { irq: 27, name: b"virtio1-req.0" });
+            self.happen(1600.0, RawHappening::IrqHandlerExit { irq: 27 });
+            self.softirq(4);
+        }
+        if number % 16 == 0 {
+            let daemon = Some((DAEMON, b"chronyd".as_slice()));
+            self.switch(daemon, None);
+            self.happen(
+                500.0,
+                RawHappening::PageFault { user: true, address: 0x7f00_1000, ip: 0x40_1000, error_code: 6 },
+            );
+            self.switch(None, daemon);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_made_up_trace_is_understood_whole() {
+        let machine = MadeUpMachine::default();
+        let cpu = CpuId::new(3);
+        let (mut translator, mut names) = machine.translator();
+        let mut attributor = machine.attributor(cpu, &mut names);
+        let mut attributed = Attributed::default();
+        let first = machine.stretch(cpu, 7_500, Nanos::from_secs(1));
+        for second in 0..3 {
+            let stretch = first.later(machine.ticks(Nanos::from_secs(second)));
+            let mut events = Vec::new();
+            machine.decode(&stretch, &mut translator, &mut names, &mut events);
+            assert_eq!(events.len() as u64, stretch.events);
+            attributed.attribute(&mut attributor, &stretch.steps(machine.axis), &events, &names);
+        }
+        let tally = attributor.finish();
+        assert_eq!((first.events, attributed.detours.len()), (7_500, 4_800));
+        assert_eq!((tally.events, tally.late_events, tally.refused_steps), (22_500, 0, 0));
+        assert_eq!((tally.unmatched_entries, tally.unmatched_exits, tally.unmatched_switches), (0, 0, 0));
+        assert_eq!(tally.below_threshold_events, 0);
+        assert!(attributed.closes());
+        assert!(attributed.activities.len() > 2 * attributed.detours.len());
+    }
+}
