@@ -18,6 +18,7 @@ use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_trace::Pid;
+use becalm_trace::bundle::node_name;
 use becalm_trace::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning};
 use becalm_units::{CpuList, Nanos, Ticks, TicksToNanos};
 
@@ -484,7 +485,7 @@ impl<C: Counter> Recorder<C> {
         let wall = anchor.wall_ns as i128 + i128::from(wake_up.get());
         NodeDoc {
             schema: SCHEMA.to_owned(),
-            node: kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned()),
+            node: node_name(&kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned())),
             program: format!("becalm {}", env!("CARGO_PKG_VERSION")),
             origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
             ended: None,
