@@ -1,12 +1,13 @@
-//! One measuring thread: places itself, calibrates its loop, waits for the common start, measures.
+//! The measuring threads: each places itself, calibrates its loop, waits for the common start, measures.
 
-use std::sync::mpsc::{Receiver, Sender};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use becalm_linux::clock::Counter;
 use becalm_linux::sched::{self, Policy, SchedError, Usage};
-use becalm_units::CpuId;
+use becalm_units::{CpuId, CpuList};
 
 use crate::acquire::{Tally, acquire};
 use crate::ring::Ring;
@@ -14,13 +15,13 @@ use crate::steps::StepProfile;
 
 /// What a thread says when it is ready.
 #[derive(Debug)]
-pub struct Ready {
+struct Ready {
     /// Its position among the loops.
-    pub index: usize,
+    index: usize,
     /// Its number in the kernel's events.
-    pub tid: i32,
+    tid: i32,
     /// Its loop's own steps, or why it cannot run there.
-    pub profile: Result<StepProfile, SchedError>,
+    profile: Result<StepProfile, SchedError>,
 }
 
 /// What a thread gives back.
@@ -70,14 +71,14 @@ impl Start {
 ///
 /// # Errors
 /// If the system has no room for another thread.
-pub fn spawn<C: Counter>(
+fn spawn<C: Counter>(
     index: usize,
     cpu: CpuId,
     policy: Policy,
     ring: Arc<Ring>,
     ready: Sender<Ready>,
     start: Arc<Start>,
-) -> std::io::Result<JoinHandle<Option<Measured>>> {
+) -> io::Result<JoinHandle<Option<Measured>>> {
     // 15 characters are what the kernel keeps.
     Builder::new().name(format!("becalm/{cpu}")).stack_size(256 << 10).spawn(move || {
         let profile = prepare::<C>(cpu, policy, &ring);
@@ -112,7 +113,7 @@ fn prepare<C: Counter>(cpu: CpuId, policy: Policy, ring: &Ring) -> Result<StepPr
 ///
 /// # Errors
 /// The first thread's reason why it cannot measure.
-pub fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<(i32, StepProfile)>, SchedError> {
+fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<(i32, StepProfile)>, SchedError> {
     let mut profiles = vec![None; count];
     let mut failed = None;
     for Ready { index, tid, profile } in ready.iter().take(count) {
@@ -124,5 +125,60 @@ pub fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<(i32, StepPro
     match failed {
         Some(error) => Err(error),
         None => Ok(profiles.into_iter().flatten().collect()),
+    }
+}
+
+/// All measuring threads.
+#[derive(Debug)]
+pub struct Loops {
+    threads: Vec<JoinHandle<Option<Measured>>>,
+    ready: Receiver<Ready>,
+    /// The common start.
+    pub start: Arc<Start>,
+    rings: Vec<Arc<Ring>>,
+}
+
+impl Loops {
+    /// Starts one thread a CPU; they calibrate and then sleep until the start.
+    ///
+    /// # Errors
+    /// If the system has no room for another thread.
+    pub fn start<C: Counter>(cpus: &CpuList, policy: Policy, rings: &[Arc<Ring>]) -> io::Result<Self> {
+        let (sender, ready) = channel();
+        let mut loops = Self { threads: Vec::new(), ready, start: Arc::new(Start::default()), rings: rings.to_vec() };
+        for (index, (cpu, ring)) in cpus.iter().zip(rings).enumerate() {
+            let (ring, sender, start) = (Arc::clone(ring), sender.clone(), Arc::clone(&loops.start));
+            loops.threads.push(spawn::<C>(index, cpu, policy, ring, sender, start)?);
+        }
+        Ok(loops)
+    }
+
+    /// Waits until every thread has reported; their numbers and profiles in the order of the CPUs.
+    ///
+    /// # Errors
+    /// The first thread's reason why it cannot measure.
+    pub fn gather(&self) -> Result<Vec<(i32, StepProfile)>, SchedError> {
+        gather(&self.ready, self.threads.len())
+    }
+
+    /// Whether all loops have ended, or one had to, for want of room, so that the others shall.
+    pub fn all_ended(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished) || self.rings.iter().any(|ring| ring.overflowed())
+    }
+
+    /// Waits for all loops, which must have been told to end, and gives what each measured.
+    pub fn join(&mut self) -> Vec<Option<Measured>> {
+        self.threads.drain(..).map(|thread| thread.join().ok().flatten()).collect()
+    }
+}
+
+/// A recording that fails on its way must not leave threads that wait or measure for ever.
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for ring in &self.rings {
+            ring.stop();
+        }
+        self.start.give(Go::Not);
+        self.join();
     }
 }

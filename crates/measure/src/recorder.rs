@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
-use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw, RateError};
+use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw};
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
-use becalm_linux::memory::{self, MemoryError};
+use becalm_linux::memory;
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::procfs::kernel;
-use becalm_linux::sched::{self, Policy, SchedError};
+use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_trace::Pid;
@@ -26,73 +25,16 @@ use crate::acquire::{End, Tally};
 use crate::collector::{Collector, TraceSide};
 use crate::companion::Companion;
 use crate::counters::Snapshot;
+use crate::error::RecordError;
 use crate::event_clock::EventClock;
-use crate::loop_thread::{self, Go, Measured, Start};
+use crate::loop_thread::{Go, Loops, Measured};
 use crate::plan::{Plan, Threshold};
-use crate::preflight::{self, CpuError};
+use crate::preflight;
 use crate::ring::Ring;
 use crate::steps::StepProfile;
 use crate::threads::Names;
 use crate::translate::Translator;
 use crate::{Loop, Sink, machine, warnings};
-
-/// A recording that could not be made, or not be finished.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError<S> {
-    /// The CPUs cannot be measured.
-    #[error(transparent)]
-    Cpus(#[from] CpuError),
-    /// The counter cannot be used.
-    #[error(transparent)]
-    Rate(#[from] RateError),
-    /// A buffer cannot be had.
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-    /// A loop cannot be placed or get its scheduling class.
-    #[error(transparent)]
-    Sched(#[from] SchedError),
-    /// The threshold lies within the loop's own steps.
-    #[error(
-        "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \
-         give at least {least}, or auto"
-    )]
-    Threshold {
-        /// What was asked for.
-        threshold: Nanos,
-        /// The loop's shortest step.
-        t_min: Nanos,
-        /// On this CPU.
-        cpu: becalm_units::CpuId,
-        /// What would do.
-        least: Nanos,
-    },
-    /// The command that was to run meanwhile cannot be started.
-    #[error("cannot start the command '{command}': {source}")]
-    Command {
-        /// Its name.
-        command: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Something of the system failed.
-    #[error("cannot {action}: {source}")]
-    System {
-        /// What was attempted.
-        action: &'static str,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// What was recorded cannot be stored.
-    #[error(transparent)]
-    Sink(S),
-}
-
-impl<S> RecordError<S> {
-    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
-    pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Threshold { .. } | Self::Cpus(CpuError::Empty | CpuError::Unknown { .. }))
-    }
-}
 
 /// How far a recording is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -600,48 +542,4 @@ fn fill(doc: &mut CpuDoc, measured: &Measured, axis: TicksToNanos) {
     doc.voluntary_switches = measured.usage.voluntary_switches;
     doc.involuntary_switches = measured.usage.involuntary_switches;
     doc.cut_short = end != End::Deadline;
-}
-
-/// The measuring threads.
-struct Loops {
-    threads: Vec<JoinHandle<Option<Measured>>>,
-    ready: mpsc::Receiver<loop_thread::Ready>,
-    start: Arc<Start>,
-    rings: Vec<Arc<Ring>>,
-}
-
-impl Loops {
-    fn start<C: Counter>(cpus: &CpuList, policy: Policy, rings: &[Arc<Ring>]) -> io::Result<Self> {
-        let (sender, ready) = mpsc::channel();
-        let mut loops = Self { threads: Vec::new(), ready, start: Arc::new(Start::default()), rings: rings.to_vec() };
-        for (index, (cpu, ring)) in cpus.iter().zip(rings).enumerate() {
-            let (ring, sender, start) = (Arc::clone(ring), sender.clone(), Arc::clone(&loops.start));
-            loops.threads.push(loop_thread::spawn::<C>(index, cpu, policy, ring, sender, start)?);
-        }
-        Ok(loops)
-    }
-
-    fn gather(&self) -> Result<Vec<(i32, StepProfile)>, SchedError> {
-        loop_thread::gather(&self.ready, self.threads.len())
-    }
-
-    /// Whether all loops have ended, or one had to, for want of room, so that the others shall.
-    fn all_ended(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished) || self.rings.iter().any(|ring| ring.overflowed())
-    }
-
-    fn join(&mut self) -> Vec<Option<Measured>> {
-        self.threads.drain(..).map(|thread| thread.join().ok().flatten()).collect()
-    }
-}
-
-/// A recording that fails on its way must not leave threads that wait or measure for ever.
-impl Drop for Loops {
-    fn drop(&mut self) {
-        for ring in &self.rings {
-            ring.stop();
-        }
-        self.start.give(Go::Not);
-        self.join();
-    }
 }
