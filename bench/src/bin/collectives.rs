@@ -24,7 +24,10 @@ fn main() {
         ("200Hz 50us", noise("poisson:rate=200Hz,detour=50us")),
         ("1kHz 200us", noise("poisson:rate=1kHz,detour=200us")),
     ];
-    println!("{:>9} {:>11} {:>7} {:>16} {:>14}  (target at 16,384 with noise: 100 million)", "ranks", "noise", "grain", "rank-rounds/s", "us a phase");
+    println!(
+        "{:>9} {:>11} {:>7} {:>16} {:>14}  (target at 16,384 with noise: 100 million)",
+        "ranks", "noise", "grain", "rank-rounds/s", "us a phase"
+    );
     for (ranks, phases) in [(1_u64 << 10, 4_000), (1 << 14, 300), (1 << 20, 3)] {
         for (name, trace) in &traces {
             for grain in [Nanos::ZERO, Nanos::from_millis(1)] {

@@ -53,11 +53,20 @@ fn compare() {
     let (table, built) = timed(|| DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table"));
     let (order, sorted) = timed(|| DelayDistribution::new(&table));
     let (_, asked) = timed(|| order.expected_slowdown(1 << 40));
-    println!("tables: {built:.0?} for {} pieces (target: 1 s); order statistics: {sorted:.0?}, each n {asked:.0?}", table.len());
+    println!(
+        "tables: {built:.0?} for {} pieces (target: 1 s); order statistics: {sorted:.0?}, each n {asked:.0?}",
+        table.len()
+    );
     println!("{:>8} {:>14} {:>12} {:>9} {:>9}  same", "ranks", "plain ns/phase", "fast", "ratio", "target");
-    for (ranks, target) in
-        [(64, None), (512, None), (1 << 10, None), (1 << 12, None), (1 << 14, Some(50)), (1 << 16, None), (1 << 19, Some(5_000))]
-    {
+    for (ranks, target) in [
+        (64, None),
+        (512, None),
+        (1 << 10, None),
+        (1 << 12, None),
+        (1 << 14, Some(50)),
+        (1 << 16, None),
+        (1 << 19, Some(5_000)),
+    ] {
         let offsets = Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).expect("offsets");
         let some = (40_000_000 / ranks).clamp(100, PHASES);
         let delays = |method, phases| {
@@ -71,7 +80,10 @@ fn compare() {
         let (_, fast_time) = timed(|| replay(&table, &offsets, PHASES).expect("a replay"));
         let (plain, fast) = (per_phase(plain_time, some), per_phase(fast_time, PHASES));
         let target = target.map_or_else(|| "-".to_owned(), |target: u32| format!("{target}"));
-        println!("{ranks:>8} {plain:>14.0} {fast:>12.1} {:>8.0}x {target:>9}  {same}  (plain on {some} phases)", plain / fast);
+        println!(
+            "{ranks:>8} {plain:>14.0} {fast:>12.1} {:>8.0}x {target:>9}  {same}  (plain on {some} phases)",
+            plain / fast
+        );
     }
 }
 
@@ -88,7 +100,9 @@ fn d09() {
             }
         }
     });
-    println!("D09's study, 64 to 16,384 tasks, 300,000 phases, two configurations: {time:.2?} (target: 10 s), {lines:.3?}");
+    println!(
+        "D09's study, 64 to 16,384 tasks, 300,000 phases, two configurations: {time:.2?} (target: 10 s), {lines:.3?}"
+    );
 }
 
 fn big() {

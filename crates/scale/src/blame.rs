@@ -31,7 +31,7 @@ pub struct Blame {
 /// Predicts without each source, and without the best of them one after another until `steps` are out, nothing is
 /// left to gain, or no source is left. `out` marks sources that are taken out from the start.
 ///
-/// Ties go to the source with the lower number. Replicas beyond the limit of ranks fall back on order statistics.
+/// Ties go to the source with the lower number. Where ranks are too many to be replayed, order statistics take over.
 ///
 /// # Errors
 /// [`ScaleError`], as for [`Prediction`].

@@ -57,9 +57,9 @@ impl DelayDistribution {
                 events.push((piece.delay - fall, 0.0, -weight[kind]));
             }
         }
-        for (kind, covered) in kinds.iter().zip(&covered).enumerate().map(|(at, (kind, covered))| ((at, kind), covered))
-        {
-            events.push((kind.1.base, (kind.1.length - covered) as f64 * weight[kind.0], 0.0));
+        // Starts that no piece covers have the delay of whole laps alone.
+        for (number, kind) in kinds.iter().enumerate() {
+            events.push((kind.base, (kind.length - covered[number]) as f64 * weight[number], 0.0));
         }
         events.sort_unstable_by_key(|event| std::cmp::Reverse(event.0));
         let mut stretches: Vec<Stretch> = Vec::new();

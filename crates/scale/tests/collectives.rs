@@ -100,7 +100,7 @@ fn program(collective: Collective, rank: usize, n: usize, bytes: u64) -> Vec<Act
                 core *= 2;
             }
             let extra = n - core;
-            if rank < 2 * extra && rank % 2 == 0 {
+            if rank < 2 * extra && rank.is_multiple_of(2) {
                 send(&mut out, rank + 1, bytes);
                 receive(&mut out, rank + 1);
                 return out;

@@ -102,11 +102,11 @@ pub fn replay_each(
 /// Rough costs in nanoseconds, on any machine of our days: their ratios decide.
 mod cost {
     /// One rank in one phase of the plain replay.
-    pub(super) const RANK: f64 = 4.0;
+    pub(super) const RANK: f64 = 6.0;
     /// One look-up of a piece among the offsets.
-    pub(super) const LOOK_UP: f64 = 12.0;
+    pub(super) const LOOK_UP: f64 = 8.0;
     /// One phase of the skyline.
-    pub(super) const SKYLINE_PHASE: f64 = 90.0;
+    pub(super) const SKYLINE_PHASE: f64 = 200.0;
 }
 
 fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {

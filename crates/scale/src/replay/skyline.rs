@@ -47,6 +47,8 @@ struct Skyline {
     shift: u32,
     /// What every instant of the cell is delayed by at least.
     floor: Vec<i64>,
+    /// What its middle is delayed by: a sample of the phases that start in it.
+    probe: Vec<i64>,
     /// The next cell, from this one on, that no flat hit covers: union-find with path halving.
     open: Vec<u32>,
     open_count: usize,
@@ -64,6 +66,7 @@ impl Skyline {
             cells: 0,
             shift: 0,
             floor: Vec::new(),
+            probe: Vec::new(),
             open: Vec::new(),
             open_count: 0,
             hits: Vec::new(),
@@ -81,6 +84,8 @@ impl Skyline {
         (self.cells, self.shift) = (cells, shift);
         self.floor.clear();
         self.floor.resize(cells, -1);
+        self.probe.clear();
+        self.probe.resize(cells, -1);
         self.open.clear();
         self.open.extend(0..=cells as u32);
         self.open_count = cells;
@@ -106,7 +111,7 @@ impl Skyline {
                 // A phase in an open cell would visit every further piece, so one more piece is worth as many look-ups
                 // as there are such phases; it costs one itself, and the placing of its hits.
                 let next = pieces[done].delay;
-                let open = self.floor.iter().filter(|floor| **floor < next).count();
+                let open = self.probe.iter().filter(|probe| **probe < next).count();
                 let marks_per_piece = (self.marks.len() - marks_before) / (check / 4).max(1);
                 if open / CELLS_PER_PHASE <= 1 + marks_per_piece / 2 {
                     break;
@@ -171,6 +176,10 @@ impl Skyline {
                 self.marks.push((cell as u32, number));
                 marked = true;
                 let (begin, end) = ((cell as i64) << self.shift, (cell as i64 + 1) << self.shift);
+                let middle = begin + (end - begin) / 2;
+                if hit.from <= middle && middle < hit.to {
+                    self.probe[cell] = self.probe[cell].max(hit.delay - (middle - hit.fall).max(0));
+                }
                 if hit.from <= begin && hit.to >= end {
                     let lowest = hit.delay - (end - 1 - hit.fall).max(0);
                     self.floor[cell] = self.floor[cell].max(lowest);
@@ -238,11 +247,12 @@ pub(super) fn run(
     let ranks: usize = table.kinds().iter().zip(index).map(|(kind, index)| index.len() * kind.traces.len()).sum();
     // So long that a block's look-ups, about six for each of the pieces that one phase would visit, are few a phase.
     let visits = expected_visits(table, index, CELLS_MAX as f64);
-    let block_cells = ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN, CELLS_MAX);
+    let cells = ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN, CELLS_MAX);
     let mut positions = Positions::new(index);
     let mut skyline = Skyline::new();
-    // The first block is short, as the length of a phase is not known yet.
-    let (mut cells, mut mean_phase) = (CELLS_MIN, table.grain().get() + base);
+    // Until phases have been seen, they are taken as long as the piece makes them at which a phase is expected to end.
+    let typical = table.pieces().get(visits as usize).map_or(base, |piece| piece.delay);
+    let mut mean_phase = table.grain().get() + typical.max(base);
     while !clock.finished() {
         let (start, done) = (clock.now, clock.done);
         let cell = (mean_phase / CELLS_PER_PHASE as i64).max(1);
@@ -264,7 +274,6 @@ pub(super) fn run(
         }
         let phases = clock.done - done;
         mean_phase = (clock.now - start) / phases as i64;
-        cells = block_cells;
         if !stay && work as f64 * cost::LOOK_UP > phases as f64 * ranks as f64 * cost::RANK {
             return plain::run(table, offsets, clock);
         }
