@@ -105,11 +105,17 @@ fn b07_constant_ratio() {
     }
 }
 
-/// Traces with the sources of D09's table: each source's count, lengths from its lowest, mean and highest.
-///
-/// A source's lengths are drawn as lowest or highest, or in between with the mean kept: two values, low and rare high,
-/// that give the published mean. The trace lasts as long as 170,000 ticks at 250 Hz, the tick of that kernel.
-fn d09(configuration: &str) -> (Vec<String>, Vec<(Nanos, Nanos)>, Vec<Entry>, Nanos) {
+/// A drawn trace with its books.
+struct Study {
+    sources: Vec<String>,
+    detours: Vec<(Nanos, Nanos)>,
+    entries: Vec<Entry>,
+    length: Nanos,
+}
+
+/// A trace with the sources of D09's table: for each its count, one detour of its highest length, and the others spread
+/// evenly from its lowest so that its mean is kept. It lasts 700 s, which 170,000 ticks take at about 250 Hz.
+fn d09(configuration: &str) -> Study {
     let table = include_str!("data/de2009_sources.csv");
     let length = Nanos::from_secs(700);
     let mut stream = Stream::new(2009, Purpose::Detours, 0);
@@ -140,7 +146,7 @@ fn d09(configuration: &str) -> (Vec<String>, Vec<(Nanos, Nanos)>, Vec<Entry>, Na
         detours.push((Nanos::new(start), Nanos::new(duration)));
         entries.push(Entry { detour, source, self_time: Nanos::new(duration) });
     }
-    (sources, detours, entries, length)
+    Study { sources, detours, entries, length }
 }
 
 fn d09_question() -> Question {
@@ -162,7 +168,7 @@ fn d09_question() -> Question {
 #[test]
 fn d09_isolation_helps_and_scale_hurts() {
     let curve = |configuration: &str| -> Vec<f64> {
-        let (_, detours, _, length) = d09(configuration);
+        let Study { detours, length, .. } = d09(configuration);
         let trace = NoiseTrace::new(length, detours).unwrap();
         let noise = Noise::recorded(vec![NodeNoise::new("node", vec![trace]).unwrap()]).unwrap();
         let prediction = Prediction::new(&noise, d09_question()).unwrap();
@@ -180,7 +186,7 @@ fn d09_isolation_helps_and_scale_hurts() {
 /// Blame on D09's baseline, and nothing left when all sources are out.
 #[test]
 fn d09_blame() {
-    let (sources, detours, entries, length) = d09("baseline");
+    let Study { sources, detours, entries, length } = d09("baseline");
     let trace = BookedTrace::new(Nanos::ZERO, length, detours, entries, sources.len()).unwrap();
     let noise = BookedNoise::new(sources.clone(), vec![("node".to_owned(), vec![trace])]).unwrap();
     let question = Question { phases: 2_000, replicas: 1, ..d09_question() };
