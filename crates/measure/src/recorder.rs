@@ -331,7 +331,7 @@ impl<C: Counter> Recorder<C> {
         std::thread::sleep(axis.duration(ahead).to_std());
         let before = Snapshot::take(&self.plan.root);
 
-        let mut command = Companion::start(self.plan.command.take(), &self.allowed)
+        let mut command = Companion::start(self.plan.command.take(), &self.allowed, signals)
             .map_err(|(command, source)| RecordError::Command { command, source })?;
         let start = axis.instant(Ticks::new(origin));
         let collected =
@@ -467,10 +467,10 @@ impl<C: Counter> Recorder<C> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - now);
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            let [signal, _] = signals::wait_readable([Some(signals.as_fd()), command.end_fd()], patience)
+            signals::wait_readable([Some(signals.as_fd()), command.end_fd()], patience)
                 .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = axis.instant(Ticks::new(C::read())) - start;
-            let ended = if signal && signals.take().is_some() {
+            let ended = if signals.take().is_some() {
                 Some(Ended::Signal)
             } else if command.has_ended() {
                 Some(Ended::Command)
