@@ -134,7 +134,9 @@ impl<C: Counter> Recorder<C> {
         }
         let calibration = clock::calibrate::<C>(CALIBRATION)?;
         let agreement = clock::compare_cpus::<C>(&cpus, calibration.rate);
-        if agreement.proven > Nanos::ZERO {
+        let resolution = clock::resolution::<C>(calibration.rate);
+        // Counters that move in leaps may be a leap apart at any instant without being off.
+        if agreement.proven > resolution {
             warnings.push(warnings::counters_differ(agreement.proven));
         }
         let clock = ClockDoc {
@@ -142,7 +144,7 @@ impl<C: Counter> Recorder<C> {
             origin_ticks: 0,
             rate_hz: calibration.rate.hz(),
             rate_error_ratio: calibration.error_ratio,
-            resolution_ns: clock::resolution::<C>(calibration.rate),
+            resolution_ns: resolution,
             cross_cpu_ns: (agreement.compared > 0).then_some(agreement.offset),
             backwards: 0,
         };
