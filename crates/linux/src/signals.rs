@@ -18,7 +18,8 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Blocks the signals. To be called before any thread is started.
+    /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so:
+    /// the recording is to outlive its terminal.
     ///
     /// # Errors
     /// If the kernel has no signalfd or no file descriptor is left.
@@ -29,7 +30,9 @@ impl StopSignals {
             let mut previous: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut set);
             for signal in STOP {
-                libc::sigaddset(&raw mut set, signal);
+                if signal != libc::SIGHUP || !is_ignored(signal) {
+                    libc::sigaddset(&raw mut set, signal);
+                }
             }
             let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut previous);
             if error != 0 {
@@ -142,6 +145,15 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
     Ok(polled.map(|entry| ready > 0 && entry.revents != 0))
 }
 
+/// Whether the process ignores a signal.
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks for the present action, into a place that is valid for it.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// A file descriptor that becomes readable when the process ends.
 ///
 /// # Errors
@@ -178,10 +190,10 @@ mod tests {
         assert_eq!(signals.take(), Some(libc::SIGTERM));
         // Let through, it would end the process.
         let seen = signals.let_through(|| {
-            raise(libc::SIGHUP);
+            raise(libc::SIGTERM);
             7
         });
-        assert_eq!((seen, signals.take(), signals.take()), (7, Some(libc::SIGHUP), None));
+        assert_eq!((seen, signals.take(), signals.take()), (7, Some(libc::SIGTERM), None));
         raise(libc::SIGINT);
         assert_eq!(signals.take(), Some(libc::SIGINT));
     }
