@@ -257,9 +257,13 @@ fn noise(report: &PredictReport<'_>) -> String {
 
 fn job(question: &Question) -> String {
     let many = |count: u64, what: &str| format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" });
-    let mut parts = vec![many(question.phases, "phase"), format!("{} collective", question.collective)];
+    let collective = match question.collective {
+        Collective::Ideal => "ideal collective".to_owned(),
+        Collective::Barrier(_) => question.collective.to_string(),
+        collective => format!("{collective} of {}", many(question.bytes, "byte")),
+    };
+    let mut parts = vec![many(question.phases, "phase"), collective];
     if question.collective != Collective::Ideal {
-        parts.push(format!("of {}", many(question.bytes, "byte")));
         parts.push(format!("network {}", question.network));
     }
     parts.push(format!("{} a node", many(question.per_node, "rank")));
@@ -290,15 +294,18 @@ fn curves(lines: &[Line]) -> Vec<Curve> {
 fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &mut dyn Write) -> io::Result<()> {
     let all = blame.all.slowdown;
     writeln!(out, "\nBlame at {} ranks, grain {grain}: {} as it is", Count::new(blame.all.ranks), factor(all))?;
-    let gains: Vec<&Without> = blame.each.iter().filter(|without| without.slowdown < all).collect();
-    let width = gains.iter().take(SHOWN).flat_map(|without| names(report, without)).map(|name| name.chars().count());
+    // A gain that the figures do not show is none to act on.
+    let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
+    let gains: Vec<&Without> = gains.collect();
+    let (shown, more) = gains.split_at(gains.len().min(SHOWN));
+    let width = shown.iter().flat_map(|without| names(report, without)).map(|name| name.chars().count());
     let width = width.max().unwrap_or(0);
-    for without in gains.iter().take(SHOWN) {
+    for without in shown {
         let name: String = names(report, without).collect();
         writeln!(out, "  without {name:<width$}  {} -> {}", factor(all), factor(without.slowdown))?;
     }
-    if gains.len() > SHOWN {
-        writeln!(out, "  and {} more that gain less; --json has them all", gains.len() - SHOWN)?;
+    if !more.is_empty() {
+        writeln!(out, "  and {} more that gain less; --json has them all", more.len())?;
     }
     if gains.is_empty() {
         writeln!(out, "  no source gains anything when it is taken out alone")?;
