@@ -37,6 +37,8 @@ enum Command {
     Sources(commands::sources::SourcesArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
+    Import(commands::import::ImportArgs),
+    Export(commands::export::ExportArgs),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,8 @@ fn main() -> ExitCode {
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
         Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
+        Some(Command::Import(args)) => commands::import::run(&args),
+        Some(Command::Export(args)) => commands::export::run(&args),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));

@@ -42,11 +42,12 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut dyn Write) -> io::Re
         for pair in curve.points.windows(2) {
             let ((from, to), (low, high)) =
                 ((column(pair[0].0), column(pair[1].0)), (scale(pair[0].1), scale(pair[1].1)));
+            // Curves that cross hide no mark, and the earlier one's line stays.
             for x in from + 1..to {
                 let height = low + (high - low) * (x - from) as f64 / (to - from) as f64;
-                let cell = &mut cells[line(height)][x];
-                if *cell == ' ' {
-                    *cell = LINE;
+                let row = &mut cells[line(height)];
+                if row[x] == ' ' {
+                    row[x] = LINE;
                 }
             }
         }

@@ -250,10 +250,11 @@ fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Optio
     source.recorded.then(|| Warning {
         code: "short_recording".to_owned(),
         message: format!(
-            "from {} ranks on, a phase of {} takes more CPU time than the {recorded:.0}s that were recorded: the longest \
+            "from {} ranks on, a phase of {} takes more CPU time than the {:.1} that were recorded: the longest \
              detours decide, and a longer recording may hold longer ones",
             Count::new(ranks),
             question.grain,
+            Nanos::new((recorded * 1e9) as i64),
         ),
         advice: "record for longer, or on more CPUs or nodes".to_owned(),
     })

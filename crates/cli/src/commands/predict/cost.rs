@@ -92,11 +92,11 @@ impl Bill {
             _ => String::new(),
         };
         Verdict::TooLong(format!(
-            "{} of {} ranks over {} phases would take about {about} on one core: {fewer}{other}; --allow-long begins all \
+            "{} phases of {} ranks with the collective {} would take about {about} on one core: {fewer}{other}; --allow-long begins all \
              the same",
-            self.collective,
+            Count::new(self.phases),
             Count::new(self.ranks),
-            self.phases,
+            self.collective,
         ))
     }
 }
@@ -135,7 +135,7 @@ mod tests {
             |collective, phases, ranks| Bill::new(&[question(collective, phases)], &[64, ranks], None).verdict();
         assert_eq!(verdict("ideal", 300_000, 1 << 20), Verdict::Short);
         assert_eq!(verdict("barrier", 100, 1 << 14), Verdict::Short);
-        assert!(matches!(verdict("barrier", 1_000, 1 << 16), Verdict::Long(text) if text.contains("2 minutes")));
+        assert!(matches!(verdict("barrier", 1_000, 1 << 16), Verdict::Long(text) if text.contains("111 seconds")));
         let Verdict::TooLong(text) = verdict("alltoall", 10_000, 1 << 16) else { panic!("it is quadratic") };
         assert!(text.contains("--phases") || text.contains("fewer ranks"), "{text}");
         assert!(text.contains("alltoall:bruck"), "{text}");
