@@ -218,10 +218,10 @@ impl Making {
     fn detour(&mut self, number: u64) {
         self.happen(700.0, RawHappening::VectorEntry { name: self.timer, vector: 236 });
         self.happen(2100.0, RawHappening::VectorExit { name: self.timer, vector: 236 });
-        if number % 2 == 0 {
-            self.softirq(if number % 3 == 0 { 9 } else { 1 });
+        if number.is_multiple_of(2) {
+            self.softirq(if number.is_multiple_of(3) { 9 } else { 1 });
         }
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             let kworker = Some((KWORKER, b"kworker/u8:2".as_slice()));
             let (work, function) = (0xffff_8881_0000_1000 + u64::from(self.cpu.get()) * 64, 0xffff_ffff_8120_0040);
             self.switch(kworker, None);
@@ -229,12 +229,12 @@ impl Making {
             self.happen(2500.0, RawHappening::WorkEnd { work, function: Some(function) });
             self.switch(None, kworker);
         }
-        if number % 8 == 0 {
+        if number.is_multiple_of(8) {
             self.happen(400.0, RawHappening::IrqHandlerEntry { irq: 27, name: b"virtio1-req.0" });
             self.happen(1600.0, RawHappening::IrqHandlerExit { irq: 27 });
             self.softirq(4);
         }
-        if number % 16 == 0 {
+        if number.is_multiple_of(16) {
             let daemon = Some((DAEMON, b"chronyd".as_slice()));
             self.switch(daemon, None);
             self.happen(

@@ -2,7 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
+
+/// What asks a recording to end.
+const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// SIGINT, SIGTERM and SIGHUP, blocked in the calling thread and all that it starts, and read from a file descriptor.
 ///
@@ -14,7 +18,8 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Blocks the signals. To be called before any thread is started.
+    /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so:
+    /// the recording is to outlive its terminal.
     ///
     /// # Errors
     /// If the kernel has no signalfd or no file descriptor is left.
@@ -24,8 +29,10 @@ impl StopSignals {
             let mut set: libc::sigset_t = std::mem::zeroed();
             let mut previous: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut set);
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                libc::sigaddset(&raw mut set, signal);
+            for signal in STOP {
+                if signal != libc::SIGHUP || !is_ignored(signal) {
+                    libc::sigaddset(&raw mut set, signal);
+                }
             }
             let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut previous);
             if error != 0 {
@@ -41,9 +48,36 @@ impl StopSignals {
         }
     }
 
+    /// Runs something with the signals let through in the calling thread, as they were before: a program that is started
+    /// in there inherits that. A signal that comes meanwhile is kept for [`Self::take`].
+    pub fn let_through<T>(&self, run: impl FnOnce() -> T) -> T {
+        // A signal to the process may be delivered to this thread now, and must not end it. What is ignored stays so,
+        // as with nohup; programs that are started get the default action back.
+        let caught = STOP.map(|signal| (signal, caught_instead(signal)));
+        let mut blocked = self.previous;
+        // SAFETY: sets the mask that `block` saved and fills in the one until now; then the other way round.
+        let result = unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, &raw mut blocked);
+            let result = run();
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut());
+            result
+        };
+        for (signal, before) in caught {
+            if let Some(before) = before {
+                // SAFETY: puts back the action that the kernel gave.
+                unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) };
+            }
+        }
+        result
+    }
+
     /// The number of a signal that has come, if one has.
     #[must_use]
     pub fn take(&self) -> Option<i32> {
+        let caught = CAUGHT.swap(0, Ordering::Relaxed);
+        if caught != 0 {
+            return Some(caught);
+        }
         // SAFETY: all-zero bytes are a valid signalfd_siginfo.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
@@ -63,6 +97,30 @@ impl Drop for StopSignals {
     fn drop(&mut self) {
         // SAFETY: restores the mask that `block` saved; the old set is not asked for.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
+    }
+}
+
+/// A signal that came while it was let through; zero for none.
+static CAUGHT: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn catch(signal: libc::c_int) {
+    CAUGHT.store(signal, Ordering::Relaxed);
+}
+
+/// Has a signal noted in `CAUGHT` whose action is the default one; gives that action to be put back.
+fn caught_instead(signal: libc::c_int) -> Option<libc::sigaction> {
+    // SAFETY: all-zero bytes are a valid sigaction; the calls write to and read from it. The handler does nothing but
+    // store to an atomic, which it may.
+    unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        let asked = libc::sigaction(signal, std::ptr::null(), &raw mut before);
+        if asked != 0 || before.sa_sigaction != libc::SIG_DFL {
+            return None;
+        }
+        let mut noting: libc::sigaction = std::mem::zeroed();
+        noting.sa_sigaction = catch as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        noting.sa_flags = libc::SA_RESTART;
+        (libc::sigaction(signal, &raw const noting, std::ptr::null_mut()) == 0).then_some(before)
     }
 }
 
@@ -87,6 +145,15 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
     Ok(polled.map(|entry| ready > 0 && entry.revents != 0))
 }
 
+/// Whether the process ignores a signal.
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks for the present action, into a place that is valid for it.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// A file descriptor that becomes readable when the process ends.
 ///
 /// # Errors
@@ -103,4 +170,31 @@ pub fn process_end(pid: u32) -> io::Result<OwnedFd> {
 pub fn terminate(pid: u32) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends a signal to the calling thread alone, which other tests of the process do not notice.
+    fn raise(signal: i32) {
+        // SAFETY: plain numbers.
+        assert_eq!(unsafe { libc::raise(signal) }, 0);
+    }
+
+    #[test]
+    fn signals_are_kept_for_the_one_who_asks() {
+        let signals = StopSignals::block().unwrap();
+        assert_eq!(signals.take(), None);
+        raise(libc::SIGTERM);
+        assert_eq!(signals.take(), Some(libc::SIGTERM));
+        // Let through, it would end the process.
+        let seen = signals.let_through(|| {
+            raise(libc::SIGTERM);
+            7
+        });
+        assert_eq!((seen, signals.take(), signals.take()), (7, Some(libc::SIGTERM), None));
+        raise(libc::SIGINT);
+        assert_eq!(signals.take(), Some(libc::SIGINT));
+    }
 }

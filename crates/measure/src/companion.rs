@@ -6,7 +6,7 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::{self, Policy};
-use becalm_linux::signals;
+use becalm_linux::signals::{self, StopSignals};
 use becalm_units::CpuList;
 
 /// How long a command that is asked to end gets for it.
@@ -22,14 +22,16 @@ pub struct Companion {
 }
 
 impl Companion {
-    /// Starts the command, if there is one, where the process itself may run and in the default scheduling class: from
-    /// a thread of its own, as a new process inherits both from the thread that starts it.
+    /// Starts the command, if there is one, where the process itself may run, in the default scheduling class and with
+    /// the signals that becalm keeps for itself let through: from a thread of its own, as a new process inherits all
+    /// that from the thread that starts it.
     ///
     /// # Errors
     /// Its name, and why it cannot be started.
     pub(crate) fn start(
         command: Option<(std::process::Command, Vec<String>)>,
         allowed: &CpuList,
+        stop: &StopSignals,
     ) -> Result<Self, (String, io::Error)> {
         let Some((mut command, written)) = command else {
             return Ok(Self { child: None, ended: None, status: None });
@@ -39,7 +41,7 @@ impl Companion {
             let starter = scope.spawn(|| {
                 let _ = sched::set_policy(Policy::Other);
                 let _ = sched::set_affinity(allowed);
-                command.spawn()
+                stop.let_through(|| command.spawn())
             });
             starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter failed")))
         });

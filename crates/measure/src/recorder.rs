@@ -134,7 +134,9 @@ impl<C: Counter> Recorder<C> {
         }
         let calibration = clock::calibrate::<C>(CALIBRATION)?;
         let agreement = clock::compare_cpus::<C>(&cpus, calibration.rate);
-        if agreement.proven > Nanos::ZERO {
+        let resolution = clock::resolution::<C>(calibration.rate);
+        // Counters that move in leaps may be a leap apart at any instant without being off.
+        if agreement.proven > resolution {
             warnings.push(warnings::counters_differ(agreement.proven));
         }
         let clock = ClockDoc {
@@ -142,7 +144,7 @@ impl<C: Counter> Recorder<C> {
             origin_ticks: 0,
             rate_hz: calibration.rate.hz(),
             rate_error_ratio: calibration.error_ratio,
-            resolution_ns: clock::resolution::<C>(calibration.rate),
+            resolution_ns: resolution,
             cross_cpu_ns: (agreement.compared > 0).then_some(agreement.offset),
             backwards: 0,
         };
@@ -331,7 +333,7 @@ impl<C: Counter> Recorder<C> {
         std::thread::sleep(axis.duration(ahead).to_std());
         let before = Snapshot::take(&self.plan.root);
 
-        let mut command = Companion::start(self.plan.command.take(), &self.allowed)
+        let mut command = Companion::start(self.plan.command.take(), &self.allowed, signals)
             .map_err(|(command, source)| RecordError::Command { command, source })?;
         let start = axis.instant(Ticks::new(origin));
         let collected =
@@ -467,10 +469,10 @@ impl<C: Counter> Recorder<C> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - now);
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            let [signal, _] = signals::wait_readable([Some(signals.as_fd()), command.end_fd()], patience)
+            signals::wait_readable([Some(signals.as_fd()), command.end_fd()], patience)
                 .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = axis.instant(Ticks::new(C::read())) - start;
-            let ended = if signal && signals.take().is_some() {
+            let ended = if signals.take().is_some() {
                 Some(Ended::Signal)
             } else if command.has_ended() {
                 Some(Ended::Command)

@@ -86,11 +86,11 @@ fn compare_pair<C: Counter>(first: CpuId, other: CpuId, rounds: u64) -> Option<B
                 return None;
             }
             if turn_of_mine > 0 {
-                let received = C::read();
+                let received = C::read_ordered();
                 let sent = stamp.load(Ordering::Acquire);
                 bound = bound.max(sent.wrapping_sub(received) as i64);
             }
-            stamp.store(C::read(), Ordering::Release);
+            stamp.store(C::read_ordered(), Ordering::Release);
             turn.store(turn_of_mine + 1, Ordering::Release);
         }
         Some(bound)

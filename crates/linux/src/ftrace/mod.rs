@@ -1,6 +1,6 @@
 //! Kernel tracing: becalm's own tracefs instance, and the decoding of what the kernel writes there.
 //!
-//! Three layers. The pure ones take bytes and return values: [`format`] reads the kernel's descriptions of its records,
+//! Three layers. The pure ones take bytes and return values: [`mod@format`] reads the kernel's descriptions of its records,
 //! [`page`] walks a raw sub-buffer, [`Decoder`] turns its records into [`RawEvent`]s. The ones that touch the machine
 //! are [`Tracefs`], [`Instance`] and [`PageReader`]; each takes its root folder, so that a fake tree tests it. [`synth`]
 //! stands in for the kernel in tests and benchmarks.

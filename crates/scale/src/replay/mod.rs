@@ -3,9 +3,9 @@
 //! while ranks wait.
 //!
 //! Three ways lead to the same delays, phase for phase and bit for bit, and are chosen by what they cost:
-//! - [`plain`]: every rank in every phase;
-//! - [`walk`]: for each phase, down the sorted pieces of the delay functions until no later one can decide;
-//! - [`skyline`]: for a block of phases at once, the pieces that can decide any of them.
+//! - `plain`: every rank in every phase;
+//! - `walk`: for each phase, down the sorted pieces of the delay functions until no later one can decide;
+//! - `skyline`: for a block of phases at once, the pieces that can decide any of them.
 
 mod index;
 mod plain;

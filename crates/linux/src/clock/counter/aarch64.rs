@@ -20,6 +20,19 @@ pub fn read() -> u64 {
     ticks
 }
 
+/// Reads the virtual counter after everything before it, and before everything behind it: the `ISB`s keep the processor
+/// from taking the reading while it still waits for a value from another CPU.
+#[inline(always)]
+#[must_use]
+pub fn read_ordered() -> u64 {
+    let ticks: u64;
+    // SAFETY: as in `read`; ISB only delays what follows. Not `nomem`, as the order with memory is what it is for.
+    unsafe {
+        asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags));
+    }
+    ticks
+}
+
 /// The rate that the firmware states for the counter, in ticks a second.
 #[must_use]
 pub fn stated_hz() -> u64 {

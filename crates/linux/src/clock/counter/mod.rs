@@ -14,6 +14,11 @@ pub trait Counter {
 
     /// The counter's value now.
     fn read() -> u64;
+
+    /// The counter's value, read in order with what stands around it; for comparing the counters of two CPUs.
+    fn read_ordered() -> u64 {
+        Self::read()
+    }
 }
 
 /// The processor's own counter.
@@ -29,6 +34,11 @@ impl Counter for Native {
     fn read() -> u64 {
         x86_64::read()
     }
+
+    #[inline(always)]
+    fn read_ordered() -> u64 {
+        x86_64::read_ordered()
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -38,6 +48,11 @@ impl Counter for Native {
     #[inline(always)]
     fn read() -> u64 {
         aarch64::read()
+    }
+
+    #[inline(always)]
+    fn read_ordered() -> u64 {
+        aarch64::read_ordered()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Needs nothing but `core`, so that the file can be compiled alone for a type check.
 
-use core::arch::x86_64::_rdtsc;
+use core::arch::x86_64::{_mm_lfence, _rdtsc};
 
 /// Reads the time-stamp counter.
 ///
@@ -15,4 +15,20 @@ pub fn read() -> u64 {
     // SAFETY: RDTSC exists on every x86-64 processor; where user mode may not execute it (prctl PR_SET_TSC, CR4.TSD),
     // the process is ended by a signal and no undefined behavior follows.
     unsafe { _rdtsc() }
+}
+
+/// Reads the time-stamp counter after everything before it, and before everything behind it.
+///
+/// RDTSC is not ordered with loads: the processor may take the reading while it still waits for a value from another
+/// CPU. LFENCE on both sides makes it wait.
+#[inline(always)]
+#[must_use]
+pub fn read_ordered() -> u64 {
+    // SAFETY: LFENCE belongs to SSE2, which every x86-64 processor has, and only delays what follows; for RDTSC see above.
+    unsafe {
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        ticks
+    }
 }

@@ -52,7 +52,7 @@ const SHAPES: &[Shape] = &[
     ("exceptions", "page_fault_kernel", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
 ];
 
-/// The events that a [`SynthKernel`] describes: system, name, and the text of the `format` file.
+/// The events that a [`SynthKernel`](super::SynthKernel) describes: system, name, and the text of the `format` file.
 pub fn formats(long: Long) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     SHAPES
         .iter()
