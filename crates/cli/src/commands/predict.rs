@@ -157,6 +157,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         if let (true, Some(booked)) = (args.blame, &source.booked) {
             bar.set_message("blame");
             blames.push((question.grain, blame(booked, *question, &ranks, STEPS, &taken_out).map_err(refusal)?));
+            bar.inc(bill.steps_of_blame(question, &ranks) as u64);
         }
     }
     bar.finish_and_clear();

@@ -24,6 +24,8 @@ pub(super) struct Bill {
     collective: Collective,
     /// The largest machine.
     ranks: u64,
+    /// How many predictions of each row the blame takes.
+    blame: f64,
 }
 
 /// What is to be done about it.
@@ -54,13 +56,19 @@ impl Bill {
         let rows: f64 =
             questions.iter().flat_map(|question| ranks.iter().map(move |ranks| steps_of_row(question, *ranks))).sum();
         // Once as it is and once without each source, then without each remaining one after every step.
-        let times = blame.map_or(1.0, |(sources, steps)| 2.0 + (sources * steps.min(sources)) as f64);
+        let blame = blame.map_or(0.0, |(sources, steps)| 1.0 + (sources * steps.min(sources)) as f64);
         Self {
-            steps: rows * times,
+            steps: rows * (1.0 + blame),
             phases: questions.first().map_or(1, |question| question.phases),
             collective: questions.first().map_or(Collective::Ideal, |question| question.collective),
             ranks: ranks.iter().copied().max().unwrap_or(1),
+            blame,
         }
+    }
+
+    /// The part of it that is blame, for one of the questions.
+    pub(super) fn steps_of_blame(&self, question: &Question, ranks: &[u64]) -> f64 {
+        self.blame * ranks.iter().map(|ranks| steps_of_row(question, *ranks)).sum::<f64>()
     }
 
     pub(super) fn steps(&self) -> f64 {
