@@ -5,6 +5,7 @@
 mod commands;
 mod exit;
 mod messages;
+mod noise;
 mod sink;
 
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
-/// Finds and explains the noise that an operating system makes: the time that a thread loses although it owns its CPU.
+/// Finds, explains and predicts the noise that an operating system makes: the time that a thread loses although it owns
+/// its CPU.
 ///
 /// Without a command, says what can be seen on this machine and what to run first.
 #[derive(Parser, Debug)]
@@ -33,6 +35,10 @@ enum Command {
     Record(commands::record::RecordArgs),
     Report(commands::report::ReportArgs),
     Sources(commands::sources::SourcesArgs),
+    Predict(Box<commands::predict::PredictArgs>),
+    Law(commands::law::LawArgs),
+    Import(commands::import::ImportArgs),
+    Export(commands::export::ExportArgs),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +50,10 @@ fn main() -> ExitCode {
         Some(Command::Record(args)) => commands::record::run(args, &mut out),
         Some(Command::Report(args)) => commands::report::run(&args, &mut out),
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
+        Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
+        Some(Command::Law(args)) => commands::law::run(&args, &mut out),
+        Some(Command::Import(args)) => commands::import::run(&args),
+        Some(Command::Export(args)) => commands::export::run(&args),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));

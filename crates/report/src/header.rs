@@ -149,7 +149,7 @@ fn steal(summary: &Summary) -> Option<String> {
 }
 
 /// A label and its text.
-fn line(out: &mut dyn Write, label: &str, text: &str) -> io::Result<()> {
+pub(crate) fn line(out: &mut dyn Write, label: &str, text: &str) -> io::Result<()> {
     paragraph(out, &format!("  {label:<width$}", width = INDENT - 2), text)
 }
 

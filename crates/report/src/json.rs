@@ -181,7 +181,8 @@ fn node(node: &NodeSummary) -> NodeDoc<'_> {
     }
 }
 
-fn text(document: &impl Serialize) -> String {
+/// A document as it is printed.
+pub(crate) fn text(document: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(document).expect("the keys are texts and numbers are finite or null");
     text.push('\n');
     text

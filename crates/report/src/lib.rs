@@ -1,7 +1,8 @@
-//! Numbers to people and to scripts: a summary as a text for the terminal and as one JSON document.
+//! Numbers to people and to scripts: a summary or a prediction as a text for the terminal and
+//! as one JSON document.
 //!
 //! What a figure is called, in which unit it is and how it is written is said once, in `figures`; tables and JSON both
-//! read it there. Nothing here computes a figure: that is the crate `analyze`'s.
+//! read it there. Nothing here computes a figure: that is the work of the crates `analyze` and `scale`.
 
 #![forbid(unsafe_code)]
 
@@ -10,12 +11,17 @@ mod field;
 mod figures;
 mod header;
 mod json;
+mod law;
+mod plot;
+mod predict;
 mod table;
 mod text;
 mod timeline;
 mod value;
 
 pub use json::{report_json, sources_json, timelines_json, to_json};
+pub use law::{LawReport, law_json, render_law};
+pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use timeline::render_timelines;
 pub use value::Value;

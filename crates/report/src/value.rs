@@ -22,6 +22,8 @@ pub enum Value {
     Ratio(f64),
     /// A part of a whole whose parts are looked at together, written with one decimal.
     Share(f64),
+    /// How many times as long: 1 and more, so that what matters stands behind the point.
+    Factor(f64),
     /// Yes or no; in a table only the yes is shown.
     Flag(bool),
 }
@@ -46,6 +48,7 @@ impl Value {
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
             Self::Share(share) => format!("{:.1}%", share * 100.0),
+            Self::Factor(ratio) => factor(*ratio),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
     }
@@ -63,11 +66,15 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
             Self::Time(ns) => serializer.serialize_i64(*ns),
-            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) if number.is_finite() => {
+            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) | Self::Factor(number)
+                if number.is_finite() =>
+            {
                 serializer.serialize_f64(*number)
             }
             Self::Flag(flag) => serializer.serialize_bool(*flag),
-            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) => serializer.serialize_none(),
+            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Factor(_) => {
+                serializer.serialize_none()
+            }
         }
     }
 }
@@ -99,6 +106,16 @@ pub(crate) fn three_digits(number: f64) -> String {
     let rounded: f64 = format!("{number:.decimals$}").parse().unwrap_or(number);
     let decimals = decimals_of(if rounded == 0.0 { number } else { rounded });
     format!("{number:.decimals$}")
+}
+
+/// How many times as long: four decimals near 1, fewer digits behind the point for larger ones.
+pub(crate) fn factor(ratio: f64) -> String {
+    match ratio {
+        ratio if !ratio.is_finite() => "-".to_owned(),
+        ratio if ratio < 9.999_95 => format!("{ratio:.4}"),
+        ratio if ratio < 99.995 => format!("{ratio:.2}"),
+        ratio => format!("{ratio:.1}"),
+    }
 }
 
 /// A count with its thousands apart: `1,234,567`.
@@ -154,6 +171,15 @@ mod tests {
         }
         assert_eq!(Value::Share(0.0001).cell(), "<0.1%");
         assert_eq!(Value::Share(0.0).cell(), "0.0%");
+    }
+
+    #[test]
+    fn factors_keep_what_matters() {
+        for (ratio, text) in
+            [(1.0, "1.0000"), (1.000_06, "1.0001"), (9.999_96, "10.00"), (99.996, "100.0"), (268.04, "268.0")]
+        {
+            assert_eq!(Value::Factor(ratio).cell(), text);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub mod activity;
 pub mod bundle;
 pub mod event;
+pub mod exchange;
 pub mod label;
 pub mod node;
 pub mod task;

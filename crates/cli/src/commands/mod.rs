@@ -1,6 +1,10 @@
 //! The commands, one file each: its arguments and a `run` function.
 
 pub mod audit;
+pub mod export;
+pub mod import;
+pub mod law;
+pub mod predict;
 pub mod record;
 pub mod report;
 pub mod sources;

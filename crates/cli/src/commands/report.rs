@@ -58,7 +58,11 @@ impl RunArgs {
     }
 }
 
-fn some_cpus(text: &str) -> Result<CpuList, String> {
+/// A list of CPUs that is not empty.
+///
+/// # Errors
+/// If it is no list, or names none.
+pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     match text.parse::<CpuList>() {
         Ok(cpus) if cpus.is_empty() => Err("it names no CPU".to_owned()),
         Ok(cpus) => Ok(cpus),

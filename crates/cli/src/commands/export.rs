@@ -1,0 +1,70 @@
+//! `becalm export`: a recorded CPU's detours as another program reads them.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use becalm_analyze::summary::Selection;
+use becalm_trace::bundle::Bundle;
+use becalm_trace::exchange::loggopsim;
+use becalm_units::CpuList;
+use clap::{Args, ValueEnum};
+
+use super::report::some_cpus;
+use crate::exit::{Exit, UsageError};
+use crate::noise::Source;
+
+/// Write the detours of one recorded CPU as another program reads them
+///
+/// loggopsim is the noise file of LogGOPSim: `start<TAB>duration` in nanoseconds.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// In which format
+    #[arg(long, value_name = "FORMAT")]
+    to: ExportFormat,
+
+    /// The run
+    #[arg(value_name = "RUN")]
+    path: PathBuf,
+
+    /// Which CPU of the run; may be left out if there is only one
+    #[arg(long, value_name = "CPU", value_parser = some_cpus)]
+    cpus: Option<CpuList>,
+
+    /// Which node of a run of several
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+
+    /// The file to write; one that is there already is replaced
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Formats that can be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ExportFormat {
+    Loggopsim,
+}
+
+/// Reads the run and writes the file.
+///
+/// # Errors
+/// If the run cannot be read, more than one CPU is meant, or the file cannot be written.
+pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
+    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
+    let source = Source::of_run(&Bundle::open(&args.path)?, &selection, false)?;
+    let mut traces = source.noise.traces();
+    let (Some(trace), None) = (traces.next(), traces.next()) else {
+        let why =
+            "the run has several CPUs, and the file holds one; choose it with --cpus, and --node if there are several";
+        return Err(UsageError(why.to_owned()).into());
+    };
+    let ExportFormat::Loggopsim = args.to;
+    let path = args.output.display();
+    let mut out = BufWriter::new(File::create(&args.output).with_context(|| format!("cannot create {path}"))?);
+    loggopsim::write(trace.length(), trace.detours().collect::<Vec<_>>(), &mut out)
+        .and_then(|()| out.flush())
+        .with_context(|| format!("cannot write {path}"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,132 @@
+//! `becalm import`: detours that another program has measured, as a run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use becalm_trace::exchange::selfish;
+use becalm_trace::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, Warning};
+use becalm_trace::{BundleWriter, Detour, Labels};
+use becalm_units::{CpuId, Nanos};
+use clap::{Args, ValueEnum};
+
+use crate::exit::{Exit, UsageError};
+
+/// Store the detours that another program has measured as a run
+///
+/// selfish is what selfish benchmarks print: a line for each detour with its offset and its duration; lines that begin with
+/// # are skipped.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// In which format the file is
+    #[arg(long, value_name = "FORMAT")]
+    from: ImportFormat,
+
+    /// The file to read
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where to store the run
+    #[arg(short, long, value_name = "RUN")]
+    output: PathBuf,
+
+    /// The unit of the file's numbers
+    #[arg(long, value_name = "UNIT", default_value = "ns")]
+    unit: Unit,
+
+    /// How long was measured [default: until the last detour's end]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    length: Option<Nanos>,
+}
+
+/// Formats that can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ImportFormat {
+    Selfish,
+}
+
+/// Units of numbers that are written without one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Unit {
+    Ns,
+    Us,
+    Ms,
+    S,
+}
+
+impl Unit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "us",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+}
+
+/// Reads the file and writes the run.
+///
+/// # Errors
+/// If the file cannot be read or is not in the format, its detours last longer than what was measured, or the run cannot be
+/// written.
+pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
+    let path = args.file.display();
+    let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read {path}"))?;
+    let ImportFormat::Selfish = args.from;
+    let detours = selfish::parse(&text, args.unit.name()).with_context(|| format!("cannot import {path}"))?;
+    let end = detours.last().map_or(Nanos::ZERO, |(start, duration)| *start + *duration);
+    let length = args.length.unwrap_or(end);
+    if length < end {
+        return Err(UsageError(format!("--length {length} ends before the last detour, which ends at {end}")).into());
+    }
+    if length <= Nanos::ZERO {
+        anyhow::bail!("{path} holds no detour; say how long was measured with --length");
+    }
+    let cpu = CpuId::new(0);
+    let rows: Vec<Detour> = detours
+        .iter()
+        .map(|(start, duration)| Detour { cpu, start: *start, duration: *duration, incomplete: false })
+        .collect();
+    let doc = document(cpu, length, &rows);
+    let mut writer = BundleWriter::create(&args.output, &doc)?;
+    writer.write_segment(&rows, &[], &Labels::new())?;
+    writer.write_doc(&doc)?;
+    Ok(Exit::Done)
+}
+
+/// What is known of the recording: its detours, and nothing of the machine.
+fn document(cpu: CpuId, length: Nanos, detours: &[Detour]) -> NodeDoc {
+    let unknown = || "unknown".to_owned();
+    let shortest = detours.iter().map(|detour| detour.duration).min();
+    NodeDoc {
+        schema: SCHEMA.to_owned(),
+        node: "imported".to_owned(),
+        program: format!("becalm {}, import", env!("CARGO_PKG_VERSION")),
+        origin: jiff::Timestamp::UNIX_EPOCH,
+        ended: Some(Ended::Duration),
+        machine: Machine { kernel: unknown(), online: [cpu].into_iter().collect(), ..Machine::default() },
+        clock: ClockDoc { counter: unknown(), rate_error_ratio: 1.0, ..ClockDoc::default() },
+        settings: Settings { sched: unknown(), threshold: unknown(), duration_ns: Some(length), command: Vec::new() },
+        rung: Rung::Loop,
+        cpus: vec![CpuDoc {
+            duration_ns: length,
+            // The file does not say it; no detour is shorter.
+            threshold_ns: shortest.unwrap_or(Nanos::ZERO),
+            detours: detours.len() as u64,
+            total_ns: detours.iter().map(|detour| detour.duration).sum(),
+            max_ns: detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO),
+            ..CpuDoc::of(cpu)
+        }],
+        tracing: None,
+        counters: Vec::new(),
+        warnings: vec![Warning {
+            code: "imported".to_owned(),
+            message:
+                "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what \
+                      was too short to be kept"
+                    .to_owned(),
+            advice: "compare it with a recording of becalm's own".to_owned(),
+        }],
+    }
+}

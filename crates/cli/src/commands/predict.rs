@@ -1,0 +1,270 @@
+//! `becalm predict`: what the noise of a run, or of a formula, costs a job of any size.
+
+mod cost;
+
+use std::io::{BufWriter, Write};
+
+use becalm_analyze::summary::Selection;
+use becalm_report::PredictReport;
+use becalm_scale::ScaleError;
+use becalm_scale::blame::{Blame, blame};
+use becalm_scale::collective::Collective;
+use becalm_scale::network::Network;
+use becalm_scale::order::UNITS_LIMIT;
+use becalm_scale::placement::RANKS_LIMIT;
+use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, Row};
+use becalm_trace::bundle::Bundle;
+use becalm_trace::node::Warning;
+use becalm_units::{Count, CpuList, Nanos};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::report::some_cpus;
+use crate::exit::{Exit, UsageError};
+use crate::messages::say;
+use crate::noise::{NoiseArg, Source};
+
+/// How many sources are taken out together, one after another.
+const STEPS: usize = 5;
+
+/// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
+///
+/// Each rank works for a grain, then all wait for each other in a collective, phase after phase. A rank loses time to the
+/// noise of a recorded CPU, replayed from an offset drawn from the seed. With the ideal collective, which costs nothing,
+/// the replay is exact and reaches 128 M ranks, and order statistics give the expected slowdown for up to 1 T; the other
+/// collectives send messages over a network (LogGP), with noise on what their sends and receives cost.
+///
+/// The same seed gives the same numbers on any machine.
+#[derive(Args, Debug)]
+#[command(after_long_help = networks())]
+pub struct PredictArgs {
+    /// The noise: a run, periodic:interval=1ms,detour=50us[,jitter=10us] or poisson:rate=10Hz,detour=50us
+    #[arg(value_name = "NOISE")]
+    noise: NoiseArg,
+
+    /// Only these CPUs of the run, like 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    cpus: Option<CpuList>,
+
+    /// Only this node of a run of several
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+
+    /// Numbers of ranks, where k is 1,024
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
+    ranks: Vec<Count>,
+
+    /// Useful CPU time of a phase, or several; 0ns is collectives back to back
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
+
+    /// How many phases to replay
+    #[arg(long, value_name = "N", default_value = "10000", allow_hyphen_values = true)]
+    phases: Count,
+
+    /// What ends a phase: ideal, barrier[:dissemination|binomial|hardware], allreduce[:recursive-doubling|ring|tree],
+    /// alltoall[:pairwise|linear|bruck]; without an algorithm, the first
+    #[arg(long, value_name = "COLLECTIVE", default_value = "ideal")]
+    collective: Collective,
+
+    /// What messages cost: bgl, infiniband, slingshot, ethernet, or own LogGP parameters like
+    /// L=2500ns,o=1500ns,g=1000ns,G=6ns
+    #[arg(long, value_name = "NETWORK", default_value = "infiniband")]
+    network: Network,
+
+    /// Payload of the collective: of an allreduce in all, of an alltoall for each pair of ranks
+    #[arg(long, value_name = "N", default_value = "8", allow_hyphen_values = true)]
+    bytes: Count,
+
+    /// Ranks of a node: they replay CPUs of one recorded node, at one common offset
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    ranks_per_node: u64,
+
+    /// Let the noise of all ranks come at the same instants
+    #[arg(long)]
+    sync: bool,
+
+    /// Take a source out of every detour before predicting; may be given several times
+    #[arg(long, value_name = "SOURCE")]
+    without: Vec<String>,
+
+    /// Say what taking out each source would gain, and the best ones together
+    #[arg(long)]
+    blame: bool,
+
+    /// What offsets and the detours of formulas are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// How often the job is replayed, each time from other offsets
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    replicas: u64,
+
+    /// Begin also if it will take longer than half an hour
+    #[arg(long)]
+    allow_long: bool,
+
+    /// Print one JSON document (becalm.predict/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// The presets with the sources of their figures.
+fn networks() -> String {
+    let presets = Network::presets().map(|(name, source, network)| format!("  {name}: {network}\n    {source}"));
+    format!("Networks:\n{}", presets.collect::<Vec<_>>().join("\n"))
+}
+
+/// Reads the noise, predicts, prints.
+///
+/// # Errors
+/// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
+pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let questions: Vec<Question> = args.grain.iter().map(|grain| question(args, *grain)).collect();
+    let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
+    for ranks in &ranks {
+        check_ranks(args, *ranks).map_err(refusal)?;
+    }
+    let mut source = source(args)?;
+    let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
+    let mut taken_out = vec![false; sources.len()];
+    if let Some(booked) = &source.booked {
+        for name in &args.without {
+            taken_out[booked.source(name).map_err(refusal)?] = true;
+        }
+        source.noise = booked.without(&taken_out)?;
+    }
+    let candidates = args.blame.then(|| taken_out.iter().filter(|out| !**out).count());
+    let bill = cost::Bill::new(&questions, &ranks, candidates.map(|sources| (sources, STEPS)));
+    match bill.verdict() {
+        cost::Verdict::Short => {}
+        cost::Verdict::Long(warning) => say(format_args!("{warning}")),
+        cost::Verdict::TooLong(_) if args.allow_long => {}
+        cost::Verdict::TooLong(refusal) => return Err(UsageError(refusal).into()),
+    }
+    source.warnings.extend(questions.iter().find_map(|question| short_recording(&source, question, &ranks)));
+
+    let bar = progress_bar(&bill);
+    let mut rows: Vec<Row> = Vec::with_capacity(questions.len() * ranks.len());
+    let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
+    for question in &questions {
+        let prediction = Prediction::new(&source.noise, *question).map_err(refusal)?;
+        for ranks in &ranks {
+            bar.set_message(format!("{} ranks", Count::new(*ranks)));
+            rows.push(prediction.row(*ranks).map_err(refusal)?);
+            bar.inc(cost::steps_of_row(question, *ranks) as u64);
+        }
+        if let (true, Some(booked)) = (args.blame, &source.booked) {
+            bar.set_message("blame");
+            blames.push((question.grain, blame(booked, *question, &ranks, STEPS, &taken_out).map_err(refusal)?));
+            bar.inc(bill.steps_of_blame(question, &ranks) as u64);
+        }
+    }
+    bar.finish_and_clear();
+
+    let report = PredictReport {
+        name: &source.name,
+        noise: &source.noise,
+        without: &args.without,
+        question: question(args, args.grain[0]),
+        rows: &rows,
+        blame: &blames,
+        sources: &sources,
+        warnings: &source.warnings,
+    };
+    let mut out = BufWriter::new(out);
+    if args.json {
+        out.write_all(becalm_report::predict_json(&report).as_bytes())?;
+    } else {
+        becalm_report::render_predict(&report, &mut out)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn question(args: &PredictArgs, grain: Nanos) -> Question {
+    Question {
+        grain,
+        phases: args.phases.get(),
+        collective: args.collective,
+        network: args.network,
+        bytes: args.bytes.get(),
+        per_node: args.ranks_per_node,
+        synchronized: args.sync,
+        seed: args.seed,
+        replicas: args.replicas,
+    }
+}
+
+/// The noise, with its books if the question is about sources.
+fn source(args: &PredictArgs) -> anyhow::Result<Source> {
+    let books = args.blame || !args.without.is_empty();
+    match &args.noise {
+        NoiseArg::Spec(_) if books => {
+            let why = "a formula has no sources: --blame and --without need a run that was recorded with sources";
+            Err(UsageError(why.to_owned()).into())
+        }
+        NoiseArg::Spec(_) if args.cpus.is_some() || args.node.is_some() => {
+            Err(UsageError("a formula has no CPUs: --cpus and --node choose from a run".to_owned()).into())
+        }
+        NoiseArg::Spec(spec) => Source::of_spec(spec, args.seed),
+        NoiseArg::Run(path) => {
+            let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
+            Source::of_run(&Bundle::open(path)?, &selection, books)
+        }
+    }
+}
+
+/// Finds out before anything is computed whether each number of ranks has an answer.
+fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
+    let per_node = args.ranks_per_node;
+    if ranks == 0 {
+        return Err(ScaleError::NoRanks);
+    }
+    if !ranks.is_multiple_of(per_node) {
+        return Err(ScaleError::PartialNode { ranks, per_node });
+    }
+    let (limit, method, advice) = match (args.collective, args.sync) {
+        (Collective::Ideal, false) => (UNITS_LIMIT, "order statistics", ""),
+        (Collective::Ideal, true) => {
+            (RANKS_LIMIT, "a replay", "; synchronized noise costs any number of ranks the same")
+        }
+        _ => (MESSAGES_LIMIT, "a replay of messages", "; the ideal collective goes further"),
+    };
+    if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
+}
+
+/// What the question is wrong about is wrong usage; what the run lacks is not.
+fn refusal(error: ScaleError) -> anyhow::Error {
+    match error {
+        ScaleError::Trace(_) | ScaleError::FewCpus { .. } | ScaleError::UnknownSource { .. } => error.into(),
+        _ => UsageError(error.to_string()).into(),
+    }
+}
+
+/// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
+/// would decide.
+fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Option<Warning> {
+    let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
+    let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
+    let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;
+    source.recorded.then(|| Warning {
+        code: "short_recording".to_owned(),
+        message: format!(
+            "from {} ranks on, a phase of {} takes more CPU time than the {:.1} that were recorded: the longest \
+             detours decide, and a longer recording may hold longer ones",
+            Count::new(ranks),
+            question.grain,
+            Nanos::new((recorded * 1e9) as i64),
+        ),
+        advice: "record for longer, or on more CPUs or nodes".to_owned(),
+    })
+}
+
+/// With the time left, on a terminal; indicatif hides it elsewhere.
+fn progress_bar(bill: &cost::Bill) -> ProgressBar {
+    let bar = ProgressBar::new(bill.steps() as u64);
+    let style = ProgressStyle::with_template("predicting {msg} {wide_bar} {percent}%, {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
