@@ -11,7 +11,6 @@ run: ## record all CPUs for 10 s, with sources as far as this user may see them,
 	cargo build --release --package becalm
 	rm -rf $(RUN)
 	target/release/becalm record --duration 10s -o $(RUN)
-	target/release/becalm report $(RUN)
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
