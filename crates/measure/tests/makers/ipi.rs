@@ -69,8 +69,10 @@ pub fn membarrier_storm(from: CpuId, barrier: Barrier, pause: Duration) -> Maker
         Barrier::Private => (libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED),
         Barrier::Global => (libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED),
     };
+    // For the whole process, and before anything else: it waits for an RCU grace period, which a real-time loop that is
+    // already spinning can hold up for seconds.
+    membarrier(register);
     Maker::start("storm-barrier", from, move |stop| {
-        membarrier(register);
         let mut sent = 0;
         while !stop.load(Ordering::Relaxed) {
             membarrier(command);
