@@ -58,13 +58,28 @@ fn stir(duration: Duration) {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_micros(200));
-                    drop(std::hint::black_box(vec![1_u8; 1 << 20]));
+                    touch_fresh_pages(1 << 20);
                 }
             });
         }
         thread::sleep(duration);
         over.store(true, Ordering::Relaxed);
     });
+}
+
+/// Faults in pages that the kernel has to provide anew each time. An allocator may keep what was given back to it, and
+/// then nothing faults any more.
+fn touch_fresh_pages(length: usize) {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice, written to within its length, and then given back.
+    unsafe {
+        let start = mmap_anonymous(std::ptr::null_mut(), length, access, MapFlags::PRIVATE).unwrap();
+        for offset in (0..length).step_by(4096) {
+            start.cast::<u8>().add(offset).write_volatile(1);
+        }
+        munmap(start, length).unwrap();
+    }
 }
 
 /// Takes everything that waits in a CPU's buffer.
