@@ -291,10 +291,10 @@ fn both(series: &[Option<Series>; 2]) -> Result<(Scatter, Scatter), Doubt> {
 fn of_stretches(a: &Sample, b: &Sample, noise: &[Option<Series>; 2], same_cpus: bool) -> Row {
     let result = match same_cpus {
         true => both(noise).and_then(|(noise_a, noise_b)| {
-            // The cells may be wider than the stretches; a block of one cell says that these do not depend on each other.
-            let train = |scatter: &Scatter, sample: &Sample| match scatter.block_ns {
-                block if block <= sample.cell_ns() => 1,
-                block => block,
+            // The cells may be wider than the stretches; a train of one cell says that these do not depend on each other.
+            let train = |scatter: &Scatter, sample: &Sample| match scatter.train_ns {
+                train if train <= sample.cell_ns() => 1,
+                train => train,
             };
             extremes::rank(a.stretches(), b.stretches(), train(&noise_a, a).max(train(&noise_b, b)))
         }),
