@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use becalm_analyze::compare::{Comparison, Doubt, Family, LEVEL, Limit, Metric, Row, Side, Unit, Verdict};
 use becalm_analyze::stats::{CONFIDENCE, RESAMPLES, SEED};
 use becalm_trace::node::{Rung, Warning};
-use becalm_units::Nanos;
 use serde::Serialize;
 
 use crate::Value;
@@ -93,21 +92,13 @@ const ROW: &[Field<Row>] = &[
     Field { name: "high", title: "high", get: |row| figure(row, row.high) },
     Field { name: "effect", title: "effect", get: |row| plain(ratio(row)) },
     Field { name: "effect_ratio", title: "B / A", get: |row| plain(ratio(row)) },
-    Field {
-        name: "effect_ratio_low",
-        title: "low",
-        get: |row| plain(row.effect.and_then(|effect| effect.ratio_low)),
-    },
+    Field { name: "effect_ratio_low", title: "low", get: |row| plain(row.effect.and_then(|effect| effect.ratio_low)) },
     Field {
         name: "effect_ratio_high",
         title: "high",
         get: |row| plain(row.effect.and_then(|effect| effect.ratio_high)),
     },
-    Field {
-        name: "cliffs_delta",
-        title: "delta",
-        get: |row| plain(row.effect.and_then(|effect| effect.cliffs_delta)),
-    },
+    Field { name: "cliffs_delta", title: "delta", get: |row| plain(row.effect.and_then(|effect| effect.cliffs_delta)) },
     Field { name: "p_value", title: "p", get: |row| plain(row.p_value) },
     Field { name: "p_adjusted", title: "adjusted p", get: |row| plain(row.p_adjusted) },
     Field { name: "verdict", title: "verdict", get: |row| Value::Text(row.verdict.name().to_owned()) },
@@ -176,14 +167,13 @@ fn reason(doubt: Doubt) -> String {
         ),
         Doubt::LongTrains { block_ns } => format!(
             "a run drifts over stretches of about {}, of which fewer than 20 fit into it; record longer",
-            Nanos::new(block_ns)
+            time(block_ns)
         ),
         Doubt::ShortRun => "a run is too short to be cut into 20 parts".to_owned(),
         Doubt::FewDetours { needed } => format!("it takes about {} detours in each run", grouped(needed)),
-        Doubt::FewStretches { stretches, width_ns } => format!(
-            "the shorter run has {stretches} stretches of {}, and it takes 12; record longer",
-            Nanos::new(width_ns)
-        ),
+        Doubt::FewStretches { stretches, width_ns } => {
+            format!("the shorter run has {stretches} stretches of {}, and it takes 12; record longer", time(width_ns))
+        }
         Doubt::CpusDiffer => "the longest detours of more CPUs are longer; compare as many".to_owned(),
         Doubt::OneValue => {
             "one detour of each run shows nothing; see the longest detours of stretches of time".to_owned()
@@ -420,7 +410,9 @@ pub fn check_text(comparison: &Comparison, check: &Check) -> String {
             None => format!("{name}: B is worse than A by more than {share}%: A has none"),
         },
         Limit::NotShown => format!("{name}: it is not shown that B is worse than A by more than {share}%"),
-        Limit::Unknown => format!("{name}: there is not enough data to say whether B is worse than A by more than {share}%"),
+        Limit::Unknown => {
+            format!("{name}: there is not enough data to say whether B is worse than A by more than {share}%")
+        }
     }
 }
 
@@ -456,9 +448,10 @@ pub fn headline(comparison: &Comparison) -> String {
         (.., Some(doubt)) => text += &format!("; {}", reason(doubt)),
         _ => {}
     }
-    let changed = comparison.rows.iter().filter(|row| {
-        row.metric == Metric::TimeRatio && matches!(row.verdict, Verdict::Worse | Verdict::Better)
-    });
+    let changed = comparison
+        .rows
+        .iter()
+        .filter(|row| row.metric == Metric::TimeRatio && matches!(row.verdict, Verdict::Worse | Verdict::Better));
     for row in changed.take(NAMED) {
         let name = row.source.as_ref().map_or("", |(_, source)| source.as_str());
         let how = match (row.a, row.b) {

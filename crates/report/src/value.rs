@@ -54,7 +54,10 @@ impl Value {
             Self::Change(change) => match change {
                 change if !change.is_finite() => "-".to_owned(),
                 change if *change >= 9.0 => format!("x{}", three_digits(change + 1.0)),
-                change => format!("{}%", signed(change * 100.0)),
+                0.0 => "0.0%".to_owned(),
+                // Whole percents where a tenth of one is below a thousandth of the figure.
+                change if change.abs() >= 1.0 => format!("{:+.0}%", change * 100.0),
+                change => format!("{:+.1}%", change * 100.0),
             },
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
@@ -73,7 +76,11 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
             Self::Time(ns) => serializer.serialize_i64(*ns),
-            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) | Self::Factor(number) | Self::Change(number)
+            Self::Rate(number)
+            | Self::Ratio(number)
+            | Self::Share(number)
+            | Self::Factor(number)
+            | Self::Change(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
@@ -197,9 +204,16 @@ mod tests {
 
     #[test]
     fn changes_have_a_sign() {
-        for (change, text) in
-            [(0.0, "0%"), (0.123, "+12.3%"), (-0.5, "-50.0%"), (-1.0, "-100%"), (9.0, "x10.0"), (f64::NAN, "-")]
-        {
+        for (change, text) in [
+            (0.0, "0.0%"),
+            (0.000_2, "+0.0%"),
+            (0.123, "+12.3%"),
+            (-0.5, "-50.0%"),
+            (-1.0, "-100%"),
+            (1.5, "+150%"),
+            (9.0, "x10.0"),
+            (f64::NAN, "-"),
+        ] {
             assert_eq!(Value::Change(change).cell(), text);
         }
     }

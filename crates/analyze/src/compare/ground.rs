@@ -171,8 +171,7 @@ impl Ground {
         let by_name = docs_a.len() > 1 || docs_b.len() > 1;
         if a.1.cpus.is_none() && b.1.cpus.is_none() {
             let (before_a, before_b) = (docs_a.clone(), docs_b.clone());
-            let common: BTreeSet<(String, CpuId)> =
-                &keys(&docs_a, by_name) & &keys(&docs_b, by_name);
+            let common: BTreeSet<(String, CpuId)> = &keys(&docs_a, by_name) & &keys(&docs_b, by_name);
             for docs in [&mut docs_a, &mut docs_b] {
                 for doc in docs.iter_mut() {
                     let node = if by_name { doc.node.clone() } else { String::new() };
@@ -268,7 +267,8 @@ impl Ground {
             .map(|(name, _)| name)
             .collect();
         if !blind.is_empty() {
-            let message = format!("{} was recorded without the kernel's trace: sources are not compared", blind.join(" and "));
+            let message =
+                format!("{} was recorded without the kernel's trace: sources are not compared", blind.join(" and "));
             notes.push(note("sources_unknown", message, "record both as root"));
             return;
         }
@@ -303,9 +303,7 @@ fn keys(docs: &[NodeDoc], by_name: bool) -> BTreeSet<(String, CpuId)> {
 }
 
 fn places(docs: &[NodeDoc]) -> Vec<Place> {
-    docs.iter()
-        .flat_map(|doc| doc.cpus.iter().map(|cpu| Place { node: doc.node.clone(), cpu: cpu.cpu }))
-        .collect()
+    docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| Place { node: doc.node.clone(), cpu: cpu.cpu })).collect()
 }
 
 fn cpus_of(docs: &[NodeDoc]) -> CpuList {

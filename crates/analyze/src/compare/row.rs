@@ -250,12 +250,7 @@ pub(super) fn judge(rows: &mut [Row]) {
 
 /// The rows of one place.
 pub(super) fn of_samples(a: &Sample, b: &Sample, same_cpus: bool) -> Vec<Row> {
-    let noise = [a.noise_ratio(), b.noise_ratio()];
-    let mut rows = vec![
-        of_series(Metric::NoiseRatio, &noise, 1.0),
-        of_series(Metric::Rate, &[a.rate(), b.rate()], 1e9),
-        of_series(Metric::Mean, &[a.mean(), b.mean()], 1.0),
-    ];
+    let mut rows = of_sums(a, b);
     for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
         let values = [a.quantile(which), b.quantile(which)].map(|ns| ns.map(|ns| ns as f64));
         let result = match (a.tail(which, 0), b.tail(which, 1)) {
@@ -264,10 +259,19 @@ pub(super) fn of_samples(a: &Sample, b: &Sample, same_cpus: bool) -> Vec<Row> {
         };
         rows.push(Row::new(metric, values[0], values[1]).found(result, 1.0));
     }
-    rows.push(of_stretches(a, b, &noise, same_cpus));
+    rows.push(of_stretches(a, b, same_cpus));
     let max = |sample: &Sample| sample.durations().max().map(|ns| ns as f64);
     rows.push(Row { doubt: Some(Doubt::OneValue), ..Row::new(Metric::Max, max(a), max(b)) });
     rows
+}
+
+/// The rows of the figures that are sums over time.
+pub(super) fn of_sums(a: &Sample, b: &Sample) -> Vec<Row> {
+    vec![
+        of_series(Metric::NoiseRatio, &[a.noise_ratio(), b.noise_ratio()], 1.0),
+        of_series(Metric::Rate, &[a.rate(), b.rate()], 1e9),
+        of_series(Metric::Mean, &[a.mean(), b.mean()], 1.0),
+    ]
 }
 
 fn of_series(metric: Metric, series: &[Option<Series>; 2], scale: f64) -> Row {
@@ -288,9 +292,9 @@ fn both(series: &[Option<Series>; 2]) -> Result<(Scatter, Scatter), Doubt> {
     Ok((a.scatter(0)?, b.scatter(1)?))
 }
 
-fn of_stretches(a: &Sample, b: &Sample, noise: &[Option<Series>; 2], same_cpus: bool) -> Row {
+fn of_stretches(a: &Sample, b: &Sample, same_cpus: bool) -> Row {
     let result = match same_cpus {
-        true => both(noise).and_then(|(noise_a, noise_b)| {
+        true => both(&[a.noise_ratio(), b.noise_ratio()]).and_then(|(noise_a, noise_b)| {
             // The cells may be wider than the stretches; a train of one cell says that these do not depend on each other.
             let train = |scatter: &Scatter, sample: &Sample| match scatter.train_ns {
                 train if train <= sample.cell_ns() => 1,

@@ -36,7 +36,11 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     }
     let front = (a * x.ln() + b * (-x).ln_1p() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b)).exp();
     // The fraction converges fast on this side of the mean, and the function is symmetric.
-    if x < (a + 1.0) / (a + b + 2.0) { front * fraction(x, a, b) / a } else { 1.0 - front * fraction(1.0 - x, b, a) / b }
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front * fraction(x, a, b) / a
+    } else {
+        1.0 - front * fraction(1.0 - x, b, a) / b
+    }
 }
 
 fn fraction(x: f64, a: f64, b: f64) -> f64 {

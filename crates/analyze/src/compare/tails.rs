@@ -96,12 +96,7 @@ pub(super) fn contrast_tails(a: &mut Tail, b: &mut Tail) -> contrast::Contrast {
 }
 
 /// The interval of b / a on logarithms; only of lengths above 0.
-fn ratio(
-    (low_a, high_a): (f64, f64),
-    a: f64,
-    (low_b, high_b): (f64, f64),
-    b: f64,
-) -> (Option<f64>, Option<f64>) {
+fn ratio((low_a, high_a): (f64, f64), a: f64, (low_b, high_b): (f64, f64), b: f64) -> (Option<f64>, Option<f64>) {
     if a <= 0.0 {
         return (None, None);
     }
