@@ -56,7 +56,7 @@ impl Value {
                 change if *change >= 9.0 => format!("x{}", three_digits(change + 1.0)),
                 0.0 => "0.0%".to_owned(),
                 // Whole percents where a tenth of one is below a thousandth of the figure.
-                change if change.abs() >= 1.0 => format!("{:+.0}%", change * 100.0),
+                change if change.abs() >= 0.9995 => format!("{:+.0}%", change * 100.0),
                 change => format!("{:+.1}%", change * 100.0),
             },
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),

@@ -228,7 +228,7 @@ impl Ground {
             }
             if sample.incomplete > 0 && self.has_sources() {
                 let message = format!(
-                    "kernel events were lost in {} detours of {name}; the sources of these may be wrong",
+                    "detours of {name} in which kernel events were lost: {}; the sources of these may be wrong",
                     sample.incomplete
                 );
                 notes.push(note("lost_events", message, "record fewer CPUs at once, or leave one CPU unmeasured"));

@@ -69,6 +69,8 @@ impl Series {
         let block = block_length(&self.residuals)
             .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?;
         let train_ns = self.width_ns.saturating_mul(block as i64);
+        // Trains are counted as they are: that several share a block makes none of them weigh more.
+        let weights = self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect();
         let block = (BLOCK_FACTOR * block).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
         let blocks: Vec<f64> = (0..n)
             .map(|first| (first..first + block).map(|cell| self.residuals[cell % n]).sum::<f64>() / block as f64)
@@ -94,7 +96,7 @@ impl Series {
             draws,
             train_ns,
             redraws: (0..RESAMPLES).map(redraw).collect(),
-            weights: self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect(),
+            weights,
         })
     }
 }
@@ -110,7 +112,7 @@ pub(super) struct Scatter {
     /// How long a train is, beyond which detours do not depend on each other; one cell where there are none.
     pub(super) train_ns: i64,
     pub(super) redraws: Vec<Redraw>,
-    /// How much of `value` each block holds.
+    /// How much of `value` each train's length of time holds.
     weights: Vec<f64>,
 }
 
