@@ -71,10 +71,15 @@ impl Series {
         let train_ns = self.width_ns.saturating_mul(block as i64);
         // Trains are counted as they are: that several share a block makes none of them weigh more.
         let weights = self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect();
-        let block = (BLOCK_FACTOR * block).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
-        let blocks: Vec<f64> = (0..n)
-            .map(|first| (first..first + block).map(|cell| self.residuals[cell % n]).sum::<f64>() / block as f64)
-            .collect();
+        let blocks_of = |length: usize| -> Vec<f64> {
+            let sum = |first: usize| (first..first + length).map(|cell| self.residuals[cell % n]).sum::<f64>();
+            (0..n).map(|first| sum(first) / length as f64).collect()
+        };
+        let spread = |length: usize| blocks_of(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
+        // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
+        let factor = if spread(block) > spread(1) { BLOCK_FACTOR } else { 1 };
+        let block = (factor * block).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
+        let blocks = blocks_of(block);
         let draws = n.div_ceil(block);
         let k = draws as f64;
         let variance = blocks.iter().map(|b| b * b).sum::<f64>() / n as f64 / (k - 1.0);
