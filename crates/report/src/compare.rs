@@ -306,7 +306,9 @@ pub fn render_compare(report: &CompareReport<'_>, out: &mut dyn Write, all: bool
     };
     print_rows(out, &place, "figure", &total, &|row| title(row), true)?;
     for (metric, title) in [(Metric::TimeRatio, "Sources, of all time"), (Metric::Rate, "Sources, how often")] {
-        let sources = rows(&|row| row.source.is_some() && row.metric == metric);
+        let mut sources = rows(&|row| row.source.is_some() && row.metric == metric);
+        // What is shown to have changed stands first; the order by the size of the change is kept otherwise.
+        sources.sort_by_key(|row| !matches!(row.verdict, Verdict::Worse | Verdict::Better));
         print_rows(out, title, "source", &sources, &source_name, all)?;
     }
     let mut cpus = rows(&|row| row.place.is_some() && row.metric == Metric::NoiseRatio);
@@ -338,7 +340,7 @@ fn print_rows(
     rows[..shown].iter().for_each(|row| table.named_row(name(row), &fields, *row));
     table.print(out)?;
     if shown < rows.len() {
-        writeln!(out, "  the {SHOWN} of {} that changed most; --all shows every one", rows.len())?;
+        writeln!(out, "  the first {SHOWN} of {}; --all shows every one", rows.len())?;
     }
     let mut said: Vec<String> = Vec::new();
     for row in &rows[..shown] {

@@ -152,7 +152,7 @@ impl<'a> Pair<'a> {
 }
 
 /// The share of pivots that are at least `t`, of pivots from the largest down.
-fn tail(falling: impl Iterator<Item = f64> + Clone + ExactSizeIterator, t: f64, df: f64) -> f64 {
+fn tail(falling: impl Clone + ExactSizeIterator<Item = f64>, t: f64, df: f64) -> f64 {
     let n = falling.len();
     let reached = falling.clone().take_while(|pivot| *pivot >= t).count();
     let anchor = falling.clone().nth(COUNTED.min(n) - 1).unwrap_or(f64::INFINITY);
