@@ -5,7 +5,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::row::{judge, of_samples, of_sums};
 use super::sample::Sample;
-use super::{Family, Metric, Row, Verdict};
+use super::{Family, Limit, Metric, Row, Verdict, exceeds};
 
 const SECOND: f64 = 1e9;
 
@@ -246,4 +246,27 @@ fn a_change_of_a_tenth_is_found_and_measured() {
             assert!((0.92..=0.98).contains(&held), "{}: {held} of intervals hold the truth", metric.name());
         }
     }
+}
+
+/// The interval of the difference, that of the ratio, the p-value and the limit of 0 % all say the same.
+#[test]
+fn intervals_and_tests_agree() {
+    let mut source = Source(Xoshiro256PlusPlus::seed_from_u64(5));
+    let mut found = 0;
+    for scale in [0.8, 1.0, 1.2].repeat(20) {
+        for row in trial(&LAWS[0], &mut source, [10.0 * SECOND; 2], scale, of_sums) {
+            let (Some(low), Some(high), Some(p), Some(effect)) = (row.low, row.high, row.p_value, row.effect) else {
+                panic!("{row:?}")
+            };
+            let zero_is_out = low > 0.0 || high < 0.0;
+            let one_is_out = effect.ratio_low > Some(1.0) || effect.ratio_high.is_some_and(|high| high < 1.0);
+            assert_eq!(zero_is_out, one_is_out, "{row:?}");
+            // Redraws count the p-value in thousandths.
+            assert!(zero_is_out == (p <= 0.05) || (p - 0.05).abs() < 0.005, "{row:?}");
+            let judged = Row { verdict: Verdict::NoDifferenceShown, ..row };
+            assert_eq!(exceeds(&judged, 0.0) == Limit::Exceeded, low > 0.0, "{judged:?}");
+            found += i32::from(zero_is_out);
+        }
+    }
+    assert!(found > 20, "{found}");
 }
