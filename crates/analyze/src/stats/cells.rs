@@ -28,6 +28,17 @@ impl TimeCells {
         Self { start, length, width, current: 0, current_end: start.saturating_add(width), noise: vec![0; cells] }
     }
 
+    /// The number of the cell in which this time lies; times outside of the run lie in its first or last cell.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, time: i64) -> usize {
+        if time >= self.current_end.saturating_sub(self.width) && time < self.current_end {
+            self.current
+        } else {
+            self.cell_of(time)
+        }
+    }
+
     /// Adds a detour. What lies outside of the run is counted in its first or last cell.
     #[inline]
     pub fn add(&mut self, start: i64, duration: i64) {

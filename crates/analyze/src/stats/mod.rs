@@ -4,15 +4,27 @@
 //! hours is summarized in the memory of a run of seconds. Nothing here knows of bundles, CPUs or sources.
 
 mod cells;
+pub mod chance;
+mod clusters;
+mod distributions;
 mod interval;
+mod lengths;
+mod longest;
 mod moments;
+mod pareto;
 pub mod periods;
 mod quantiles;
 pub mod spectrum;
+#[cfg(test)]
+pub(crate) mod synthetic;
+mod woodruff;
 
 pub use cells::TimeCells;
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
+pub use lengths::LengthCells;
+pub use longest::{LONGEST, Longest};
 pub use moments::Moments;
 pub use periods::Period;
 pub use quantiles::Quantiles;
 pub use spectrum::Spectrum;
+pub use woodruff::Bounds;
