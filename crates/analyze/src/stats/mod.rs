@@ -11,12 +11,14 @@ mod interval;
 mod lengths;
 mod longest;
 mod moments;
+pub mod outliers;
 mod pareto;
 pub mod periods;
 mod quantiles;
 pub mod spectrum;
 #[cfg(test)]
 pub(crate) mod synthetic;
+pub mod tail;
 mod woodruff;
 
 pub use cells::TimeCells;
@@ -27,4 +29,5 @@ pub use moments::Moments;
 pub use periods::Period;
 pub use quantiles::Quantiles;
 pub use spectrum::Spectrum;
+pub use tail::{NoTail, ReturnLevel, Tail};
 pub use woodruff::Bounds;
