@@ -87,6 +87,18 @@ impl TimeCells {
         &self.noise
     }
 
+    /// When the run begins, in nanoseconds.
+    #[must_use]
+    pub const fn start(&self) -> i64 {
+        self.start
+    }
+
+    /// How long it lasts, in nanoseconds, at least 1.
+    #[must_use]
+    pub const fn length(&self) -> i64 {
+        self.length
+    }
+
     /// How long one cell lasts, in nanoseconds.
     #[must_use]
     pub const fn width(&self) -> i64 {
