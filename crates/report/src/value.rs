@@ -24,6 +24,8 @@ pub enum Value {
     Share(f64),
     /// How many times as long: 1 and more, so that what matters stands behind the point.
     Factor(f64),
+    /// A plain number, written with three digits.
+    Real(f64),
     /// Yes or no; in a table only the yes is shown.
     Flag(bool),
 }
@@ -49,6 +51,7 @@ impl Value {
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
             Self::Share(share) => format!("{:.1}%", share * 100.0),
             Self::Factor(ratio) => factor(*ratio),
+            Self::Real(number) => three_digits(*number),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
     }
@@ -66,13 +69,17 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
             Self::Time(ns) => serializer.serialize_i64(*ns),
-            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) | Self::Factor(number)
+            Self::Rate(number)
+            | Self::Ratio(number)
+            | Self::Share(number)
+            | Self::Factor(number)
+            | Self::Real(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
             }
             Self::Flag(flag) => serializer.serialize_bool(*flag),
-            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Factor(_) => {
+            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Factor(_) | Self::Real(_) => {
                 serializer.serialize_none()
             }
         }

@@ -66,14 +66,20 @@ impl Recurring {
 }
 
 impl PeriodSummary {
+    /// The time between two, as precise as it is known to be at least: `4.000ms`.
+    #[must_use]
+    pub fn every(&self) -> String {
+        format!("{:.3}", Nanos::new(self.period.interval_ns.round() as i64))
+    }
+
     /// What comes how often, for people: `timer: every 4.000ms`, `detours of 8.192us to 16.384us: every 4.000ms`.
     #[must_use]
     pub fn label(&self) -> String {
-        let interval = Nanos::new(self.period.interval_ns.round() as i64);
+        let interval = self.every();
         match &self.origin {
-            Origin::Source { source, .. } => format!("{source}: every {interval:.3}"),
+            Origin::Source { source, .. } => format!("{source}: every {interval}"),
             Origin::Detours { from_ns, below_ns } => {
-                format!("detours of {} to {}: every {interval:.3}", Nanos::new(*from_ns), Nanos::new(*below_ns))
+                format!("detours of {} to {}: every {interval}", Nanos::new(*from_ns), Nanos::new(*below_ns))
             }
         }
     }
