@@ -23,8 +23,8 @@ pub(crate) fn note(tail: &Result<LongTail, NoTail>) -> Option<String> {
     Some(match tail {
         Ok(_) => return None,
         Err(NoTail::FewClusters { clusters }) => format!(
-            "not enough data: the longest tenth of the detours comes in {clusters} independent clusters, and a tail \
-             needs {CLUSTERS_MIN}; record longer"
+            "not enough data: of the {CLUSTERS_MIN} independent clusters of long detours that a tail needs there are \
+             {clusters}; record longer"
         ),
         Err(NoTail::BadFit { misfit: None, .. }) => {
             "the long detours are all alike: their maximum is no matter of chance".to_owned()
