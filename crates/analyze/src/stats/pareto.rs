@@ -263,7 +263,8 @@ mod tests {
             assert!((ours - best).abs() < 1e-6 * best.abs(), "{ours} and {best}");
             for (xi, sigma) in (0..400).map(|k| (f64::from(k % 20) * 0.07 - 0.499, 500.0 * f64::from(k / 20 + 1))) {
                 let other = plain(&excesses, xi, sigma);
-                assert!(!(other > best + 1e-3), "shape {xi}, scale {sigma}: {other} above {best}");
+                // Outside of what they allow the density is no number.
+                assert!(other.is_nan() || other <= best + 1e-3, "shape {xi}, scale {sigma}: {other} above {best}");
             }
         }
     }

@@ -126,7 +126,8 @@ fn the_same_cells_give_the_same_interval() {
 /// The same for the rate of detours, which trains widen and lengths do not.
 #[test]
 fn rates_hold_the_truth_about_95_times_in_100() {
-    let laws: [(&str, f64, fn(&mut Source) -> Vec<f64>); 3] = [
+    type Times = fn(&mut Source) -> Vec<f64>;
+    let laws: [(&str, f64, Times); 3] = [
         ("poisson 100 Hz", 100.0, |s| s.poisson(100.0, LENGTH as f64)),
         ("trains 5 Hz", 100.0, |s| s.trains(5.0, 20.0, 2e6, LENGTH as f64)),
         ("trains 50 Hz", 1_000.0, |s| s.trains(50.0, 20.0, 2e6, LENGTH as f64)),
