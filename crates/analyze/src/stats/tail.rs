@@ -128,10 +128,14 @@ impl Tail {
             let threshold = lengths.get(exceedances).copied().unwrap_or(floor).max(0);
             (threshold, Clusters::over(threshold, &detours))
         };
-        let mut exceedances = share.min(LONGEST).min(lengths.len());
+        let mut exceedances = share.min(LONGEST);
         let mut refusal: Option<NoTail> = None;
         loop {
             let (threshold, clusters) = candidate(exceedances);
+            if clusters.exceedances < CLUSTERS_MIN && exceedances >= CLUSTERS_MIN {
+                // There are enough detours, but so many are equally long that few exceed what most of them have.
+                return Err(refusal.unwrap_or(NoTail::BadFit { misfit: None, limit: 0.0 }));
+            }
             if clusters.excesses.len() < CLUSTERS_MIN || observed <= 0 {
                 return Err(refusal.unwrap_or(NoTail::FewClusters { clusters: clusters.excesses.len() }));
             }
