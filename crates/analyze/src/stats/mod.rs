@@ -1,4 +1,5 @@
-//! The statistics that a report rests on: exact moments, quantiles, and the interval of a noise ratio.
+//! The statistics that a report rests on: exact moments, quantiles, the intervals of all that is estimated, the tail of the
+//! longest detours, periods with the spectrum, and outliers among equals.
 //!
 //! Everything here takes plain integers in nanoseconds, one at a time, and keeps a bounded amount of them: a run of
 //! hours is summarized in the memory of a run of seconds. Nothing here knows of bundles, CPUs or sources.

@@ -93,7 +93,6 @@ impl Above {
         let n = self.residuals.len();
         let dependence = blocks(&self.residuals).ok()?;
         let blocks = n as f64 / dependence.length as f64;
-        // The share above may be all that is rare, or, below the median, the share below.
         let trains = trains(&self.counts, dependence.length).min(blocks);
         if blocks < 4.0 || trains < TRAINS_MIN {
             return None;

@@ -110,3 +110,69 @@ fn join_lengths(periods: &mut Vec<PeriodSummary>) {
     }
     *periods = joined;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::TimeCells;
+    use crate::stats::synthetic::Source;
+    use crate::summary::{ActivityColumns, DetourColumns, Scan};
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// A tick of 8,000 ns to 8,400 ns every 4 ms, on both sides of 8,192 ns, among others at random.
+    fn ticks(source: &mut Source) -> (Vec<i64>, Vec<i64>) {
+        let mut detours: Vec<(i64, i64)> =
+            (0..2_500).map(|tick| (tick * 4_000_000 + 700, 8_000 + (400.0 * source.uniform()) as i64)).collect();
+        detours.extend(source.poisson(100.0, 1e10).into_iter().map(|time| (time as i64, 300)));
+        detours.sort_unstable();
+        detours.into_iter().unzip()
+    }
+
+    #[test]
+    fn without_sources_detours_of_one_cause_become_one_period() {
+        let (starts, durations) = ticks(&mut Source::seeded(1));
+        let mut scan = Scan::default().searching_detours(true);
+        scan.expect(CpuId::new(3), Some(TimeCells::new(0, 10 * SECOND)));
+        let cpus = vec![3; starts.len()];
+        let incomplete = |_| false;
+        scan.detours(&DetourColumns { cpus: &cpus, starts: &starts, durations: &durations, incomplete });
+        let mut recurring = Recurring::default();
+        recurring.add_spectrum(scan.spectrum());
+        recurring.add_cpu("node1", &mut scan.cpus()[0], &[]);
+        let (periods, spectrum) = recurring.found(&[]);
+        let [found] = &periods[..] else { panic!("{periods:#?}") };
+        assert_eq!((found.node.as_str(), found.cpu), ("node1", CpuId::new(3)));
+        assert_eq!(found.label(), "detours of 4.096us to 16.384us: every 4.000ms");
+        let spectrum = spectrum.unwrap();
+        let [peak] = &spectrum.peaks[..] else { panic!("{:?}", spectrum.peaks) };
+        assert_eq!(peak.label, found.label());
+        let middle = spectrum.points[spectrum.points.len() / 2].power;
+        assert!(peak.power > 100.0 * middle, "{} over {middle}", peak.power);
+    }
+
+    #[test]
+    fn a_source_is_named_and_the_rest_of_detours_is_not() {
+        let (starts, self_times) = ticks(&mut Source::seeded(2));
+        let mut scan = Scan::default();
+        scan.expect(CpuId::new(0), None);
+        let detours: Vec<i64> = (0..).take(starts.len()).collect();
+        let cpus = vec![0; starts.len()];
+        for (kind, source) in [(Kind::Irq, "local_timer"), (Kind::Edge, "edge")] {
+            scan.activities(&ActivityColumns {
+                cpus: &cpus,
+                detours: &detours,
+                starts: &starts,
+                self_times: &self_times,
+                kinds: &[kind],
+                sources: &[source],
+                keys: |_: usize| (0, 0),
+            });
+        }
+        let names = scan.names().to_vec();
+        let mut recurring = Recurring::default();
+        recurring.add_cpu("node1", &mut scan.cpus()[0], &names);
+        let labels: Vec<String> = recurring.found(&[]).0.iter().map(PeriodSummary::label).collect();
+        assert_eq!(labels, ["local_timer: every 4.000ms"]);
+    }
+}
