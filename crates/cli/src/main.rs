@@ -4,6 +4,7 @@
 
 mod commands;
 mod exit;
+mod measuring;
 mod messages;
 mod noise;
 mod sink;
@@ -35,6 +36,7 @@ enum Command {
     Record(commands::record::RecordArgs),
     Report(commands::report::ReportArgs),
     Sources(commands::sources::SourcesArgs),
+    Top(commands::top::TopArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
     Import(commands::import::ImportArgs),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Some(Command::Record(args)) => commands::record::run(args, &mut out),
         Some(Command::Report(args)) => commands::report::run(&args, &mut out),
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
+        Some(Command::Top(args)) => commands::top::run(&args),
         Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
         Some(Command::Import(args)) => commands::import::run(&args),

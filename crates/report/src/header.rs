@@ -74,6 +74,7 @@ const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::Duration) => "ended as asked",
         Some(Ended::Command) => "ended with its command",
         Some(Ended::Signal) => "ended by a signal",
+        Some(Ended::User) => "ended by its user",
         Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
         Some(Ended::Failed) => "FAILED on the way",

@@ -9,6 +9,7 @@
 pub mod advice;
 mod field;
 mod figures;
+pub mod grid;
 mod header;
 mod json;
 mod law;
