@@ -12,7 +12,7 @@ mod sink;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -41,6 +41,8 @@ enum Command {
     Law(commands::law::LawArgs),
     Import(commands::import::ImportArgs),
     Export(commands::export::ExportArgs),
+    Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
         Some(Command::Import(args)) => commands::import::run(&args),
         Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), &mut out),
+        Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), &mut out),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));

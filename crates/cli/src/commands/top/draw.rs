@@ -83,10 +83,10 @@ impl Page<'_> {
         let total = total(live, view.pick);
         let name = view.pick.map_or_else(|| "all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
         let names = ["noise_ratio", "rate_hz", "detours", "max_ns", "mean_ns", "total_ns", "incomplete"];
-        let cells = names.iter().filter_map(|name| total.column(name)).map(|at| {
-            let value = total.rows[0][at].cell();
-            (total.columns[at].title, value)
-        });
+        let columns = names.iter().filter_map(|name| total.column(name));
+        // What went wrong is said where something did.
+        let columns = columns.filter(|at| total.columns[*at].name != "incomplete" || total.rows[0][*at] != Value::Count(0));
+        let cells = columns.map(|at| (total.columns[at].title, total.rows[0][at].cell()));
         let cells: Vec<(&str, String)> = cells.collect();
         let parts = cells.iter().map(|(title, value)| (*title, value.as_str()));
         self.parts(area.x, area.y + 1, right, iter::once(("", name.as_str())).chain(parts));
@@ -120,7 +120,7 @@ impl Page<'_> {
                 self.text(area.x, y, area.width, &shortened(message, area.width.into()), self.theme.focus());
             } else {
                 let own = live.own_ratio().map(|ratio| Value::Ratio(ratio).cell());
-                let own = own.map(|own| format!("{own} of the time, becalm's own"));
+                let own = own.map(|own| format!("becalm's own part {own}"));
                 let parts = own.iter().chain(&status.standing).map(|part| ("", part.as_str()));
                 self.parts(area.x, y, area.right(), parts);
             }

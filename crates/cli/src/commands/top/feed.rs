@@ -36,7 +36,7 @@ impl<'a> Feed<'a> {
     /// The view is worth more than what could be saved of it.
     fn go_on_without_storing(&mut self, why: &dyn std::fmt::Display) {
         self.sink.stop_storing();
-        self.session.set_kept(None);
+        self.session.set_storing(false);
         self.session.say(Some(format!("nothing can be saved: {why}")));
     }
 }
@@ -48,7 +48,7 @@ impl Sink for Feed<'_> {
         if let Err(error) = self.sink.begin(node, loops, names) {
             self.go_on_without_storing(&error);
         } else {
-            self.session.set_kept(Some(0));
+            self.session.set_storing(true);
         }
         self.session.begin(node, loops);
         // The recorder has gone to the CPUs that are not measured, and whom it starts inherits that.
@@ -78,12 +78,8 @@ impl Sink for Feed<'_> {
         if let Err(error) = self.sink.end_segment(names) {
             self.go_on_without_storing(&error);
         }
-        if self.session.kept().is_some() {
-            let bytes = self.sink.bytes_written();
-            self.session.set_kept(Some(bytes));
-            if bytes > self.bound {
-                self.session.ask(Request::Renew);
-            }
+        if self.sink.bytes_written() > self.bound {
+            self.session.ask(Request::Renew);
         }
         Ok(())
     }

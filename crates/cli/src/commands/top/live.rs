@@ -230,6 +230,12 @@ impl Live {
         self.cpus.iter().map(Cpu::observed).max().unwrap_or(Nanos::ZERO)
     }
 
+    /// How long the longest loop of this recording was observed.
+    pub fn recording(&self) -> Nanos {
+        let spans = self.cpus.iter().filter_map(|cpu| cpu.span);
+        spans.map(|(began, until)| until - began).max().unwrap_or(Nanos::ZERO)
+    }
+
     /// The measured CPUs.
     pub fn cpu_list(&self) -> CpuList {
         self.cpus.iter().map(|cpu| cpu.cpu).collect()
@@ -352,5 +358,7 @@ fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> Entry {
     }
 }
 
+#[cfg(test)]
+pub mod fixture;
 #[cfg(test)]
 mod tests;

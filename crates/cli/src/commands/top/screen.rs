@@ -14,7 +14,9 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 
 /// Whether the terminal is the view's.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -48,8 +50,7 @@ impl Screen {
     /// If the terminal refuses.
     pub fn take() -> io::Result<Self> {
         restore_at_panic();
-        let drawing = Terminal::new(CrosstermBackend::new(BufWriter::new(output()?)))?;
-        let mut screen = Self { drawing };
+        let mut screen = Self { drawing: drawing()? };
         screen.enter()?;
         Ok(screen)
     }
@@ -62,7 +63,18 @@ impl Screen {
         TAKEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(self.drawing.backend_mut(), EnterAlternateScreen, Hide)?;
-        self.drawing.clear()
+        self.wipe()
+    }
+
+    /// Clears the terminal, so that everything is drawn anew.
+    ///
+    /// # Errors
+    /// If the terminal refuses.
+    pub fn wipe(&mut self) -> io::Result<()> {
+        // Not by `Terminal::clear`, which asks the terminal where its cursor is, through the locked standard output.
+        execute!(self.drawing.backend_mut(), Clear(ClearType::All))?;
+        self.drawing = drawing()?;
+        Ok(())
     }
 
     /// Gives the terminal back for a while.
@@ -80,6 +92,11 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// With nothing drawn yet.
+fn drawing() -> io::Result<Drawing> {
+    Terminal::new(CrosstermBackend::new(BufWriter::new(output()?)))
 }
 
 /// Standard output, beside the lock on it.

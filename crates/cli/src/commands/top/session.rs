@@ -3,12 +3,16 @@
 use std::collections::VecDeque;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use becalm_linux::signals;
 use becalm_measure::Loop;
 use becalm_trace::NodeDoc;
 
 use super::live::Live;
+
+/// For how long something is said.
+const NEWS: Duration = Duration::from_secs(10);
 
 /// What can be asked of the thread that measures. Each ends the present recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,9 +43,9 @@ struct State {
     live: Arc<Live>,
     phase: Phase,
     requests: VecDeque<Request>,
-    message: Option<String>,
-    /// How much a save would hold; nothing if nothing can be saved.
-    kept_bytes: Option<u64>,
+    message: Option<(Instant, String)>,
+    /// Whether the recording is stored, so that it can be saved.
+    storing: bool,
 }
 
 /// A view and its recordings.
@@ -56,7 +60,7 @@ impl Session {
             phase: Phase::Preparing,
             requests: VecDeque::new(),
             message: None,
-            kept_bytes: None,
+            storing: false,
         }))
     }
 
@@ -114,22 +118,23 @@ impl Session {
 
     /// Says something in the view.
     pub fn say(&self, message: Option<String>) {
-        self.lock().message = message;
+        self.lock().message = message.map(|message| (Instant::now(), message));
     }
 
-    /// What is to be said.
+    /// What is to be said, as long as it is news.
     pub fn message(&self) -> Option<String> {
-        self.lock().message.clone()
+        let state = self.lock();
+        state.message.as_ref().filter(|(said, _)| said.elapsed() < NEWS).map(|(_, message)| message.clone())
     }
 
-    /// Notes how much a save would hold; nothing if nothing can be saved.
-    pub fn set_kept(&self, bytes: Option<u64>) {
-        self.lock().kept_bytes = bytes;
+    /// Notes whether the recording is stored, so that it can be saved.
+    pub fn set_storing(&self, storing: bool) {
+        self.lock().storing = storing;
     }
 
-    /// How much a save would hold.
-    pub fn kept(&self) -> Option<u64> {
-        self.lock().kept_bytes
+    /// Whether the recording is stored.
+    pub fn is_storing(&self) -> bool {
+        self.lock().storing
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

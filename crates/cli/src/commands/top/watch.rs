@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::CounterSnapshot;
+use becalm_report::Value;
 use becalm_units::CpuList;
 use ratatui::crossterm::event::{self, Event};
 
@@ -198,7 +199,7 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
             };
             match action {
                 Action::None => {}
-                Action::Redraw => screen.drawing.clear()?,
+                Action::Redraw => screen.wipe()?,
                 Action::Quit => return Ok(()),
                 Action::Save => save(session),
                 Action::Forget => {
@@ -214,7 +215,7 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
 }
 
 fn save(session: &Session) {
-    if session.kept().is_none() {
+    if !session.is_storing() {
         session.say(Some("nothing can be saved: nothing is stored".to_owned()));
     } else if session.ask(Request::Save) {
         session.say(Some("saving; a new recording begins".to_owned()));
@@ -237,9 +238,8 @@ fn suspend(session: &Session, screen: &mut Screen) -> io::Result<()> {
 
 fn status(session: &Session, live: &Live, place: &str) -> Status {
     let mut standing = vec![place.to_owned()];
-    if let Some(bytes) = session.kept() {
-        let mib = bytes as f64 / (1 << 20) as f64;
-        standing.push(format!("{mib:.1} MiB stored for s"));
+    if session.is_storing() {
+        standing.push(format!("s saves the last {}", Value::Time(live.recording().get()).cell()));
     }
     let message = match session.phase() {
         Phase::Preparing if live.has_begun() => Some("a new recording begins".to_owned()),
