@@ -105,8 +105,9 @@ impl Terminal {
     /// The terminal is as a shell leaves it: lines are edited and echoed, the cursor shows, the former screen is back.
     #[track_caller]
     fn is_restored(&self) {
-        self.types("stty -a | tr '\\n' ' '; echo checked");
-        let screen = self.wait("checked");
+        // The sum is not on the line that is typed.
+        self.types("clear; stty -a | tr '\\n' ' '; echo sum $((40 + 2))");
+        let screen = self.wait("sum 42");
         let text = screen.replace('\n', "");
         for setting in [" icanon", " echo ", " isig"] {
             assert!(text.contains(setting), "no '{setting}' in {screen}");

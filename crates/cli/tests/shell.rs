@@ -70,7 +70,7 @@ fn manual_pages_render_without_a_warning() {
     }
     for name in names {
         let output = Command::new("groff")
-            .args(["-man", "-Tutf8", "-ww", "-rLL=80n"])
+            .args(["-man", "-Tutf8", "-ww", "-P-cbou"])
             .arg(pages.join(&name))
             .output()
             .unwrap();

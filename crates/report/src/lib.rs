@@ -13,6 +13,7 @@ pub mod grid;
 mod header;
 mod json;
 mod law;
+mod page;
 mod plot;
 mod predict;
 mod table;
@@ -21,6 +22,7 @@ mod timeline;
 mod value;
 
 pub use json::{report_json, sources_json, timelines_json, to_json};
+pub use page::set_width;
 pub use law::{LawReport, law_json, render_law};
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};

@@ -122,6 +122,7 @@ pub fn render_timelines(timelines: &[Timeline], out: &mut dyn Write) -> io::Resu
             continue;
         }
         let mut table = Table::new(&fields);
+        table.may_leave_out(0);
         rows(timeline).iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
     }

@@ -29,6 +29,8 @@ pub struct ManArgs {
 /// # Errors
 /// If there is no such command, or a page cannot be written.
 pub fn run(args: &ManArgs, mut command: Command, out: &mut dyn Write) -> Result<Exit> {
+    command = command.disable_help_subcommand(true);
+    // Gives each command the name of its page.
     command.build();
     let pages = pages(&command);
     if let Some(folder) = &args.folder {
@@ -56,20 +58,15 @@ pub fn run(args: &ManArgs, mut command: Command, out: &mut dyn Write) -> Result<
 fn pages(command: &Command) -> Vec<(String, Command)> {
     let mut pages = vec![("becalm".to_owned(), command.clone())];
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
-        let name = format!("becalm-{}", sub.get_name());
-        // The page calls the command by this name, as `man` does.
-        let page = sub.clone().name(name.clone()).display_name(name.clone()).version(version(command));
-        pages.push((name, page));
+        pages.push((format!("becalm-{}", sub.get_name()), sub.clone()));
     }
     pages
 }
 
-fn version(command: &Command) -> clap::builder::Str {
-    command.get_version().unwrap_or_default().to_owned().into()
-}
-
 fn render(page: &Command) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    Man::new(page.clone()).section("1").manual("becalm").render(&mut text).context("cannot make a manual page")?;
+    let source = concat!("becalm ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(page.clone()).section("1").manual("becalm").source(source);
+    man.render(&mut text).context("cannot make a manual page")?;
     Ok(text)
 }

@@ -150,7 +150,7 @@ mod tests {
         let grid = sources();
         let all = fit(&grid, None, 200, Panel::Sources);
         assert_eq!((all.len(), all[0].width), (7, 30));
-        let narrow = fit(&grid, None, 72, Panel::Sources);
+        let narrow = fit(&grid, None, 76, Panel::Sources);
         assert_eq!(narrow.len(), 7);
         assert!((SHORTEST..30).contains(&narrow[0].width));
         let narrower = fit(&grid, None, 40, Panel::Sources);

@@ -14,7 +14,7 @@ fn node(cpus: &[u32]) -> NodeDoc {
         ended: None,
         machine: Machine::default(),
         clock: ClockDoc::default(),
-        settings: Settings::default(),
+        settings: Settings { sched: "other".to_owned(), threshold: "auto".to_owned(), ..Settings::default() },
         rung: Rung::Tracepoints,
         cpus: cpus.iter().map(|cpu| CpuDoc::of(CpuId::new(*cpu))).collect(),
         tracing: None,
