@@ -7,6 +7,7 @@ mod exit;
 mod measuring;
 mod messages;
 mod noise;
+mod progress;
 mod sink;
 
 use std::io::{self, Write};

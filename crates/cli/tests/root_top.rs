@@ -37,8 +37,20 @@ impl Terminal {
         let terminal = Self { folder: tempfile::tempdir().unwrap() };
         let (width, height) = (width.to_string(), height.to_string());
         let started = terminal.tmux(&[
-            "-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, "env", "PS1=ready> ", "LC_ALL=C.UTF-8", "bash",
-            "--norc", "--noprofile",
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            &width,
+            "-y",
+            &height,
+            "env",
+            "PS1=ready> ",
+            "LC_ALL=C.UTF-8",
+            "bash",
+            "--norc",
+            "--noprofile",
         ]);
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
         terminal.wait("ready>");
@@ -179,7 +191,8 @@ fn root_a_session_at_the_terminal() {
 
     // Another size.
     terminal.tmux(&["resize-window", "-x", "80", "-y", "24"]);
-    let small = terminal.wait_until("the new size", |screen| screen.lines().nth(23).is_some_and(|line| line.contains("q quit")));
+    let small = terminal
+        .wait_until("the new size", |screen| screen.lines().nth(23).is_some_and(|line| line.contains("q quit")));
     assert!(small.contains("3 Longest detours") && small.lines().all(|line| line.chars().count() <= 80), "{small}");
     terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
     terminal.wait_until("a small size", |screen| screen.lines().nth(9).is_some_and(|line| line.contains("q quit")));

@@ -22,8 +22,8 @@ mod timeline;
 mod value;
 
 pub use json::{report_json, sources_json, timelines_json, to_json};
-pub use page::set_width;
 pub use law::{LawReport, law_json, render_law};
+pub use page::set_width;
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use timeline::render_timelines;

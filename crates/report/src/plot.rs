@@ -8,8 +8,8 @@ use crate::page;
 
 /// Columns of the drawing, where the page has room for them and the labels.
 const WIDTH: usize = 64;
-/// Columns of the labels.
-const LABELS: usize = 13;
+/// Columns of the labels before it, and of what the last one below it sticks out.
+const LABELS: usize = 15;
 /// Its lines.
 const HEIGHT: usize = 12;
 /// Above this ratio of largest to smallest value the upward axis is logarithmic as well.

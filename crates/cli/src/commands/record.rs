@@ -1,7 +1,7 @@
 //! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,12 @@ use becalm_trace::Bundle;
 use becalm_trace::node::{Ended, NodeDoc};
 use becalm_units::{Nanos, Share};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::exit::{Exit, UsageError};
 use crate::measuring::{MeasuringArgs, default_path};
 use crate::messages::say;
+use crate::progress::{self, Reading};
 use crate::sink::BundleSink;
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
@@ -113,7 +114,10 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.json || !args.quiet {
         let bundle = Bundle::open(&path)?;
         // A bundle may hold other nodes beside this one.
+        // The loops have ended.
+        let reading = Reading::of(&bundle, 1);
         let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
+        drop(reading);
         if args.json {
             out.write_all(becalm_report::to_json(&summary).as_bytes())?;
         } else {
@@ -220,15 +224,11 @@ fn refuse_missing(program: &str) -> Result<()> {
 }
 
 fn progress_bar(args: &RecordArgs) -> ProgressBar {
-    if args.quiet || !io::stderr().is_terminal() {
+    if args.quiet {
         return ProgressBar::hidden();
     }
     // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
-    let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template("{spinner} recording {msg} {wide_bar} {pos}%");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_length(100);
-    bar
+    progress::bar(100, "{spinner} recording {msg} {wide_bar} {pos}%")
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {
@@ -239,7 +239,8 @@ fn show(bar: &ProgressBar, progress: Progress) {
     match progress.duration {
         Some(duration) => {
             bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
-            bar.set_message(format!("{seconds:.1}s of {duration}, {} detours", progress.detours));
+            let left = (duration.as_secs_f64() - seconds).max(0.0);
+            bar.set_message(format!("{seconds:.1}s of {duration}, {left:.0}s left, {} detours", progress.detours));
         }
         None => bar.set_message(format!("{seconds:.1}s, {} detours, Ctrl-C ends it", progress.detours)),
     }

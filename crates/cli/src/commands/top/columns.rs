@@ -34,9 +34,19 @@ const fn ranks(panel: Panel) -> &'static [&'static str] {
             "mean_ns",
             "total_ns",
         ],
-        Panel::Sources => {
-            &["source", "name", "share_ratio", "growth", "max_ns", "count", "rate_hz", "total_ns", "kind", "mean_ns", "time_ratio"]
-        }
+        Panel::Sources => &[
+            "source",
+            "name",
+            "share_ratio",
+            "growth",
+            "max_ns",
+            "count",
+            "rate_hz",
+            "total_ns",
+            "kind",
+            "mean_ns",
+            "time_ratio",
+        ],
         Panel::Detours => &[
             "cpu",
             "duration_ns",

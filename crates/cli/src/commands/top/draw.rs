@@ -46,7 +46,9 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &Status, th
     match &view.cover {
         None => page.tables(body, &tables, live, view),
         Some(Cover::Help) => page.lines(body, "Keys", &help::lines(), view.scroll),
-        Some(Cover::Warnings) => page.lines(body, "What limits these numbers", &warnings(live, area.width), view.scroll),
+        Some(Cover::Warnings) => {
+            page.lines(body, "What limits these numbers", &warnings(live, area.width), view.scroll)
+        }
         Some(Cover::Detour(detour)) => {
             let incomplete = if detour.incomplete { ", INCOMPLETE: kernel events were lost in it" } else { "" };
             let duration = Value::Time(detour.duration.get()).cell();
@@ -85,14 +87,19 @@ impl Page<'_> {
         let names = ["noise_ratio", "rate_hz", "detours", "max_ns", "mean_ns", "total_ns", "incomplete"];
         let columns = names.iter().filter_map(|name| total.column(name));
         // What went wrong is said where something did.
-        let columns = columns.filter(|at| total.columns[*at].name != "incomplete" || total.rows[0][*at] != Value::Count(0));
+        let columns =
+            columns.filter(|at| total.columns[*at].name != "incomplete" || total.rows[0][*at] != Value::Count(0));
         let cells = columns.map(|at| (total.columns[at].title, total.rows[0][at].cell()));
         let cells: Vec<(&str, String)> = cells.collect();
         let parts = cells.iter().map(|(title, value)| (*title, value.as_str()));
         self.parts(area.x, area.y + 1, right, iter::once(("", name.as_str())).chain(parts));
         let mut y = area.y + 2;
         if let (Some(warning), true) = (live.warnings().first(), area.height >= 16) {
-            let more = if live.warnings().len() > 1 { format!("  (w: all {})", live.warnings().len()) } else { "  (w: why)".to_owned() };
+            let more = if live.warnings().len() > 1 {
+                format!("  (w: all {})", live.warnings().len())
+            } else {
+                "  (w: why)".to_owned()
+            };
             let room = area.width.saturating_sub(more.chars().count() as u16);
             let text = shortened(&format!("! {}", warning.message), room.into());
             let x = self.text(area.x, y, room, &text, self.theme.warning());
@@ -196,7 +203,11 @@ impl Page<'_> {
             })
             .collect();
         let top = histories.iter().flatten().copied().fold(0.0, f64::max);
-        let scale = if top > 0.0 { format!("last {width}s, \u{2588} = {}", Value::Ratio(top).cell()) } else { format!("last {width}s") };
+        let scale = if top > 0.0 {
+            format!("last {width}s, \u{2588} = {}", Value::Ratio(top).cell())
+        } else {
+            format!("last {width}s")
+        };
         self.text(area.x, area.y, area.width, &scale, self.theme.quiet());
         for (line, history) in histories.iter().enumerate() {
             let drawn = spark::line(history, top);

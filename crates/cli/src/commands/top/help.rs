@@ -29,7 +29,9 @@ pub fn lines() -> Vec<(String, String)> {
 /// The keys that matter now, by rank: those at the end are left out first where there is little room.
 pub fn footer(view: &View) -> Vec<(&'static str, &'static str)> {
     let leave = match &view.cover {
-        Some(Cover::Detour(_) | Cover::Warnings | Cover::Help) => return vec![("esc", "back"), ("\u{2191}\u{2193}", "scroll"), ("s", "save")],
+        Some(Cover::Detour(_) | Cover::Warnings | Cover::Help) => {
+            return vec![("esc", "back"), ("\u{2191}\u{2193}", "scroll"), ("s", "save")];
+        }
         None => ("q", "quit"),
     };
     let pause = ("p", if view.paused.is_some() { "go on" } else { "pause" });
@@ -39,5 +41,15 @@ pub fn footer(view: &View) -> Vec<(&'static str, &'static str)> {
         Panel::Sources => ("t", "detour"),
         Panel::Detours => ("\u{21b5}", "timeline"),
     };
-    vec![leave, ("?", "help"), pause, ("s", "save"), enter, ("tab", "next table"), ("\u{2191}\u{2193}", "row"), ("<>", "sort"), ("r", "reverse")]
+    vec![
+        leave,
+        ("?", "help"),
+        pause,
+        ("s", "save"),
+        enter,
+        ("tab", "next table"),
+        ("\u{2191}\u{2193}", "row"),
+        ("<>", "sort"),
+        ("r", "reverse"),
+    ]
 }

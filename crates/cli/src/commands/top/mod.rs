@@ -102,8 +102,7 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
     };
     let root = Path::new("/");
     // While the process has one thread.
-    let janitor =
-        if args.measuring.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
+    let janitor = if args.measuring.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
     let signals = StopSignals::block().context("cannot block signals")?;
     let session = Arc::new(Session::new());
     let showing =

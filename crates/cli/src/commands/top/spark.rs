@@ -7,9 +7,8 @@ pub const LEAST: usize = 26;
 pub const MOST: usize = 120;
 
 /// From nothing to all.
-const BARS: [char; 9] = [
-    ' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}',
-];
+const BARS: [char; 9] =
+    [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 
 /// One character a value: a full one for `top`, a blank for zero, and never a blank for more.
 pub fn line(values: &[f64], top: f64) -> String {

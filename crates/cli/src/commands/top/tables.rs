@@ -59,8 +59,7 @@ impl Table {
         let sorted_by = grid.column(order.column);
         let places = sorted_by.map(|column| grid.order(column, order.reverse));
         let places = places.unwrap_or_else(|| (0..rows.len()).collect());
-        let grid =
-            Grid { rows: places.iter().map(|place| grid.rows[*place].clone()).collect(), columns: grid.columns };
+        let grid = Grid { rows: places.iter().map(|place| grid.rows[*place].clone()).collect(), columns: grid.columns };
         let rows = places.iter().map(|place| rows[*place].clone()).collect();
         Self { panel, title, grid, rows, sorted_by, empty }
     }

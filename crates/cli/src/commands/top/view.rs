@@ -144,7 +144,8 @@ impl View {
     }
 
     fn toggle(&mut self, cover: Cover) {
-        let same = self.cover.as_ref().is_some_and(|other| std::mem::discriminant(other) == std::mem::discriminant(&cover));
+        let same =
+            self.cover.as_ref().is_some_and(|other| std::mem::discriminant(other) == std::mem::discriminant(&cover));
         self.cover = if same { None } else { Some(cover) };
         self.scroll = 0;
     }

@@ -88,7 +88,9 @@ impl Watcher {
     pub fn join(&mut self) -> io::Result<()> {
         match self.thread.take() {
             // A panic has printed its own message.
-            Some((_, thread)) => thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that draws failed"))),
+            Some((_, thread)) => {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that draws failed")))
+            }
             None => Ok(()),
         }
     }

@@ -11,7 +11,8 @@ use crate::commands::top::live::fixture;
 /// The lines of a terminal of this size after these keys.
 fn screen(size: (u16, u16), keys: &[KeyCode]) -> Vec<String> {
     let (live, mut view) = (Arc::new(fixture::live()), View::default());
-    let status = Status { message: None, standing: vec!["drawn on CPU 3".to_owned(), "s saves the last 5.00s".to_owned()] };
+    let status =
+        Status { message: None, standing: vec!["drawn on CPU 3".to_owned(), "s saves the last 5.00s".to_owned()] };
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     for key in keys {
         let mut tables = None;
@@ -20,7 +21,10 @@ fn screen(size: (u16, u16), keys: &[KeyCode]) -> Vec<String> {
     }
     terminal.draw(|frame| drop(draw(frame, &live, &view, &status, Theme::plain()))).unwrap();
     let buffer = terminal.backend().buffer();
-    assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset), "no colors were wanted");
+    assert!(
+        buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset),
+        "no colors were wanted"
+    );
     (0..size.1)
         .map(|y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned())
         .collect()
@@ -56,7 +60,9 @@ fn a_terminal_that_is_too_small_says_so() {
 fn every_size_bears_every_cover() {
     for width in [1, 7, 32, 33, 47, 79, 80, 133, 300] {
         for height in [1, 2, 8, 9, 12, 16, 24, 70] {
-            for keys in [&[][..], &[KeyCode::Char('?')], &[KeyCode::Char('w')], &[KeyCode::Char('t')], &[KeyCode::Char('3')]] {
+            for keys in
+                [&[][..], &[KeyCode::Char('?')], &[KeyCode::Char('w')], &[KeyCode::Char('t')], &[KeyCode::Char('3')]]
+            {
                 let lines = screen((width, height), keys);
                 assert_eq!(lines.len(), usize::from(height));
             }
