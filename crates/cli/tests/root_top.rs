@@ -240,6 +240,22 @@ fn root_the_terminal_is_restored_whatever_happens() {
 }
 
 #[test]
+fn root_it_ends_with_its_terminal() {
+    let Some(_alone) = alone("hang-up") else { return };
+    let terminal = Terminal::open(80, 24);
+    terminal.top("");
+    let pid = terminal.pid();
+    terminal.tmux(&["kill-server"]);
+    let start = Instant::now();
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(start.elapsed() < PATIENCE, "it goes on without a terminal");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(instances_of(pid).is_empty());
+    assert_eq!(terminal.files(), Vec::<String>::new());
+}
+
+#[test]
 fn root_ctrl_z_stops_it_and_fg_brings_it_back() {
     let Some(_alone) = alone("ctrl-z") else { return };
     let terminal = Terminal::open(80, 24);

@@ -39,8 +39,10 @@ pub struct Grid {
 
 impl Grid {
     fn of<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
-        let rows: Vec<Vec<Value>> =
-            rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect();
+        Self::of_values(fields, rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect())
+    }
+
+    fn of_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
         let column = |(at, field): (usize, &&Field<R>)| Column {
             name: field.name,
             title: field.title,
@@ -189,13 +191,9 @@ pub fn detours(detours: &[&Timeline]) -> Grid {
     let mut fields: Vec<&Field<Timeline>> = columns(DETOUR, &NAMES);
     fields.push(&timeline::MOSTLY);
     fields.extend(columns(DETOUR, &["incomplete"]));
-    let mut grid = Grid::default();
-    grid.columns = Grid::of(&fields, &[]).columns;
-    grid.rows = detours.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect();
-    for (at, column) in grid.columns.iter_mut().enumerate() {
-        column.is_text = grid.rows.iter().any(|row| row[at].is_text());
-    }
-    grid
+    let rows: Vec<Vec<Value>> =
+        detours.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect();
+    Grid::of_values(&fields, rows)
 }
 
 /// What happened in a detour, activity by activity, with a bar for where in it.

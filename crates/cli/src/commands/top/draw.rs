@@ -159,8 +159,9 @@ impl Page<'_> {
             self.text(area.x + 2, body.y, area.width - 2, table.empty, self.theme.quiet());
             return;
         }
-        let spark_width = if table.panel == Panel::Cpus { spark::LEAST } else { 0 };
-        // Without room for both, the figures of a CPU go before its noise over time.
+        // On a narrow terminal the noise over time gets what the figures leave.
+        let with_sparks = table.panel == Panel::Cpus && usize::from(area.width) >= 3 * spark::LEAST;
+        let spark_width = if with_sparks { spark::LEAST } else { 0 };
         let for_figures = (area.width as usize).saturating_sub(2);
         let fitted = fit(&table.grid, table.sorted_by, for_figures.saturating_sub(spark_width), table.panel);
         let sign = if view.order(table.panel).reverse { '\u{25b4}' } else { '\u{25be}' };

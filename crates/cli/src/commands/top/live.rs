@@ -271,7 +271,7 @@ impl Live {
     pub fn total(&self, pick: Option<CpuId>) -> Figures {
         let mut total = Cpu::new(CpuId::new(0));
         for cpu in self.picked(pick) {
-            total.before = total.before + cpu.observed();
+            total.before += cpu.observed();
             total.durations.merge(&cpu.durations);
             total.incomplete += cpu.incomplete;
         }

@@ -2,6 +2,7 @@
 //! draws at each interval and after each key, and sleeps else.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, mpsc::Sender};
@@ -9,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::{self, Policy};
+use becalm_linux::signals;
 use becalm_measure::CounterSnapshot;
 use becalm_report::Value;
 use becalm_units::CpuList;
@@ -24,6 +26,9 @@ use super::view::{Action, View};
 
 /// A view that is over notices it within this time.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long a view that is over may take to end.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the view is shown.
 #[derive(Clone, Debug)]
@@ -87,8 +92,16 @@ impl Watcher {
     /// What it failed of.
     pub fn join(&mut self) -> io::Result<()> {
         match self.thread.take() {
-            // A panic has printed its own message.
             Some((_, thread)) => {
+                let give_up = Instant::now() + LAST_PATIENCE;
+                while !thread.is_finished() {
+                    if Instant::now() > give_up {
+                        // It ends with the process.
+                        return Err(io::Error::other("the thread that draws does not end"));
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+                // A panic has printed its own message.
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that draws failed")))
             }
             None => Ok(()),
@@ -192,7 +205,13 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
             if left.is_zero() {
                 break;
             }
-            if !event::poll(left.min(PATIENCE))? {
+            // The library that reads the keys never returns once the terminal is gone.
+            if signals::has_hung_up(io::stdin().as_fd()) {
+                return Ok(());
+            }
+            // First what it holds already, and whether the size has changed; only then sleep.
+            if !event::poll(Duration::ZERO)? {
+                signals::wait_readable([Some(io::stdin().as_fd())], left.min(PATIENCE))?;
                 continue;
             }
             let action = match event::read()? {
