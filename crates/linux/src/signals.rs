@@ -145,15 +145,6 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
     Ok(polled.map(|entry| ready > 0 && entry.revents != 0))
 }
 
-/// Whether the other side of a terminal or pipe is gone: reading gives nothing any more.
-#[must_use]
-pub fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
-    let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: one valid entry, and no time to wait.
-    let ready = unsafe { libc::poll(&raw mut polled, 1, 0) };
-    ready > 0 && polled.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
-}
-
 /// Whether the process ignores a signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.
@@ -198,14 +189,6 @@ mod tests {
     fn raise(signal: i32) {
         // SAFETY: plain numbers.
         assert_eq!(unsafe { libc::raise(signal) }, 0);
-    }
-
-    #[test]
-    fn a_pipe_hangs_up_with_its_writer() {
-        let (reader, writer) = io::pipe().unwrap();
-        assert!(!has_hung_up(reader.as_fd()));
-        drop(writer);
-        assert!(has_hung_up(reader.as_fd()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod feed;
 mod help;
 mod history;
 mod keep;
+mod keys;
 mod live;
 mod page;
 mod plain;

@@ -2,7 +2,6 @@
 //! draws at each interval and after each key, and sleeps else.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, mpsc::Sender};
@@ -10,13 +9,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::{self, Policy};
-use becalm_linux::signals;
 use becalm_measure::CounterSnapshot;
 use becalm_report::Value;
 use becalm_units::CpuList;
-use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::terminal;
 
 use super::draw::{Status, draw};
+use super::keys::Keyboard;
 use super::live::Live;
 use super::plain::Plain;
 use super::screen::Screen;
@@ -187,6 +186,7 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
     let place = if free.is_empty() { "drawn on measured CPUs".to_owned() } else { format!("drawn on CPU {free}") };
     let mut view = View::default();
     let mut screen = Screen::take()?;
+    let mut keyboard = Keyboard::new()?;
     let mut next = Instant::now();
     while session.phase() != Phase::Over && screen.is_taken() {
         if Instant::now() >= next {
@@ -200,34 +200,33 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
         // Held no longer than needed: the thread that measures copies what somebody still looks at.
         drop(live);
         let Some(tables) = tables else { continue };
-        while session.phase() != Phase::Over {
+        let size = terminal::size().ok();
+        // Sleeps until there is something to draw: news, a key, another size.
+        loop {
             let left = next.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || session.phase() == Phase::Over || terminal::size().ok() != size {
                 break;
             }
-            // The library that reads the keys never returns once the terminal is gone.
-            if signals::has_hung_up(io::stdin().as_fd()) {
-                return Ok(());
-            }
-            // First what it holds already, and whether the size has changed; only then sleep.
-            if !event::poll(Duration::ZERO)? {
-                signals::wait_readable([Some(io::stdin().as_fd())], left.min(PATIENCE))?;
+            let keys = match keyboard.read(left.min(PATIENCE)) {
+                Ok(keys) => keys,
+                // The terminal is gone.
+                Err(_) => return Ok(()),
+            };
+            if keys.is_empty() {
                 continue;
             }
-            let action = match event::read()? {
-                Event::Key(key) => view.key(key, &tables, || session.live()),
-                _ => Action::None,
-            };
-            match action {
-                Action::None => {}
-                Action::Redraw => screen.wipe()?,
-                Action::Quit => return Ok(()),
-                Action::Save => save(session),
-                Action::Forget => {
-                    session.update(Live::forget);
-                    counters.forget();
+            for key in keys {
+                match view.key(key, &tables, || session.live()) {
+                    Action::None => {}
+                    Action::Redraw => screen.wipe()?,
+                    Action::Quit => return Ok(()),
+                    Action::Save => save(session),
+                    Action::Forget => {
+                        session.update(Live::forget);
+                        counters.forget();
+                    }
+                    Action::Suspend => suspend(session, &mut screen)?,
                 }
-                Action::Suspend => suspend(session, &mut screen)?,
             }
             break;
         }
