@@ -9,6 +9,7 @@ mod moments;
 mod quantiles;
 
 pub use cells::TimeCells;
+pub(crate) use interval::{BLOCKS_MIN, below, block_length};
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
 pub use moments::Moments;
 pub use quantiles::Quantiles;

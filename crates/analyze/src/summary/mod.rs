@@ -15,6 +15,8 @@ mod timeline;
 pub use books::{Books, OpenBook};
 pub use error::SummaryError;
 pub use figures::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
+pub(crate) use run::spans;
 pub use run::{Selection, summarize};
+pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub use timeline::{DetourId, Entry, Timeline, longest, timelines};
