@@ -8,6 +8,7 @@ use becalm_analyze::summary::{
     CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
     Summary,
 };
+use becalm_trace::node::Counter;
 use becalm_units::{CpuId, Nanos};
 
 use crate::field::Field;
@@ -237,18 +238,28 @@ fields! {
 
 /// The counters of a node that grew, over all of its selected CPUs or for each; the fastest first, times before counts.
 pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
+    // All loops start together, so the longest is the time over which the counters grew.
+    let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
+    counter_rows(&node.doc.node, &node.doc.counters, observed_ns, per_cpu)
+}
+
+/// The same of counters that no document holds yet.
+pub(crate) fn counter_rows(
+    node: &str,
+    counters: &[Counter],
+    observed_ns: Option<i64>,
+    per_cpu: bool,
+) -> Vec<CounterRow> {
     let mut growth: BTreeMap<(Option<CpuId>, &str), u64> = BTreeMap::new();
-    for counter in &node.doc.counters {
+    for counter in counters {
         let sum = growth.entry((per_cpu.then_some(counter.cpu), counter.name.as_str())).or_default();
         *sum = sum.saturating_add(counter.growth);
     }
-    // All loops start together, so the longest is the time over which the counters grew.
-    let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
     let mut rows: Vec<CounterRow> = growth
         .into_iter()
         .filter(|(_, growth)| *growth > 0)
         .map(|((cpu, name), growth)| CounterRow {
-            node: node.doc.node.clone(),
+            node: node.to_owned(),
             cpu: cpu.map(CpuId::get),
             name: name.to_owned(),
             growth,

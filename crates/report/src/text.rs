@@ -73,7 +73,7 @@ fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut dyn Write) -> io::Re
     let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
     names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
     print_cpu_table(summary, rows, names, out)?;
-    writeln!(out, "  low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
+    paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
     print_notes(summary, rows, out, |row| interval_note(&row.figures))
 }
 
@@ -195,7 +195,8 @@ fn print_ranked(summary: &Summary, rows: &[SourceSummary], out: &mut dyn Write, 
         let share: f64 = hidden.iter().map(|row| row.times.total() as f64).sum::<f64>()
             / (summary.total.durations.total() as f64).max(1.0);
         let share = three_digits(share * 100.0);
-        writeln!(out, "  and {} more with {share}% of the noise; --all shows every one", grouped(hidden.len() as u64))?;
+        let hidden = grouped(hidden.len() as u64);
+        paragraph(out, "  ", &format!("and {hidden} more with {share}% of the noise; --all shows every one"))?;
     }
     if rows.iter().any(|row| row.times.count() == 1) {
         writeln!(out, "  a single value has no stddev")?;
@@ -228,7 +229,8 @@ fn print_next(summary: &Summary, out: &mut dyn Write, options: Options) -> io::R
     commands.push((format!("becalm report {path} --json"), "the same for scripts"));
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     for (command, what) in commands {
-        writeln!(out, "  {command:<width$}   {what}")?;
+        // A command is never cut: on a narrow page what it is for stands below.
+        paragraph(out, &format!("  {command:<width$}   "), what)?;
     }
     Ok(())
 }

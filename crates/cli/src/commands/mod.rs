@@ -2,10 +2,13 @@
 
 pub mod audit;
 pub mod compare;
+pub mod completions;
 pub mod export;
 pub mod import;
 pub mod law;
+pub mod man;
 pub mod predict;
 pub mod record;
 pub mod report;
 pub mod sources;
+pub mod top;

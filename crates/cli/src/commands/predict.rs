@@ -17,12 +17,12 @@ use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Warning;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::report::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise::{NoiseArg, Source};
+use crate::progress;
 
 /// How many sources are taken out together, one after another.
 const STEPS: usize = 5;
@@ -144,7 +144,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     source.warnings.extend(questions.iter().find_map(|question| short_recording(&source, question, &ranks)));
 
-    let bar = progress_bar(&bill);
+    let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
     let mut rows: Vec<Row> = Vec::with_capacity(questions.len() * ranks.len());
     let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
     for question in &questions {
@@ -259,12 +259,4 @@ fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Optio
         ),
         advice: "record for longer, or on more CPUs or nodes".to_owned(),
     })
-}
-
-/// With the time left, on a terminal; indicatif hides it elsewhere.
-fn progress_bar(bill: &cost::Bill) -> ProgressBar {
-    let bar = ProgressBar::new(bill.steps() as u64);
-    let style = ProgressStyle::with_template("predicting {msg} {wide_bar} {percent}%, {eta} left");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
