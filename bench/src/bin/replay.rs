@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_bench::claims::{Claims, Figure};
 use becalm_bench::programs;
@@ -17,6 +17,7 @@ use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::replay::{Method, replay, replay_each};
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 const PHASES: u64 = 300_000;
 
@@ -40,10 +41,15 @@ fn trace(detours: usize, seconds: i64) -> NoiseTrace {
     NoiseTrace::new(length, rows.collect::<Vec<_>>()).expect("sorted and apart")
 }
 
+/// With the processor time of this thread, on which all of it runs: other programs do not count.
 fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
-    let start = Instant::now();
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let start = now();
     let value = what();
-    (value, start.elapsed())
+    (value, now() - start)
 }
 
 fn per_phase(time: Duration, phases: u64) -> f64 {

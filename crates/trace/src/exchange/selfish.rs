@@ -1,7 +1,7 @@
 //! Detours as selfish benchmarks print them: a line for each with its offset and its duration, two numbers between blanks.
 //! Lines that begin with `#` are remarks; further columns are left alone.
 //!
-//! netgauge's noise pattern (`-x noise -s selfish`) writes such files: remarks, then `time<TAB>duration` in nanoseconds with
+//! netgauge's noise pattern (`-x noise`, method selfish) writes such files: remarks, then `time<TAB>duration` in nanoseconds with
 //! two decimals, the duration being the step minus the shortest one, as everywhere here; and remarks again. Its times count
 //! from the first detour. Times are rounded to nanoseconds by their begin and their end, so that what does not overlap in
 //! the file does not after rounding.
