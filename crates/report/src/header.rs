@@ -97,6 +97,10 @@ fn machine(machine: &Machine) -> String {
 }
 
 fn clock(clock: &ClockDoc) -> String {
+    // Nobody knows the clock of what another program measured.
+    if clock.rate_hz <= 0.0 {
+        return "unknown".to_owned();
+    }
     let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
     parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
     parts.push(format!("resolves {}", clock.resolution_ns));
