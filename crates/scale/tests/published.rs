@@ -49,59 +49,99 @@ fn b07_synchronized_noise_costs_at_most_26_percent() {
     assert!((1.2..=1.26).contains(&slowdown(&row)), "{}", slowdown(&row));
 }
 
-/// B07: a factor of up to 268 (within 15 %), which is two detours; linear in the detour's length (within 12 %, as two
-/// detours in a row are rarer the shorter they are).
+/// The mean delay of a barrier by unsynchronized detours, in nanoseconds.
+fn barrier_delay_ns(spec: &str, ranks: u64, phases: u64) -> f64 {
+    barriers(spec, ranks, phases, false).mean_phase_ns.unwrap() - 1_500.0
+}
+
+/// B07: a factor of up to 268, found within 3 %, which is two detours: one before a process tells its node, and one of
+/// the other process once it has. Linear in the detour's length, with a slope of two detours, found within 4 %.
+///
+/// A second detour has to begin about when the first ends. Among N nodes and intervals I the nearest such pair misses the
+/// two whole detours by x with probability exp(-N x^2 / (2 I^2)), by I sqrt(pi / (2 N)) = 9.8 us on average, whatever
+/// the detour's length; the barrier's own steps let a few more pairs count. So two detours of 50 us miss 8 %, and with 16
+/// times the nodes no length misses more than 2 %.
 #[test]
 fn b07_unsynchronized_noise_saturates_at_two_detours_each_millisecond() {
-    for detour_us in [50.0, 100.0, 200.0] {
-        let row = barriers(&format!("periodic:interval=1ms,detour={detour_us}us"), 1 << 15, 120, false);
-        let detours = (row.mean_phase_ns.unwrap() - 1_500.0) / (detour_us * 1e3);
-        assert!((1.76..=2.0).contains(&detours), "{detour_us}: {detours}");
-        if detour_us == 200.0 {
-            assert!((268.0 * 0.85..=268.0 * 1.15).contains(&slowdown(&row)), "{}", slowdown(&row));
-        }
+    let spec = |detour_us: f64| format!("periodic:interval=1ms,detour={detour_us}us");
+    let delay_us = |detour_us: f64| barrier_delay_ns(&spec(detour_us), 1 << 15, 120) / 1e3;
+    let lengths = [50.0, 100.0, 200.0];
+    let delays = lengths.map(delay_us);
+    for (length, delay) in lengths.iter().zip(delays) {
+        let missed = 2.0 * length - delay;
+        assert!((3.0..=11.0).contains(&missed), "two detours of {length} us, but for {missed} us");
     }
+    for (lengths, delays) in lengths.windows(2).zip(delays.windows(2)) {
+        let slope = (delays[1] - delays[0]) / (lengths[1] - lengths[0]);
+        assert!((1.92..=2.08).contains(&slope), "{slope} detours");
+    }
+    let slowdown = (delays[2] + 1.5) / 1.5;
+    assert!((268.0 * 0.97..=268.0 * 1.03).contains(&slowdown), "{slowdown}");
+    let detours = barrier_delay_ns(&spec(50.0), 1 << 19, 40) / 50e3;
+    assert!((1.96..=2.0).contains(&detours), "{detours}");
 }
 
-/// B07: one detour at intervals of 100 ms.
+/// B07: one detour at intervals of 100 ms, found within 5 %.
 #[test]
 fn b07_rare_noise_saturates_at_one_detour() {
-    let row = barriers("periodic:interval=100ms,detour=200us", 1 << 15, 120, false);
-    let detours = (row.mean_phase_ns.unwrap() - 1_500.0) / 200e3;
-    assert!((0.85..=1.15).contains(&detours), "{detours}");
+    let detours = barrier_delay_ns("periodic:interval=100ms,detour=200us", 1 << 15, 120) / 200e3;
+    assert!((0.95..=1.05).contains(&detours), "{detours}");
 }
 
-/// B07 saw nothing of 16 us every 100 ms. On its figures' scale, which runs to 400 us, that is what we find: less than
-/// one detour, 4 % of the scale. (Against the 1.5 us of a barrier it is visible: half a detour begins on the machine
-/// during each.) Synchronized, it is below 0.1 %.
+/// B07 saw nothing of 16 us every 100 ms. For the collectives that are not hardware, and for synchronized noise, so
+/// do we: at most 6 % of their time.
+///
+/// For the unsynchronized barrier of 1.5 us it holds on the figures' scale only, which runs to 400 us: we find 13.6 us,
+/// 3.4 % of the scale, but 10 times the barrier. That is no matter of the model: 32,768 processes begin half a detour in
+/// each 1.5 us and have 5 under way at any time, so that no barrier without delay is to be expected of any machine.
 #[test]
 fn b07_short_rare_noise_is_invisible() {
-    let row = barriers("periodic:interval=100ms,detour=16us", 1 << 15, 120, false);
-    assert!(row.mean_phase_ns.unwrap() - 1_500.0 < 16e3);
-    let row = barriers("periodic:interval=100ms,detour=16us", 2, 1_000_000, true);
+    let spec = "periodic:interval=100ms,detour=16us";
+    let trace = spec.parse::<NoiseSpec>().unwrap().trace(1).unwrap();
+    let noise = Noise::apart(spec, trace);
+    for collective in ["allreduce:recursive-doubling", "allreduce:tree", "alltoall:pairwise", "alltoall:linear"] {
+        let collective = collective.parse().unwrap();
+        let question = Question {
+            grain: Nanos::ZERO,
+            phases: 20,
+            collective,
+            network: "bgl".parse().unwrap(),
+            bytes: 8,
+            per_node: 2,
+            synchronized: false,
+            seed: 7,
+            replicas: 1,
+        };
+        let row = Prediction::new(&noise, question).unwrap().row(1 << 10).unwrap();
+        assert!(slowdown(&row) < 1.06, "{collective}: {}", slowdown(&row));
+    }
+    let row = barriers(spec, 2, 1_000_000, true);
     assert!(slowdown(&row) < 1.001, "{}", slowdown(&row));
+    let delay = barrier_delay_ns(spec, 1 << 15, 120);
+    assert!((0.0..=0.04 * 400e3).contains(&delay), "{delay}");
 }
 
-/// B07: at one noise ratio, long rare detours hurt more than short frequent ones, and the effect levels off with the
-/// number of processes once a detour is always under way somewhere.
+/// B07: at one noise ratio (of 1 %), long rare detours hurt more than short frequent ones, and the effect levels off
+/// with the number of processes once a detour is always under way somewhere.
+///
+/// With 1,024 processes ten detours are under way at any time. To there the effect doubles at least with eight times the
+/// processes; from there on it stays within a quarter of one detour, and grows by 15 % at most while their number does by
+/// four. It does not become level altogether, since two detours in a row come into reach, the second level.
 #[test]
 fn b07_constant_ratio() {
-    let specs = [
-        "periodic:interval=1ms,detour=10us",
-        "periodic:interval=10ms,detour=100us",
-        "periodic:interval=100ms,detour=1ms",
-    ];
-    let curve = |spec: &str| -> Vec<f64> {
-        [1 << 10, 1 << 12, 1 << 15].iter().map(|ranks| slowdown(&barriers(spec, *ranks, 120, false))).collect()
-    };
-    let curves: Vec<Vec<f64>> = specs.iter().map(|spec| curve(spec)).collect();
+    let levels = [(1.0, 10.0), (10.0, 100.0), (100.0, 1_000.0)];
+    let curves = levels.map(|(interval_ms, detour_us)| {
+        let spec = format!("periodic:interval={interval_ms}ms,detour={detour_us}us");
+        let detours = |ranks: u64, phases: u64| barrier_delay_ns(&spec, ranks, phases) / (detour_us * 1e3);
+        let curve = [detours(1 << 7, 100_000), detours(1 << 10, 2_000), detours(1 << 12, 120), detours(1 << 13, 120)];
+        assert!(curve.is_sorted(), "{spec}: {curve:?}");
+        assert!(curve[1] > 2.0 * curve[0], "{spec}: {curve:?}");
+        assert!(curve[1..].iter().all(|detours| (0.75..=1.25).contains(detours)), "{spec}: {curve:?}");
+        assert!(curve[2] < 1.15 * curve[1], "{spec}: {curve:?}");
+        curve.map(|detours| detours * detour_us)
+    });
     for (short, long) in curves.iter().zip(&curves[1..]) {
-        assert!(short.iter().zip(long).all(|(short, long)| long > &(3.0 * short)), "{curves:?}");
-    }
-    for curve in &curves {
-        assert!(curve.is_sorted(), "{curves:?}");
-        // Eight times the processes, and at most a quarter more.
-        assert!(curve[2] < 1.25 * curve[1], "{curves:?}");
+        assert!(short[1..].iter().zip(&long[1..]).all(|(short, long)| long > &(8.0 * short)), "{curves:?}");
     }
 }
 
@@ -113,28 +153,112 @@ struct Study {
     length: Nanos,
 }
 
-/// A trace with the sources of D09's table: for each its count, one detour of its highest length, and the others spread
-/// evenly from its lowest so that its mean is kept. It lasts 700 s, which 170,000 ticks take at about 250 Hz.
-fn d09(configuration: &str) -> Study {
+/// A line of D09's table, in microseconds.
+struct Source {
+    name: String,
+    lowest: f64,
+    highest: f64,
+    count: usize,
+    mean: f64,
+    stddev: f64,
+}
+
+fn d09_sources(configuration: &str) -> Vec<Source> {
     let table = include_str!("data/de2009_sources.csv");
-    let length = Nanos::from_secs(700);
-    let mut stream = Stream::new(2009, Purpose::Detours, 0);
-    let mut sources = Vec::new();
-    let mut drawn: Vec<(i64, i64, u32)> = Vec::new();
-    for line in table.lines().filter(|line| line.starts_with(configuration)) {
+    let source = |line: &str| {
         let columns: Vec<&str> = line.split(',').collect();
-        let us = |column: usize| (columns[column].parse::<f64>().unwrap() * 1e3) as i64;
-        let (lowest, highest, mean) = (us(2), us(3), us(5));
-        let count: i64 = columns[4].parse().unwrap();
-        let source = sources.len() as u32;
-        sources.push(columns[1].to_owned());
-        // One of the longest, and the rest spread so that the mean is kept.
-        let rest_mean = if count > 1 { (mean * count - highest) / (count - 1) } else { highest };
-        let spread = (rest_mean - lowest).max(0);
-        for number in 0..count {
-            let long = number == 0;
-            let duration = if long { highest } else { lowest + stream.below(2 * spread as u64 + 1) as i64 };
-            drawn.push((stream.below(length.get() as u64 - 10_000_000) as i64, duration, source));
+        let number = |column: usize| columns[column].parse::<f64>().unwrap();
+        Source {
+            name: columns[1].to_owned(),
+            lowest: number(2),
+            highest: number(3),
+            count: columns[4].parse().unwrap(),
+            mean: number(5),
+            stddev: number(6),
+        }
+    };
+    table.lines().filter(|line| line.starts_with(configuration)).map(source).collect()
+}
+
+/// The middles of `count` equally probable parts of the standard normal distribution.
+fn normal_quantiles(count: usize) -> Vec<f64> {
+    let step = 1e-4;
+    let (mut z, mut below) = (-7.0_f64, 0.0);
+    let mut quantiles = Vec::with_capacity(count);
+    for part in 0..count {
+        while below < (part as f64 + 0.5) / count as f64 && z < 7.0 {
+            z += step;
+            below += (-0.5 * (z - 0.5 * step).powi(2)).exp() * step / (2.0 * std::f64::consts::PI).sqrt();
+        }
+        quantiles.push(z);
+    }
+    quantiles
+}
+
+/// Numbers above 0, lognormal but cut at `highest`, with the given mean and standard deviation.
+fn lognormal(count: usize, mean: f64, stddev: f64, highest: f64) -> Vec<f64> {
+    let quantiles = normal_quantiles(count);
+    let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count as f64;
+    let with_sigma = |sigma: f64| -> Vec<f64> {
+        let shape: Vec<f64> = quantiles.iter().map(|z| (sigma * z).exp()).collect();
+        // What is cut is made up for by a larger scale.
+        let (mut low, mut high) = (-60.0_f64, 30.0_f64);
+        for _ in 0..50 {
+            let middle = 0.5 * (low + high);
+            let reached = mean_of(&mut shape.iter().map(|value| (value * middle.exp()).min(highest)));
+            if reached < mean { low = middle } else { high = middle }
+        }
+        shape.iter().map(|value| (value * low.exp()).min(highest)).collect()
+    };
+    let (mut low, mut high) = (0.0, 6.0);
+    for _ in 0..30 {
+        let middle = 0.5 * (low + high);
+        let variance = mean_of(&mut with_sigma(middle).iter().map(|value| (value - mean).powi(2)));
+        if variance < stddev.powi(2) { low = middle } else { high = middle }
+    }
+    with_sigma(low)
+}
+
+impl Source {
+    /// Durations that have the table's lowest, highest, count, mean and standard deviation: one of the highest, and the
+    /// others a lognormal time above the lowest. No other law with few long ones would be less arbitrary; with a power
+    /// law instead the LAW.
+    fn durations(&self) -> Vec<f64> {
+        if self.count == 1 {
+            return vec![self.mean];
+        }
+        let count = self.count as f64;
+        let others_mean = ((self.mean * count - self.highest) / (count - 1.0)).max(self.lowest);
+        let squares = self.stddev.powi(2) * count - (self.highest - self.mean).powi(2);
+        let others_variance = (squares / (count - 1.0) - (others_mean - self.mean).powi(2)).max(0.0);
+        let (above, room) = (others_mean - self.lowest, self.highest - self.lowest);
+        let others = if above > 0.0 && others_variance > 0.0 {
+            lognormal(self.count - 1, above, others_variance.sqrt(), room)
+        } else {
+            vec![above; self.count - 1]
+        };
+        others.into_iter().map(|above| self.lowest + above).chain([self.highest]).collect()
+    }
+}
+
+/// A trace with the sources of D09's table: ticks each 4 ms, as 250 Hz gives, and all others at random times.
+fn d09(configuration: &str) -> Study {
+    let table = d09_sources(configuration);
+    let ticks = table.iter().find(|source| source.name == "timer").unwrap().count as i64;
+    let length = Nanos::from_millis(4 * ticks);
+    let mut stream = Stream::new(2009, Purpose::Detours, 0);
+    let mut drawn: Vec<(i64, i64, u32)> = Vec::new();
+    for (number, source) in (0..).zip(&table) {
+        let mut durations = source.durations();
+        for last in (1..durations.len()).rev() {
+            durations.swap(last, stream.below(last as u64 + 1) as usize);
+        }
+        for (tick, duration) in (0..).zip(durations) {
+            let start = match source.name.as_str() {
+                "timer" => tick * 4_000_000,
+                _ => stream.below(length.get() as u64 - 10_000_000) as i64,
+            };
+            drawn.push((start, (duration * 1e3).round() as i64, number));
         }
     }
     drawn.sort_unstable();
@@ -146,7 +270,23 @@ fn d09(configuration: &str) -> Study {
         detours.push((Nanos::new(start), Nanos::new(duration)));
         entries.push(Entry { detour, source, self_time: Nanos::new(duration) });
     }
-    Study { sources, detours, entries, length }
+    Study { sources: table.into_iter().map(|source| source.name).collect(), detours, entries, length }
+}
+
+/// The drawn durations are the table's, up to what the table contradicts itself in: its migratio events take less
+/// together than their highest.
+#[test]
+fn d09_traces_have_the_published_moments() {
+    for source in ["baseline", "isolated"].into_iter().flat_map(d09_sources).filter(|source| source.count > 3) {
+        let durations = source.durations();
+        let count = durations.len() as f64;
+        let mean = durations.iter().sum::<f64>() / count;
+        let stddev = (durations.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let highest = durations.iter().copied().fold(0.0, f64::max);
+        assert_eq!((durations.len(), highest), (source.count, source.highest), "{}", source.name);
+        assert!((mean / source.mean - 1.0).abs() < 0.001, "{}: {mean}", source.name);
+        assert!((stddev / source.stddev - 1.0).abs() < 0.02, "{}: {stddev}", source.name);
+    }
 }
 
 fn d09_question() -> Question {
@@ -163,8 +303,13 @@ fn d09_question() -> Question {
     }
 }
 
-/// D09: the slowdown grows with the tasks, and isolation lies below the baseline. Published at 16,384 tasks: 31.2 %
-/// against 44.2 %; the published table is not the whole trace, so only the order is asked for.
+/// D09: the slowdown grows with the tasks, and isolation lies below the baseline. Published for the baseline at 16,384
+/// tasks: 44.2 %, found within 5 percentage points (the table does not say how often the processor's ticks came; the
+/// slowdown is about in proportion to their rate).
+///
+/// Published for isolated CPUs: 31.2 %, of which we find 5.3 %. It cannot follow from the table: were its longest
+/// event of every source to fall into every phase of 1 ms, which is the work between two ticks at most, all together
+/// would take 107 us, 10.7 %. Either that simulation had another trace, or events of several sources were joined.
 #[test]
 fn d09_isolation_helps_and_scale_hurts() {
     let curve = |configuration: &str| -> Vec<f64> {
@@ -180,7 +325,9 @@ fn d09_isolation_helps_and_scale_hurts() {
         baseline.iter().zip(&isolated).all(|(baseline, isolated)| baseline > isolated),
         "{baseline:?} {isolated:?}"
     );
-    assert!(baseline[8] > 1.2 && isolated[8] > 1.03, "{baseline:?} {isolated:?}");
+    assert!((1.392..=1.492).contains(&baseline[8]), "{baseline:?}");
+    let most = 1.0 + d09_sources("isolated").iter().map(|source| source.highest).sum::<f64>() / 1e3;
+    assert!((1.04..=1.07).contains(&isolated[8]) && most < 1.312, "{isolated:?} {most}");
 }
 
 /// Blame on D09's baseline, and nothing left when all sources are out.
