@@ -2,9 +2,13 @@
 #![no_main]
 
 use becalm_trace::exchange::{loggopsim, selfish};
+use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
+    if let Some(length) = selfish::measured(text) {
+        assert!(length >= Nanos::ZERO, "a negative time was measured");
+    }
     for unit in ["ns", "us", "ms", "s"] {
         let Ok(detours) = selfish::parse(text, unit) else { continue };
         for pair in detours.windows(2) {

@@ -12,13 +12,26 @@ use std::process::Command;
 /// As another program measured it, in microseconds.
 const SELFISH: &str = "# offset duration\n100 10\n2100.5 20.25\n4100 10\n";
 
+/// As netgauge writes it, in nanoseconds, with how long it measured.
+const NETGAUGE: &str = "# Selfish Benchmark\n# Time [ns]\tselfish duration [ns]\n0.00\t203.46\n1003988.46\t1111.04\n\
+                        # CPU overhead due to noise: 0.00%\n# Measurement period: 2.50 s\n";
+
 #[test]
 fn predictions_are_as_before() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/predict_golden/*.trycmd");
     let folder = tempfile::tempdir().unwrap();
     bundles::write_all(folder.path());
     fs::write(folder.path().join("selfish.txt"), SELFISH).unwrap();
-    fs::write(folder.path().join("overlapping.txt"), "10 5\n12 1\n").unwrap();
+    for (name, text) in [
+        ("overlapping", "10 5\n12 1\n"),
+        ("unordered", "10 5\n1 5\n"),
+        ("negative", "1 -5\n"),
+        ("huge", "9223372036854775807 1\n"),
+        ("full", "0 100\n"),
+        ("netgauge", NETGAUGE),
+    ] {
+        fs::write(folder.path().join(name).with_extension("txt"), text).unwrap();
+    }
     // The commands name the bundles as a user does who stands beside them, so that no path of this machine is printed.
     env::set_current_dir(folder.path()).unwrap();
     trycmd::TestCases::new().case(cases.to_str().unwrap());

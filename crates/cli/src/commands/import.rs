@@ -34,7 +34,7 @@ pub struct ImportArgs {
     #[arg(long, value_name = "UNIT", default_value = "ns")]
     unit: Unit,
 
-    /// How long was measured [default: until the last detour's end]
+    /// How long was measured [default: what netgauge's remark says, else until the last detour's end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Nanos>,
 }
@@ -76,7 +76,8 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let ImportFormat::Selfish = args.from;
     let detours = selfish::parse(&text, args.unit.name()).with_context(|| format!("cannot import {path}"))?;
     let end = detours.last().map_or(Nanos::ZERO, |(start, duration)| *start + *duration);
-    let length = args.length.unwrap_or(end);
+    // netgauge rounds it, so that it may end before the last detour.
+    let length = args.length.unwrap_or_else(|| selfish::measured(&text).unwrap_or(end).max(end));
     if length < end {
         return Err(UsageError(format!("--length {length} ends before the last detour, which ends at {end}")).into());
     }

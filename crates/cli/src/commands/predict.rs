@@ -3,6 +3,7 @@
 mod cost;
 
 use std::io::{BufWriter, Write};
+use std::str::FromStr;
 
 use becalm_analyze::summary::Selection;
 use becalm_report::PredictReport;
@@ -54,8 +55,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
     ranks: Vec<Count>,
 
-    /// Useful CPU time of a phase, or several; 0ns is collectives back to back
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    /// Useful CPU time of a phase, or several; 0 is collectives back to back
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", value_parser = grain, allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
     /// How many phases to replay
@@ -108,6 +109,11 @@ pub struct PredictArgs {
     /// Print one JSON document (becalm.predict/1)
     #[arg(long)]
     json: bool,
+}
+
+/// A grain; nothing needs no unit.
+fn grain(text: &str) -> Result<Nanos, <Nanos as FromStr>::Err> {
+    if text == "0" { Ok(Nanos::ZERO) } else { text.parse() }
 }
 
 /// The presets with the sources of their figures.

@@ -2,7 +2,7 @@
 //! Lines that begin with `#` are remarks; further columns are left alone.
 //!
 //! netgauge's noise pattern (`-x noise`, method selfish) writes such files: remarks, then `time<TAB>duration` in nanoseconds with
-//! two decimals, the duration being the step minus the shortest one, as everywhere here; and remarks again. Its times count
+//! two decimals, the duration being the step minus the shortest one, as everywhere here; and remarks again, one of which says how long was measured. Its times count
 //! from the first detour. Times are rounded to nanoseconds by their begin and their end, so that what does not overlap in
 //! the file does not after rounding.
 
@@ -53,6 +53,17 @@ pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError
     Ok(detours)
 }
 
+/// How long was measured, if the text has netgauge's remark on it, `# Measurement period: 12.34 s`. It is rounded to
+/// 10 ms there, and so may end a little before the last detour.
+#[must_use]
+pub fn measured(text: &str) -> Option<Nanos> {
+    let picoseconds = text.lines().rev().find_map(|line| {
+        let period = line.trim().strip_prefix("# Measurement period:")?.trim().strip_suffix('s')?;
+        picoseconds(period.trim(), "s").ok()
+    })?;
+    i64::try_from(picoseconds / 1_000).ok().map(Nanos::new)
+}
+
 /// A decimal number of a unit, in picoseconds; what is finer is cut off.
 fn picoseconds(number: &str, unit: &str) -> Result<i128, &'static str> {
     let zeros = match unit {
@@ -97,6 +108,13 @@ mod tests {
                     # CPU overhead due to noise: 0.12%\n# Measurement period: 0.00 s\n";
         let times = [(0, 203), (227, 1_034), (1_003_988, 12)].map(|(at, time)| (Nanos::new(at), Nanos::new(time)));
         assert_eq!(parse(text, "ns"), Ok(times.to_vec()));
+        assert_eq!(measured(text), Some(Nanos::ZERO));
+        assert_eq!(measured("0.00\t203.46\n# Measurement period: 12.34 s\n"), Some(Nanos::from_millis(12_340)));
+        for text in
+            ["", "1 2\n", "# Measurement period: long", "# Measurement period: -1 s", "# Measurement period: 1e400 s"]
+        {
+            assert_eq!(measured(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -121,6 +139,7 @@ mod tests {
         #[test]
         fn never_panics(text in "[0-9 .#\\n-]*", unit in "ns|us|ms|s|h") {
             let _ = parse(&text, &unit);
+            let _ = measured(&format!("# Measurement period: {text} s"));
         }
 
         #[test]
