@@ -17,4 +17,6 @@ pub use error::SummaryError;
 pub use figures::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
 pub use run::{Selection, summarize};
 pub use scan::{ActivityColumns, DetourColumns, Scan};
+pub(crate) use scan::runs;
+pub(crate) use timeline::nest;
 pub use timeline::{DetourId, Entry, Timeline, longest, timelines};

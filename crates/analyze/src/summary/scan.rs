@@ -170,7 +170,7 @@ impl Scan {
 }
 
 /// The ranges of rows that follow each other on one CPU.
-pub(super) fn runs(cpus: &[i32]) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(crate) fn runs(cpus: &[i32]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut start = 0;
     cpus.chunk_by(|a, b| a == b).map(move |run| {
         let range = start..start + run.len();
