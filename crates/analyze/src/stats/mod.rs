@@ -6,9 +6,13 @@
 mod cells;
 mod interval;
 mod moments;
+pub mod periods;
 mod quantiles;
+pub mod spectrum;
 
 pub use cells::TimeCells;
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
 pub use moments::Moments;
+pub use periods::Period;
 pub use quantiles::Quantiles;
+pub use spectrum::Spectrum;

@@ -7,7 +7,7 @@ use becalm_trace::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::Books;
-use crate::stats::{Interval, Moments};
+use crate::stats::{Interval, Moments, Period, Spectrum};
 
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
@@ -25,6 +25,11 @@ pub struct Summary {
     pub sources: Vec<SourceSummary>,
     /// The sources of each CPU, in the order of the CPUs and within one as above.
     pub cpu_sources: Vec<SourceSummary>,
+    /// What comes again and again after the same time, by place and then the most frequent first. From the sources where
+    /// there are any, else from the detours themselves.
+    pub periods: Vec<PeriodSummary>,
+    /// The spectrum of the noise; none of a run whose length is not known, or that is too short.
+    pub spectrum: Option<Spectrum>,
     /// Whether the activities add up to the detours.
     pub books: Books,
     /// The lowest rung of any node.
@@ -137,4 +142,36 @@ pub struct SourceSummary {
     pub share: Option<f64>,
     /// Its share of the time observed in the same place.
     pub time_ratio: Option<f64>,
+}
+
+/// Something periodic on a CPU.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PeriodSummary {
+    /// The node's name.
+    pub node: String,
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+    /// What it is.
+    pub origin: Origin,
+    /// Its period.
+    pub period: Period,
+}
+
+/// What a period was found in.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Origin {
+    /// The activities of a source.
+    Source {
+        /// What kind of thing it is.
+        kind: Kind,
+        /// Its stable name.
+        source: String,
+    },
+    /// The detours of this length, where no source is known.
+    Detours {
+        /// At least this, in nanoseconds.
+        from_ns: i64,
+        /// Below this, in nanoseconds.
+        below_ns: i64,
+    },
 }

@@ -14,7 +14,7 @@ mod timeline;
 
 pub use books::{Books, OpenBook};
 pub use error::SummaryError;
-pub use figures::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
+pub use figures::{CpuSummary, Figures, NodeSummary, Observed, Origin, PeriodSummary, SourceSummary, Summary};
 pub use run::{Selection, summarize};
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub(crate) use scan::runs;

@@ -93,6 +93,8 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         total,
         sources,
         cpu_sources: gathered.cpu_sources,
+        periods: Vec::new(),
+        spectrum: None,
         books,
         rung,
     })
