@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod draft;
 mod exit;
 mod messages;
 mod noise;
+mod progress;
 mod sink;
 
 use std::io::{self, Write};

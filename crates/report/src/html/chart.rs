@@ -63,6 +63,8 @@ pub enum Unit {
     Factor,
     /// How often, in 1/s.
     Rate,
+    /// Numbers of no unit.
+    Plain,
 }
 
 /// An axis.

@@ -21,8 +21,8 @@ const CHARTS_LICENSE: &str = include_str!("../../assets/echarts/LICENSE");
 const CHARTS_NOTICE: &str = include_str!("../../assets/echarts/NOTICE");
 const D3_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-d3");
 
-/// Charts with fewer rows of figures than this need no table that opens.
-const ICON: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
+/// The mark of the pages: a quiet line with one beat.
+const MARK: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
 
 impl Page {
     /// Writes the page as one HTML document.
@@ -45,7 +45,7 @@ impl Page {
             "policy" => write!(out, "{}", policy()),
             "title" => write!(out, "{}", Escaped(&self.title)),
             "subtitle" => write!(out, "{}", Escaped(&self.subtitle)),
-            "icon" => write!(out, "{ICON}"),
+            "icon" => write!(out, "{MARK}"),
             "style" => out.write_all(STYLE.as_bytes()),
             "charts" => out.write_all(CHARTS.as_bytes()),
             "script" => out.write_all(SCRIPT.as_bytes()),
@@ -265,4 +265,104 @@ fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> i
         (false, None) => write!(out, "{}", Escaped(&cell.text))?,
     }
     write!(out, "</td>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Axis, Lines, Scale, Series, Tile, Tone, Unit};
+    use super::*;
+    use proptest::prelude::*;
+
+    const ENEMY: &str = "</script><img src=x onerror=\"alert('1')\">&{{data}}";
+
+    fn page(text: &str) -> Page {
+        let text = text.to_owned();
+        let tile = Tile { name: text.clone(), figure: text.clone(), detail: text.clone(), tone: Tone::Bad };
+        let axis = Axis::new(&text, Scale::Log, Unit::Time);
+        let series = vec![Series { name: text.clone(), ..Series::default() }];
+        let chart = Chart {
+            id: "one",
+            title: text.clone(),
+            label: text.clone(),
+            height: 100,
+            spec: Spec::Lines(Lines { x: axis.clone(), y: axis, series, marks: Vec::new() }),
+            figures: None,
+        };
+        let blocks = vec![
+            Block::Verdict { tone: Tone::Good, text: text.clone(), basis: text.clone() },
+            Block::Tiles(vec![tile]),
+            Block::Charts(vec![chart]),
+            Block::Text(text.clone()),
+            Block::Note(text.clone()),
+            Block::Facts(vec![(text.clone(), text.clone())]),
+            Block::Warning { text: text.clone(), advice: text.clone() },
+            Block::Detour,
+        ];
+        let section = Section { id: "first", title: text.clone(), short: "First", reading: text.clone(), blocks };
+        Page { title: text.clone(), subtitle: text.clone(), sections: vec![section], foot: vec![text] }
+    }
+
+    fn written(page: &Page) -> String {
+        let mut out = Vec::new();
+        page.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// What lies between the element that begins so and its end.
+    fn element<'a>(html: &'a str, begin: &str, end: &str) -> &'a str {
+        html.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).map(|(inside, _)| inside).expect(begin)
+    }
+
+    #[test]
+    fn no_text_becomes_markup() {
+        let (harmless, hostile) = (written(&page("harmless")), written(&page(ENEMY)));
+        for tag in ["<img", "<script", "</script", "<style", "<b", "onerror=\""] {
+            assert_eq!(harmless.matches(tag).count(), hostile.matches(tag).count(), "{tag}");
+        }
+        let data = element(&hostile, "id=\"data\">", "</script>");
+        let charts: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(charts["one"]["series"][0]["name"], ENEMY);
+        assert_eq!(charts["one"]["draws"], "lines");
+    }
+
+    #[test]
+    fn the_policy_names_what_is_in_the_page() {
+        let html = written(&page("x"));
+        let policy = element(&html, "Content-Security-Policy\" content=\"", "\"");
+        let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+        let scripts: Vec<&str> = html.split("<script>").skip(1).map(|rest| &rest[..rest.find("</script>").unwrap()]).collect();
+        assert_eq!(scripts.len(), 2);
+        assert!(scripts.iter().all(|script| policy.contains(&hash(script))), "{policy}");
+        assert!(policy.contains(&hash(element(&html, "<style>", "</style>"))), "{policy}");
+        assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+    }
+
+    #[test]
+    fn the_library_is_the_one_that_is_named() {
+        assert!(CHARTS.contains("version=\"6.1.0\"") || CHARTS.contains("version:\"6.1.0\""));
+        // A slot of the template in an asset would be no slot, but an end of the element that holds it would be one.
+        assert!(!CHARTS.contains("</script") && !SCRIPT.contains("</script") && !STYLE.contains("</style"));
+        assert!(written(&page("x")).contains("Apache License"));
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_texts_read_back(text in "\\PC*|[<>&\"']*") {
+            let escaped = Escaped(&text).to_string();
+            prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
+            let read = escaped.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+            prop_assert_eq!(read.replace("&amp;", "&"), text);
+        }
+
+        #[test]
+        fn json_reads_back_however_it_is_cut(text in "(<|a|/|\\\\|script)*", cut in 1_usize..8) {
+            let json = serde_json::to_string(&text).unwrap();
+            let mut out = Vec::new();
+            for part in json.as_bytes().chunks(cut) {
+                InScript(&mut out).write_all(part).unwrap();
+            }
+            prop_assert!(!out.contains(&b'<'));
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
 }
