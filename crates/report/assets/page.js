@@ -8,13 +8,12 @@
 
   // -- Figures as the terminal writes them: crates/report/src/value.rs ------------------------------------------------
 
-  // A number with so many decimals; halves go to the even digit, as there.
+  // A number with so many decimals; what lies exactly between two goes to the even digit, as there.
   function fixed(number, decimals) {
-    const text = number.toFixed(decimals);
-    const scaled = Math.abs(number) * 10 ** decimals;
-    const below = Math.floor(scaled);
-    const isHalf = scaled - below === 0.5 && (below + 0.5) / 10 ** decimals === Math.abs(number);
-    return isHalf && below % 2 === 0 ? (Math.sign(number) * below / 10 ** decimals).toFixed(decimals) : text;
+    const FURTHER = 25;
+    const isHalf = /^50*$/.test(number.toFixed(decimals + FURTHER).slice(-FURTHER));
+    const below = Math.floor(Math.abs(number) * 10 ** decimals);
+    return isHalf && below % 2 === 0 ? (Math.sign(number) * below / 10 ** decimals).toFixed(decimals) : number.toFixed(decimals);
   }
 
   function time(ns) {
@@ -84,10 +83,15 @@
   const faded = (name, part) => color(name).replace(/^rgb\((.*)\)$/, `rgba($1, ${part})`);
 
   // Shapes tell kinds apart where colors do not.
+  const DOWN = 'path://M0 0H10L5 9Z';
+  const CROSS = 'path://M0 2L2 0L5 3L8 0L10 2L7 5L10 8L8 10L5 7L2 10L0 8L3 5Z';
+  const PLUS = 'path://M3.5 0H6.5V3.5H10V6.5H6.5V10H3.5V6.5H0V3.5H3.5Z';
   const SHAPES = {
-    nmi: 'pin', irq: 'circle', softirq: 'triangle', workqueue: 'rect', kthread: 'diamond', task: 'roundRect', fault: 'arrow',
-    throttling: 'pin', self: 'diamond', edge: 'circle', unseen: 'rect', unknown: 'circle',
+    nmi: PLUS, irq: 'circle', softirq: 'triangle', workqueue: 'rect', kthread: 'diamond', task: 'circle', fault: CROSS,
+    throttling: DOWN, self: PLUS, edge: 'circle', unseen: 'rect', unknown: 'circle',
   };
+  const RARE = 200;
+  const COMMON = 4000;
   const SERIES = 8;
   const kindColor = (kind) => color(`kind-${kind}`);
   const seriesColor = (at) => color(`series-${at % SERIES + 1}`);
@@ -169,8 +173,8 @@
       });
     });
     return Object.assign(option, {
-      legend: legend ? legendOf(spec.series.map((curve) => ({ name: curve.name }))) : undefined,
-      grid: { left: 46, right: 22, top: legend ? 38 : 16, bottom: 46, containLabel: false, outerBoundsMode: 'same', outerBoundsContain: 'all' },
+      legend: legend ? { ...legendOf(names.map((name) => ({ name, icon: 'rect' }))), itemWidth: 18, itemHeight: 4 } : undefined,
+      grid: { left: 4, right: 26, top: legend ? 38 : 14, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
       xAxis: axis(x, { nameGap: 28 }),
       yAxis: yAxis(spec.y),
       tooltip: {
@@ -245,6 +249,12 @@
 
   // -- Rows against time ----------------------------------------------------------------------------------------------
 
+  // The next of 1, 2 and 5 times a power of ten.
+  function roundStep(length) {
+    const power = 10 ** Math.floor(Math.log10(length));
+    return power * ([1, 2, 5].find((one) => one * power >= length) ?? 10);
+  }
+
   function heat(spec) {
     const option = base();
     const columns = spec.cells[0]?.length ?? 0;
@@ -262,15 +272,21 @@
     }));
     const total = columns * spec.cell_ns;
     const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(total / 1e9)), 0), 9);
+    const round = roundStep(total / (narrow() ? 4 : 8));
+    // The round instant in a cell, if there is one.
+    const instantIn = (at) => {
+      const next = Math.ceil(begin(at) / round) * round;
+      return next < begin(at) + length(at) ? next : undefined;
+    };
     return Object.assign(option, {
-      grid: { left: 12, right: 12, top: 44, bottom: 42, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
+      grid: { left: 4, right: 12, top: 40, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
       xAxis: {
         type: 'category', data: Array.from({ length: columns }, (_, at) => at), name: 'time since the start', nameLocation: 'middle', nameGap: 26,
         nameTextStyle: { color: color('soft'), fontSize: 12.5 },
         axisLine: { lineStyle: { color: color('line') } }, axisTick: { show: false },
         axisLabel: {
-          color: color('soft'), fontSize: 12, hideOverlap: true, interval: Math.max(Math.floor(columns / (narrow() ? 4 : 8)), 1) - 1,
-          formatter: (at) => seconds(begin(Number(at)), decimals).replace(/\.0+(?=s)/, ''),
+          color: color('soft'), fontSize: 12, hideOverlap: true, interval: (at) => instantIn(at) !== undefined,
+          formatter: (at) => seconds(instantIn(Number(at)) ?? begin(Number(at)), 9).replace(/\.?0+(?=s)/, ''),
         },
       },
       yAxis: {
@@ -337,8 +353,8 @@
       });
       return {
         type: 'scatter', name: kind, data, dimensions: ['start', 'length'], symbol: SHAPES[kind] ?? 'circle',
-        symbolSize: members.length > 4000 ? 4 : 6, large: true, largeThreshold: 2000, progressive: 0,
-        itemStyle: { color: kindColor(kind), opacity: members.length > 4000 ? 0.8 : 0.9 },
+        symbolSize: members.length > COMMON ? 4 : members.length > RARE ? 6 : 9, large: true, largeThreshold: 2000, progressive: 0,
+        itemStyle: { color: kindColor(kind), opacity: members.length > COMMON ? 0.8 : 0.92 },
       };
     });
     series.push({
@@ -361,7 +377,7 @@
     const from = [spec.begin_ns, spec.end_ns];
     return Object.assign(option, {
       legend: legendOf(view.groups.map(([kind]) => kind)),
-      grid: { left: 46, right: 18, top: 36, bottom: 104, outerBoundsMode: 'same', outerBoundsContain: 'all' },
+      grid: { left: 4, right: 26, top: 36, bottom: 52, outerBoundsMode: 'same', outerBoundsContain: 'all' },
       xAxis: axis({ title: 'time since the start', scale: 'linear', unit: 'instant', min: from[0], max: from[1] }, {
         nameGap: 28, splitNumber: narrow() ? 3 : 8,
         axisLabel: { color: color('soft'), fontSize: 12, hideOverlap: true, formatter: (value) => seconds(value, decimals()), showMaxLabel: false },
@@ -534,6 +550,14 @@
       const short = text.length > fits ? `${text.slice(0, fits - 1)}\u2026` : text;
       svg.append(shape('text', { x: (x(from) + 7).toFixed(2), y: row * ROW + ROW / 2 + 4, fill, 'font-size': 12.5 }, short));
     };
+    const parts = width < 500 ? 2 : 4;
+    for (let part = 0; part <= parts; part += 1) {
+      const at = end * part / parts;
+      svg.append(shape('line', { x1: x(at), x2: x(at), y1: 0, y2: rows * ROW, stroke: color('line'), 'stroke-width': 1 }));
+      svg.append(shape('text', {
+        x: x(at), y: height - 6, fill: color('soft'), 'font-size': 12, 'text-anchor': part === 0 ? 'start' : part === parts ? 'end' : 'middle',
+      }, tick('time', at)));
+    }
     const rest = entries.find((entry) => entry.kind === 'unseen') ? 'unseen' : 'edge';
     block(0, duration, 0, rest, `the detour: ${time(duration)}`, true);
     write(0, duration, 0, `the detour: ${time(duration)}`, color('text'));
@@ -548,14 +572,6 @@
       const widest = pieces[at].reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
       write(widest[0], widest[1], row, `${entry.source} ${time(entry.self)}`, color('card'));
     });
-    const parts = width < 500 ? 2 : 4;
-    for (let part = 0; part <= parts; part += 1) {
-      const at = end * part / parts;
-      svg.append(shape('line', { x1: x(at), x2: x(at), y1: 0, y2: rows * ROW, stroke: color('line'), 'stroke-width': 1 }));
-      svg.append(shape('text', {
-        x: x(at), y: height - 6, fill: color('soft'), 'font-size': 12, 'text-anchor': part === 0 ? 'start' : part === parts ? 'end' : 'middle',
-      }, tick('time', at)));
-    }
     return svg;
   }
 

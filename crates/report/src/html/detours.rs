@@ -204,6 +204,9 @@ fn list(summary: &Summary, picture: &Picture) -> HtmlTable {
     if summary.nodes.len() > 1 {
         fields.insert(1, &NODE);
     }
+    if summary.total.incomplete == 0 {
+        fields.retain(|field| field.name != "incomplete");
+    }
     let mut table = HtmlTable::new("The longest detours", &fields);
     for (at, (place, owner)) in picture.shown.detours.iter().zip(&picture.owners).take(LISTED).enumerate() {
         let node = node_of(summary, place).to_owned();
@@ -241,10 +244,10 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     let row = crate::figures::CpuRow::total(summary);
     let figure = |name: &str| (crate::field::columns(crate::figures::CPU, &[name])[0].get)(&row).cell();
     let label = format!(
-        "Detours by length: the longest takes {}, the median is {}, of {} in all.",
+        "Of {} detours the longest takes {}, and half of them at most {}.",
+        figure("detours"),
         figure("max_ns"),
-        figure("median_ns"),
-        figure("detours")
+        figure("median_ns")
     );
     let chart = Chart {
         id: "by-length",

@@ -98,7 +98,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
             format!("median {}, p99.9 {}", total(summary, "median_ns"), total(summary, "p999_ns")),
             tone(long),
         ),
-        tile("Detours", total(summary, "detours"), format!("{} on each CPU\u{2019}s time", total(summary, "rate_hz")), Tone::Plain),
+        tile("Detours", total(summary, "detours"), format!("{} on a CPU", total(summary, "rate_hz")), Tone::Plain),
     ];
     tiles.push(worst(summary));
     tiles.push(not_seen(summary));

@@ -42,7 +42,16 @@ pub(super) fn section(summary: &Summary) -> Section {
 
 fn loops(summary: &Summary) -> HtmlTable {
     let mut names = vec!["cpu", "duration_ns", "iterations", "t_min_ns", "threshold_ns"];
-    names.extend(["lost_events", "incomplete", "unseen_ns", "steal_ns", "cut_short"]);
+    names.extend(["lost_events", "incomplete"]);
+    for (name, there) in [
+        ("unseen_ns", summary.total.unseen_ns.is_some()),
+        ("steal_ns", summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        ("cut_short", summary.total.cut_short),
+    ] {
+        if there {
+            names.push(name);
+        }
+    }
     if summary.nodes.len() > 1 {
         names.insert(0, "node");
     }

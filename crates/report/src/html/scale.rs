@@ -6,13 +6,13 @@ use becalm_units::Count;
 use super::chart::{Axis, Bar, Bars, Chart, Lines, Scale, Series, Spec, Unit};
 use super::page::{Block, Section};
 use super::HtmlTable;
-use crate::PredictReport;
-use crate::field::columns;
+use crate::field::{Field, columns};
 use crate::predict::{self, ROW};
 use crate::value::factor;
+use crate::{PredictReport, Value};
 
-/// How many sources have a bar.
-const BARS: usize = 10;
+/// How many sources the table of blame has at most.
+const ROWS: usize = 100;
 
 /// A prediction, or what there is instead.
 pub enum Scaling<'a> {
@@ -86,7 +86,10 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     let blame = report.blame.first().and_then(|(_, blames)| blames.last());
     charts.extend(blame.and_then(|blame| blame_chart(report, blame)));
     let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(table)];
-    blocks.extend(blame.map(|blame| Block::Text(blame_text(report, blame))));
+    if let Some(blame) = blame {
+        blocks.push(Block::Text(blame_text(report, blame)));
+        blocks.push(Block::Table(alone(report, blame)));
+    }
     blocks.push(Block::Note(format!(
         "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
         predict::job(&report.question)
@@ -99,26 +102,53 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     blocks
 }
 
-/// What is left without each source, at the largest number of ranks.
+/// What is left without the most rewarding source, without it and the next, and so on.
 fn blame_chart(report: &PredictReport<'_>, blame: &Blame) -> Option<Chart> {
-    let all = blame.all.slowdown;
-    let gains = blame.each.iter().filter(|without| factor(without.slowdown) != factor(all) && without.slowdown < all);
-    let mut bars = vec![bar("as it is".to_owned(), all)];
-    bars.extend(gains.take(BARS).map(|without| {
-        let names: Vec<&str> = predict::names(report, without).collect();
-        bar(format!("without {}", names.join(", ")), without.slowdown)
-    }));
+    let mut bars = vec![bar("as it is".to_owned(), blame.all.slowdown)];
+    for (at, without) in blame.next.iter().enumerate() {
+        // Each step takes out one more than the last.
+        let name = predict::names(report, without).last().unwrap_or_default();
+        let name = if at == 0 { format!("without {name}") } else { format!("and without {name}") };
+        bars.push(bar(name, without.slowdown));
+    }
     if bars.len() == 1 {
         return None;
     }
     Some(Chart {
         id: "blame",
         title: format!("What would be left at {} ranks", Count::new(blame.all.ranks)),
-        label: format!("Slowdown without each source. {}", blame_text(report, blame)),
-        height: 44 + 28 * bars.len() as u32,
+        label: format!("Slowdown without sources, one after another. {}", blame_text(report, blame)),
+        height: 44 + 34 * bars.len() as u32,
         spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Factor).between(Some(1.0), None), bars }),
         figures: None,
     })
+}
+
+/// A source, and what is left without it alone.
+struct Alone {
+    source: String,
+    all: f64,
+    slowdown: f64,
+}
+
+const ALONE: &[Field<Alone>] = &[
+    Field { name: "source", title: "without", get: |row| Value::Text(row.source.clone()) },
+    Field { name: "all_ratio", title: "as it is", get: |row| Value::Factor(row.all) },
+    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
+];
+
+/// What is left without each source alone, at the largest number of ranks; the most rewarding first.
+fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
+    let fields = columns(ALONE, &["source", "all_ratio", "slowdown_ratio"]);
+    let mut table = HtmlTable::new(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)), &fields);
+    for without in blame.each.iter().take(ROWS) {
+        let source = predict::names(report, without).last().unwrap_or_default().to_owned();
+        table.row(&fields, &Alone { source, all: blame.all.slowdown, slowdown: without.slowdown });
+    }
+    if blame.each.len() > ROWS {
+        table.note = format!("The {ROWS} most rewarding of {} sources.", blame.each.len());
+    }
+    table
 }
 
 fn bar(name: String, slowdown: f64) -> Bar {
