@@ -116,6 +116,9 @@
     };
   }
 
+  // Drawn before anything else happens, not part by part in later frames, which paper would not wait for.
+  const AT_ONCE = { progressive: 0, progressiveThreshold: Infinity };
+
   function axis(spec, extra) {
     const log = spec.scale === 'log';
     return {
@@ -310,7 +313,7 @@
         },
       },
       series: [{
-        type: 'heatmap', data, progressive: 0,
+        type: 'heatmap', data, ...AT_ONCE,
         itemStyle: { borderWidth: spec.rows.length <= 24 ? 0.5 : 0, borderColor: color('card') },
         emphasis: { itemStyle: { borderColor: color('text'), borderWidth: 1 } },
       }],
@@ -324,6 +327,8 @@
   const nodeOf = (spec, at) => (spec.nodes.length > 1 ? ` on ${spec.nodes[spec.node[at]]}` : '');
   const span = (spec) => Math.max(spec.end_ns - spec.begin_ns, 1);
   const BARS_BELOW = 400;
+
+  const symbolSize = (count) => (count > COMMON ? 4 : count > RARE ? 6 : 9);
 
   // For each kind which detours it owns.
   function groups(spec) {
@@ -353,7 +358,7 @@
       });
       return {
         type: 'scatter', name: kind, data, dimensions: ['start', 'length'], symbol: SHAPES[kind] ?? 'circle',
-        symbolSize: members.length > COMMON ? 4 : members.length > RARE ? 6 : 9, large: true, largeThreshold: 2000, progressive: 0,
+        symbolSize: view.extents?.length ? 9 : symbolSize(members.length), large: true, largeThreshold: 2000, ...AT_ONCE,
         itemStyle: { color: kindColor(kind), opacity: members.length > COMMON ? 0.8 : 0.92 },
       };
     });
@@ -424,7 +429,8 @@
     // So few are drawn as long as they are.
     const wide = inView.length <= BARS_BELOW && to - from < span(spec);
     view.extents = wide ? inView.map((at) => [spec.starts[at], spec.starts[at] + spec.durations[at], Math.max(spec.durations[at], 1), at]) : [];
-    chart.setOption({ series: [...view.groups.map(() => ({})), { data: view.extents }] });
+    const sizes = view.groups.map(([, members]) => ({ symbolSize: wide ? 9 : symbolSize(members.length) }));
+    chart.setOption({ series: [...sizes, { data: view.extents }] });
     view.said.textContent = `${grouped(inView.length)} of ${grouped(spec.starts.length)} drawn detours in view`;
     view.reset.disabled = to - from >= span(spec) * 0.999;
   }

@@ -215,21 +215,25 @@ impl Huge {
         let mut writer = BundleWriter::create(path, &doc).unwrap();
         let mut random = Random(5);
         let mut numbers = [0_u64; CPUS as usize];
+        // When the last detour of each CPU ended: what would begin in it begins after it.
+        let mut ends = [0_i64; CPUS as usize];
         for segment in 0..SEGMENTS {
             let mut detours = Vec::with_capacity((PER_SEGMENT * i64::from(CPUS)) as usize);
             let mut activities = Vec::with_capacity(detours.capacity());
             for cpu in 0..CPUS {
                 for at in 0..PER_SEGMENT {
-                    let start = (segment * PER_SEGMENT + at) * 8_000 + 1_000;
+                    let wanted = (segment * PER_SEGMENT + at) * 7_900 + 1_000;
                     let (kind, name, mean) = match random.below(100_000) {
-                        0 => (Kind::Task, 3, 40_000.0),
+                        0 => (Kind::Task, 3, 400_000.0),
                         1..20_000 => (Kind::Softirq, 1, 900.0),
                         20_000..40_000 => (Kind::Unseen, 2, 250.0),
                         _ => (Kind::Irq, 0, 500.0),
                     };
-                    // A detour ends before the next begins.
-                    let duration = Nanos::new((120 + random.exponential(mean)).min(7_500));
-                    let (start, at) = (Nanos::new(start), cpu as usize);
+                    let duration = 120 + random.exponential(mean);
+                    let at = cpu as usize;
+                    let start = wanted.max(ends[at] + 60);
+                    ends[at] = start + duration;
+                    let (start, duration) = (Nanos::new(start), Nanos::new(duration));
                     let cpu = CpuId::new(cpu);
                     let number = numbers[at];
                     numbers[at] += 1;
