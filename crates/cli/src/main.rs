@@ -7,7 +7,6 @@ mod draft;
 mod exit;
 mod messages;
 mod noise;
-mod progress;
 mod sink;
 
 use std::io::{self, Write};
@@ -37,6 +36,7 @@ enum Command {
     Record(commands::record::RecordArgs),
     Report(commands::report::ReportArgs),
     Sources(commands::sources::SourcesArgs),
+    Compare(commands::compare::CompareArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
     Import(commands::import::ImportArgs),
@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         Some(Command::Record(args)) => commands::record::run(args, &mut out),
         Some(Command::Report(args)) => commands::report::run(&args, &mut out),
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
+        Some(Command::Compare(args)) => commands::compare::run(&args, &mut out),
         Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
         Some(Command::Import(args)) => commands::import::run(&args),

@@ -151,14 +151,19 @@ fn realtime_throttling_is_named() {
     let runtime: i64 = limit.trim().parse().expect("the limit is a number");
     assert!(runtime > 0, "this machine does not throttle real-time threads: sched_rt_runtime_us is {runtime}");
     let (_, cpu) = cpus();
-    let run = recorded(Plan { policy: Policy::Fifo(80), ..plan(cpu, 6) });
+    // Where somebody wants the CPU all the while, it never idles in what the limit leaves free, so a busy machine gets
+    // more than one chance.
+    let is_throttled = |run: &Recorded| !run.of(cpu, Kind::Throttling, "rt_throttling").is_empty();
+    let run = (0..4)
+        .map(|_| recorded(Plan { policy: Policy::Fifo(80), ..plan(cpu, 6) }))
+        .find(is_throttled)
+        .expect("no throttling was seen in four times 6 s of a real-time loop");
     let (index, doc) = run.cpu(cpu);
     // What the limit lets in is either nobody, which is throttling, or whoever waited for the CPU meanwhile.
     let throttled = run.of(cpu, Kind::Throttling, "rt_throttling");
     let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
     let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
     let others: Nanos = run.memory.activities[index].iter().filter(let_in).map(|row| row.self_time).sum();
-    assert!(!throttled.is_empty(), "no throttling was seen in 6 s of a real-time loop");
     // 50 ms of each second; the first period may pass without.
     let expected = Nanos::from_micros(1_000_000 - runtime).get() * doc.duration_ns.get() / 1_000_000_000;
     let share = others.get() as f64 / expected as f64;

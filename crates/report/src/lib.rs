@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod compare;
 mod field;
 mod figures;
 mod header;
@@ -20,6 +21,7 @@ mod text;
 mod timeline;
 mod value;
 
+pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use predict::{PredictReport, predict_json, render_predict};

@@ -23,6 +23,23 @@ impl Table {
         Self { titles, left: vec![false; fields.len()], rows: Vec::new(), rules: Vec::new() }
     }
 
+    /// A table whose rows have names, in a first column with this title.
+    pub(crate) fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
+        let mut table = Self::new(fields);
+        table.titles.insert(0, first);
+        table.left.insert(0, true);
+        table
+    }
+
+    /// Adds a row to a table whose rows have names.
+    pub(crate) fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
+        let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
+        for (left, value) in self.left[1..].iter_mut().zip(&values) {
+            *left |= value.is_text();
+        }
+        self.rows.push(std::iter::once(name).chain(values.iter().map(Value::cell)).collect());
+    }
+
     /// Adds a row.
     pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) {
         let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();

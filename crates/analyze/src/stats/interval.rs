@@ -35,7 +35,7 @@ pub const SEED: u64 = 0x6265_6361_6c6d;
 pub const METHOD: &str = "circular block bootstrap, studentized";
 
 /// Fewer blocks than this are not drawn from: their spread, which scales the interval, would itself be a guess.
-const BLOCKS_MIN: usize = 20;
+pub(crate) const BLOCKS_MIN: usize = 20;
 
 /// The noise must rest on this many blocks, counted by their weight; see [`TooLittle::FewTrains`].
 const TRAINS_MIN: f64 = 10.0;
@@ -131,7 +131,7 @@ impl Interval {
 /// Politis and White 2004, section 3.2: b = (2 G^2 / D)^(1/3) n^(1/3), with G the sum of lambda(k/M) |k| R(k) and
 /// D = 4/3 g(0)^2, g(0) the sum of lambda(k/M) R(k), over |k| <= M; R the autocovariance, lambda the flat-top window,
 /// and M twice the last lag before the correlation vanishes.
-fn block_length(noise: &[f64]) -> Result<usize, usize> {
+pub(crate) fn block_length(noise: &[f64]) -> Result<usize, usize> {
     let n = noise.len();
     let mean = noise.iter().sum::<f64>() / n as f64;
     let covariance = |lag: usize| -> f64 {
@@ -207,7 +207,7 @@ fn studentized(noise: &[f64], block: usize, random: &mut impl Rng) -> (f64, f64)
 }
 
 /// A uniform number below `n`, which is small: the multiplication's bias is below n / 2^64.
-fn below(n: usize, random: &mut impl Rng) -> usize {
+pub(crate) fn below(n: usize, random: &mut impl Rng) -> usize {
     ((u128::from(random.next_u64()) * n as u128) >> 64) as usize
 }
 

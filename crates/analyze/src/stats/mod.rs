@@ -11,6 +11,7 @@ mod quantiles;
 pub mod spectrum;
 
 pub use cells::TimeCells;
+pub(crate) use interval::{BLOCKS_MIN, below, block_length};
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
 pub use moments::Moments;
 pub use periods::Period;

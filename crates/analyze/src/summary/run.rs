@@ -177,14 +177,15 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
 }
 
 /// How long the loops of a node ran.
-struct Spans {
-    observed: Observed,
+pub(crate) struct Spans {
+    pub(crate) observed: Observed,
     /// Of a run without an end: when the last detour of each CPU ended.
     ends: BTreeMap<i32, i64>,
 }
 
 impl Spans {
-    fn of(&self, cpu: &CpuDoc) -> Option<i64> {
+    /// Of the CPU's loop, in nanoseconds.
+    pub(crate) fn of(&self, cpu: &CpuDoc) -> Option<i64> {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
             Observed::LastDetour => {
@@ -195,7 +196,8 @@ impl Spans {
     }
 }
 
-fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
+/// Reads how long they ran.
+pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
     Ok(match doc.ended {
         Some(Ended::Duration | Ended::Command | Ended::Signal | Ended::BufferFull | Ended::CpusGone) => {
             Spans { observed: Observed::Document, ends: BTreeMap::new() }

@@ -1,6 +1,7 @@
 //! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
 
 mod page;
+mod progress;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

@@ -144,9 +144,13 @@ impl Recorded {
                 tally.below_threshold_max
             );
             assert_eq!((tally.late_events, tally.refused_steps), (0, 0), "CPU {}: {tally:?}", doc.cpu);
-            // Some kernels leave a switch out of their trace now and then, which their own text of it shows, too.
+            // Some kernels leave a switch out of their trace now and then, which their own text of it shows, too. One
+            // was seen to record no switch out of the idle task of a CPU that had been offline, so where the loop is
+            // throttled and its CPU idles, more may lack.
             let unmatched = tally.unmatched_switches + tally.unmatched_exits + tally.unmatched_entries;
-            assert!(unmatched <= tally.events / 200 + 2, "CPU {}: {tally:?}", doc.cpu);
+            let idled = activities.iter().any(|row| row.kind == Kind::Throttling);
+            let allowed = tally.events / if idled { 20 } else { 200 } + 2;
+            assert!(unmatched <= allowed, "CPU {}: {tally:?}", doc.cpu);
             // The loop itself slept and faulted never.
             assert_eq!((doc.faults, doc.voluntary_switches), (0, 0), "CPU {}", doc.cpu);
         }

@@ -16,12 +16,12 @@ use becalm_trace::node::{Rung, Warning};
 use becalm_units::Nanos;
 
 use super::RunArgs;
+use super::progress::Progress;
 use crate::commands::predict::short_recording;
 use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::noise::Source;
-use crate::progress::Progress;
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];

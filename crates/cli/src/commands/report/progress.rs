@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far something is, and how long it will still take.
-pub struct Progress {
+pub(super) struct Progress {
     bar: ProgressBar,
     begun: Instant,
     shown: bool,
@@ -16,7 +16,7 @@ pub struct Progress {
 
 impl Progress {
     /// Of something with so many steps: `what` says what is being done.
-    pub fn new(what: &'static str, steps: u64) -> Self {
+    pub(super) fn new(what: &'static str, steps: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}%, {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -25,7 +25,7 @@ impl Progress {
     }
 
     /// Some steps were done.
-    pub fn advance(&mut self, steps: u64) {
+    pub(super) fn advance(&mut self, steps: u64) {
         self.bar.inc(steps);
         if !self.shown && self.begun.elapsed() >= PATIENCE {
             self.shown = true;
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// What is done from now on.
-    pub fn say(&self, what: &'static str) {
+    pub(super) fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }
 }
