@@ -36,14 +36,16 @@ fn figures() -> String {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         seed >> 11
     };
-    let edges = [0, 1, 7, 999, 1_000, 9_995, 15_249, 99_949, 99_950, 999_499, 999_500, 9_999_999_999, 86_400_000_000_000];
+    let edges =
+        [0, 1, 7, 999, 1_000, 9_995, 15_249, 99_949, 99_950, 999_499, 999_500, 9_999_999_999, 86_400_000_000_000];
     let times: Vec<u64> = edges.into_iter().chain((0..3_000).map(|at| next() >> (at % 50))).collect();
     for ns in times {
         rows.push(("time", ns as f64, Value::Time(ns as i64).cell()));
         rows.push(("grouped", ns as f64, Value::Count(ns).cell()));
     }
     let halves = [0.0, 0.000_5, 0.001_25, 0.012_25, 0.062_5, 0.122_5, 0.5, 0.999_96, 1.0, 0.000_000_29];
-    let ratios: Vec<f64> = halves.into_iter().chain((0..3_000).map(|at| next() as f64 / 2_f64.powi(53 + at % 30))).collect();
+    let ratios: Vec<f64> =
+        halves.into_iter().chain((0..3_000).map(|at| next() as f64 / 2_f64.powi(53 + at % 30))).collect();
     for ratio in ratios {
         rows.push(("ratio", ratio, Value::Ratio(ratio).cell()));
         rows.push(("share", ratio, Value::Share(ratio).cell()));

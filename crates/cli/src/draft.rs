@@ -36,7 +36,8 @@ impl Draft {
                 Out::Direct(BufWriter::new(file))
             }
             _ => {
-                let folder = resolved.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let folder =
+                    resolved.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 let mut builder = tempfile::Builder::new();
                 // As any other new file: what the umask leaves of it.
                 let builder = builder.prefix(".becalm-").suffix(".draft").permissions(Permissions::from_mode(0o666));

@@ -212,14 +212,8 @@ mod tests {
 
     #[test]
     fn the_longest_are_kept_whatever_the_order() {
-        let place = |number: u64| Place {
-            node: 0,
-            cpu: 0,
-            number,
-            start: 0,
-            duration: 100 - number as i64,
-            incomplete: false,
-        };
+        let place =
+            |number: u64| Place { node: 0, cpu: 0, number, start: 0, duration: 100 - number as i64, incomplete: false };
         let detours: Vec<Place> = (0..5).map(place).collect();
         // Detour 1 has three activities, the others two: a budget of 5 holds 0 and 1.
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 1, 3, 0]] {

@@ -123,7 +123,10 @@ fn parts(what: u8, random: &mut Random) -> Vec<super::Part> {
             (0, 1_500, Kind::Edge, "edge", ""),
             (400, 5_000 + random.exponential(60_000.0), Kind::Workqueue, "kworker:vmstat_update", "kworker/1:0-78"),
         ],
-        5 => vec![(0, 300, Kind::Edge, "edge", ""), (100, 700 + random.exponential(400.0), Kind::Fault, "page_fault", "user")],
+        5 => vec![
+            (0, 300, Kind::Edge, "edge", ""),
+            (100, 700 + random.exponential(400.0), Kind::Fault, "page_fault", "user"),
+        ],
         _ => vec![
             (0, 3_000, Kind::Edge, "edge", ""),
             (1_000, 50_000_000, Kind::Throttling, "rt_throttling", "0.95 s of 1 s"),

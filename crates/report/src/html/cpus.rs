@@ -50,7 +50,8 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
             rows,
         });
         let height = (heat.rows.len() as u32 * 22).clamp(60, 420) + 110;
-        let (title, label) = (String::new(), format!("What each CPU lost in each stretch of {}. {text}", time(heat.cell_ns)));
+        let (title, label) =
+            (String::new(), format!("What each CPU lost in each stretch of {}. {text}", time(heat.cell_ns)));
         blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures: None }]));
         let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
         if heat.together() > 1 {

@@ -91,7 +91,10 @@ fn reduction(picture: &Picture) -> String {
     }
     let cut = picture.embedded.values().filter(|embedded| embedded.more > 0).count();
     if cut > 0 {
-        text.push_str(&format!(" {cut} of them show only the {} activities that took most.", grouped(PER_DETOUR as u64)));
+        text.push_str(&format!(
+            " {cut} of them show only the {} activities that took most.",
+            grouped(PER_DETOUR as u64)
+        ));
     }
     text
 }

@@ -4,9 +4,9 @@ use becalm_analyze::picture::{Lengths, Picture};
 use becalm_analyze::stats::spectrum::Peak;
 use becalm_analyze::summary::Summary;
 
+use super::HtmlTable;
 use super::chart::{Axis, Chart, Lines, Mark, Scale, Series, Spec, Unit};
 use super::page::{Block, Section};
-use super::HtmlTable;
 use crate::Value;
 use crate::field::{Field, columns};
 use crate::figures::{CPU, CpuRow};
@@ -19,8 +19,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     if picture.lengths.count() == 0 {
         return None;
     }
-    let longest: Vec<i64> =
-        picture.shown.detours.iter().take(picture.shown.top).map(|place| place.duration).collect();
+    let longest: Vec<i64> = picture.shown.detours.iter().take(picture.shown.top).map(|place| place.duration).collect();
     let mut sets = vec![("all".to_owned(), &picture.lengths, longest.as_slice())];
     if summary.nodes.len() > 1 {
         let nodes = summary.nodes.iter().zip(&picture.node_lengths).take(CURVES);
@@ -100,7 +99,11 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
 /// The distribution function; lengths of 0 have no place on a logarithmic axis, but they count.
 fn curve(lengths: &Lengths, longest: &[i64], of: fn(u64, u64) -> f64) -> Vec<[f64; 2]> {
     let steps = lengths.steps(longest);
-    steps.iter().filter(|step| step.length > 0).map(|step| [step.length as f64, of(step.at_most, lengths.count())]).collect()
+    steps
+        .iter()
+        .filter(|step| step.length > 0)
+        .map(|step| [step.length as f64, of(step.at_most, lengths.count())])
+        .collect()
 }
 
 /// The survival function P(X >= x): at each length how many are not shorter.
@@ -139,7 +142,8 @@ const PEAK: &[Field<Peak>] = &[
 
 /// The spectrum, where the run is long enough for one.
 pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
-    let spectrum = summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
+    let spectrum =
+        summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
     let fields: Vec<&Field<Peak>> = PEAK.iter().collect();
     let mut peaks = HtmlTable::new("Peaks", &fields);
     spectrum.peaks.iter().for_each(|peak| {
@@ -163,10 +167,7 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
         spec: Spec::Lines(Lines {
             x: Axis::new("frequency", Scale::Log, Unit::Rate),
             y: Axis::new("power, 1/Hz", Scale::Log, Unit::Plain),
-            series: vec![Series {
-                points: points.map(|point| [point.hz, point.power]).collect(),
-                ..Series::default()
-            }],
+            series: vec![Series { points: points.map(|point| [point.hz, point.power]).collect(), ..Series::default() }],
             marks: spectrum.peaks.iter().map(|peak| Mark { at: peak.hz, label: peak.label.clone() }).collect(),
         }),
         figures: None,
@@ -185,9 +186,10 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
         id: "spectrum",
         title: "Spectrum".to_owned(),
         short: "Spectrum",
-        reading: "A peak is something that comes again and again after the same time, the further right the more often; its \
+        reading:
+            "A peak is something that comes again and again after the same time, the further right the more often; its \
                   higher multiples stand to the right of it."
-            .to_owned(),
+                .to_owned(),
         blocks,
     })
 }

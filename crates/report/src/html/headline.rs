@@ -57,13 +57,17 @@ fn verdict(summary: &Summary) -> Block {
         Some(_) if summary.total.detours() == 0 => {
             (Tone::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, "duration_ns")))
         }
-        Some(noise) if noise > NOISE_QUIET => {
-            (Tone::Bad, format!("Not quiet: {noise_text} of the CPUs\u{2019} time is lost, up to {longest_text} at once."))
-        }
+        Some(noise) if noise > NOISE_QUIET => (
+            Tone::Bad,
+            format!("Not quiet: {noise_text} of the CPUs\u{2019} time is lost, up to {longest_text} at once."),
+        ),
         Some(_) if rare => {
             (Tone::Fair, format!("Quiet on average, {noise_text} lost, but a detour takes up to {longest_text}."))
         }
-        Some(_) => (Tone::Good, format!("Quiet: {noise_text} of the CPUs\u{2019} time is lost, {longest_text} at most at once.")),
+        Some(_) => (
+            Tone::Good,
+            format!("Quiet: {noise_text} of the CPUs\u{2019} time is lost, {longest_text} at most at once."),
+        ),
     };
     let quiet = Value::Ratio(NOISE_QUIET).cell();
     let cpus = match summary.cpus.len() {
@@ -80,11 +84,7 @@ fn verdict(summary: &Summary) -> Block {
 fn tiles(summary: &Summary) -> Vec<Tile> {
     let figures = &summary.total;
     let interval = match interval_note(figures) {
-        None => format!(
-            "95 %: {} to {}",
-            total(summary, "noise_ratio_low"),
-            total(summary, "noise_ratio_high")
-        ),
+        None => format!("95 %: {} to {}", total(summary, "noise_ratio_low"), total(summary, "noise_ratio_high")),
         Some(note) => note,
     };
     let noisy = figures.noise_ratio().is_some_and(|noise| noise > NOISE_QUIET);
@@ -119,7 +119,9 @@ fn worst(summary: &Summary) -> Tile {
             format!("{}, {} of noise, {} in all", worst.kind, source(worst, "share_ratio"), source(worst, "total_ns")),
             Tone::Plain,
         ),
-        None if summary.total.detours() == 0 => tile("Worst source", "none".to_owned(), "no detour was seen".to_owned(), Tone::Good),
+        None if summary.total.detours() == 0 => {
+            tile("Worst source", "none".to_owned(), "no detour was seen".to_owned(), Tone::Good)
+        }
         None => tile(
             "Worst source",
             "not known".to_owned(),
@@ -134,7 +136,8 @@ fn not_seen(summary: &Summary) -> Tile {
     match summary.total.unseen_ns {
         Some(unseen) => {
             let noise = summary.total.durations.total();
-            let share = if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
+            let share =
+                if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
             let tone = if summary.lost_events > 0 { Tone::Fair } else { Tone::Plain };
             let detail = format!("{share} of noise had no kernel event; lost: {lost}");
             tile("Not seen", total(summary, "unseen_ns"), detail, tone)

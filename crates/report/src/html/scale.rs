@@ -3,9 +3,9 @@
 use becalm_scale::blame::Blame;
 use becalm_units::Count;
 
+use super::HtmlTable;
 use super::chart::{Axis, Bar, Bars, Chart, Lines, Scale, Series, Spec, Unit};
 use super::page::{Block, Section};
-use super::HtmlTable;
 use crate::field::{Field, columns};
 use crate::predict::{self, ROW};
 use crate::value::factor;
@@ -33,7 +33,7 @@ pub(super) fn section(scaling: &Scaling<'_>) -> Section {
 fn reading(report: &PredictReport<'_>) -> String {
     format!(
         "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with the \
-         noise of one of these CPUs; below, what would be left of it without each source.",
+         noise of one of these CPUs; beside it, what is left without the source that costs most, then also without the next.",
         report.question.grain
     )
 }
@@ -42,7 +42,15 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     let lines = predict::lines(report);
     let fields = columns(
         ROW,
-        &["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "expected_ratio", "mean_phase_ns", "worst_phase_ns"],
+        &[
+            "ranks",
+            "slowdown_ratio",
+            "slowdown_low",
+            "slowdown_high",
+            "expected_ratio",
+            "mean_phase_ns",
+            "worst_phase_ns",
+        ],
     );
     let mut table = HtmlTable::new("Predicted slowdown", &fields);
     lines.iter().for_each(|line| {
@@ -63,7 +71,9 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
         expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
     }
     let text = match report.rows.iter().filter_map(|row| Some((row.ranks, row.slowdown?.mean))).next_back() {
-        Some((ranks, slowdown)) => format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown)),
+        Some((ranks, slowdown)) => {
+            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
+        }
         None => String::new(),
     };
     let series = vec![
@@ -105,18 +115,17 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
 /// What is left without the most rewarding source, without it and the next, and so on.
 fn blame_chart(report: &PredictReport<'_>, blame: &Blame) -> Option<Chart> {
     let mut bars = vec![bar("as it is".to_owned(), blame.all.slowdown)];
-    for (at, without) in blame.next.iter().enumerate() {
+    for without in &blame.next {
         // Each step takes out one more than the last.
         let name = predict::names(report, without).last().unwrap_or_default();
-        let name = if at == 0 { format!("without {name}") } else { format!("and without {name}") };
-        bars.push(bar(name, without.slowdown));
+        bars.push(bar(format!("\u{2212} {name}"), without.slowdown));
     }
     if bars.len() == 1 {
         return None;
     }
     Some(Chart {
         id: "blame",
-        title: format!("What would be left at {} ranks", Count::new(blame.all.ranks)),
+        title: format!("What is left at {} ranks without one source after another", Count::new(blame.all.ranks)),
         label: format!("Slowdown without sources, one after another. {}", blame_text(report, blame)),
         height: 44 + 34 * bars.len() as u32,
         spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Factor).between(Some(1.0), None), bars }),
@@ -141,12 +150,17 @@ const ALONE: &[Field<Alone>] = &[
 fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
     let fields = columns(ALONE, &["source", "all_ratio", "slowdown_ratio"]);
     let mut table = HtmlTable::new(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)), &fields);
-    for without in blame.each.iter().take(ROWS) {
+    // A gain that the figures do not show is none to act on.
+    let all = factor(blame.all.slowdown);
+    let gains =
+        blame.each.iter().filter(|without| without.slowdown < blame.all.slowdown && factor(without.slowdown) != all);
+    for without in gains.take(ROWS) {
         let source = predict::names(report, without).last().unwrap_or_default().to_owned();
         table.row(&fields, &Alone { source, all: blame.all.slowdown, slowdown: without.slowdown });
     }
-    if blame.each.len() > ROWS {
-        table.note = format!("The {ROWS} most rewarding of {} sources.", blame.each.len());
+    let others = blame.each.len() - table.len();
+    if others > 0 {
+        table.note = format!("The other {others} sources gain nothing, or less, when they are taken out alone.");
     }
     table
 }

@@ -3,9 +3,9 @@
 use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
 use becalm_trace::node::Rung;
 
+use super::HtmlTable;
 use super::chart::{Axis, Bar, Bars, Chart, Scale, Spec, Unit};
 use super::page::{Block, Section};
-use super::HtmlTable;
 use crate::field::columns;
 use crate::figures::{self, COUNTER, SOURCE};
 use crate::value::{grouped, time};
@@ -48,9 +48,10 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         id: "sources",
         title: "Sources".to_owned(),
         short: "Sources",
-        reading: "Who took the time: on the left what each source took in all, which is what a job loses on average, on the \
+        reading:
+            "Who took the time: on the left what each source took in all, which is what a job loses on average, on the \
                   right its longest time at once, which is what a synchronized job waits for."
-            .to_owned(),
+                .to_owned(),
         blocks,
     })
 }
@@ -74,16 +75,24 @@ fn bars<'a>(
         title: title.to_owned(),
         label: format!("{title}, by source. {text}"),
         height: 44 + 28 * bars.len() as u32,
-        spec: Spec::Bars(Bars {
-            x: Axis::new("", Scale::Linear, Unit::Time).between(Some(0.0), None),
-            bars,
-        }),
+        spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Time).between(Some(0.0), None), bars }),
         figures: None,
     }
 }
 
 fn table(summary: &Summary) -> HtmlTable {
-    let names = ["source", "kind", "count", "min_ns", "max_ns", "mean_ns", "stddev_ns", "total_ns", "share_ratio", "time_ratio"];
+    let names = [
+        "source",
+        "kind",
+        "count",
+        "min_ns",
+        "max_ns",
+        "mean_ns",
+        "stddev_ns",
+        "total_ns",
+        "share_ratio",
+        "time_ratio",
+    ];
     let fields = columns(SOURCE, &names);
     let mut table = HtmlTable::new("Sources", &fields);
     for source in summary.sources.iter().take(ROWS) {

@@ -49,9 +49,10 @@ impl Page {
             "style" => out.write_all(STYLE.as_bytes()),
             "charts" => out.write_all(CHARTS.as_bytes()),
             "script" => out.write_all(SCRIPT.as_bytes()),
-            "links" => self.sections.iter().try_for_each(|section| {
-                writeln!(out, "<a href=\"#{}\">{}</a>", section.id, Escaped(section.short))
-            }),
+            "links" => self
+                .sections
+                .iter()
+                .try_for_each(|section| writeln!(out, "<a href=\"#{}\">{}</a>", section.id, Escaped(section.short))),
             "sections" => self.sections.iter().try_for_each(|section| section.write(out)),
             "foot" => self.foot.iter().try_for_each(|line| writeln!(out, "<p>{}</p>", Escaped(line))),
             "licenses" => {
@@ -330,7 +331,8 @@ mod tests {
         let html = written(&page("x"));
         let policy = element(&html, "Content-Security-Policy\" content=\"", "\"");
         let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
-        let scripts: Vec<&str> = html.split("<script>").skip(1).map(|rest| &rest[..rest.find("</script>").unwrap()]).collect();
+        let scripts: Vec<&str> =
+            html.split("<script>").skip(1).map(|rest| &rest[..rest.find("</script>").unwrap()]).collect();
         assert_eq!(scripts.len(), 2);
         assert!(scripts.iter().all(|script| policy.contains(&hash(script))), "{policy}");
         assert!(policy.contains(&hash(element(&html, "<style>", "</style>"))), "{policy}");

@@ -97,7 +97,8 @@ impl Predicted {
                 becalm_report::Value::Count(detours).cell()
             );
         }
-        let named = summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
+        let named =
+            summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
         let source = Source::of_run(bundle, selection, named)?;
         let question = question()?;
         let prediction = Prediction::new(&source.noise, question)?;
@@ -118,7 +119,10 @@ impl Predicted {
                 }
                 None => warnings.push(Warning {
                     code: "no_blame".to_owned(),
-                    message: format!("which of the {} sources is to blame would take too long to find out here", names.len()),
+                    message: format!(
+                        "which of the {} sources is to blame would take too long to find out here",
+                        names.len()
+                    ),
                     advice: format!("becalm predict {} --blame finds it out", bundle.path().display()),
                 }),
             }
