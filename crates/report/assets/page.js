@@ -116,7 +116,7 @@
     };
   }
 
-  // Drawn before anything else happens, not part by part in later frames, which paper would not wait for.
+  // Laid out before anything else happens, not part by part in later frames.
   const AT_ONCE = { progressive: 0, progressiveThreshold: Infinity };
 
   function axis(spec, extra) {
@@ -376,7 +376,7 @@
     const open = view.open;
     series.push({
       type: 'scatter', name: '', silent: true, z: 5, symbol: 'circle', symbolSize: 17,
-      data: open === undefined ? [] : [[spec.starts[open], Math.max(spec.durations[open], lowest)]],
+      data: chosen(spec, open, lowest),
       itemStyle: { color: 'transparent', borderColor: color('text'), borderWidth: 2 },
     });
     const from = [spec.begin_ns, spec.end_ns];
@@ -411,6 +411,14 @@
     });
   }
 
+  const chosen = (spec, open, lowest) => (open === undefined ? [] : [[spec.starts[open], Math.max(spec.durations[open], lowest)]]);
+
+  // Rings the open detour, if there is one.
+  function ring({ chart, spec, view }) {
+    const lowest = chart.getOption().yAxis[0].min;
+    chart.setOption({ series: [...view.groups.map(() => ({})), {}, { data: chosen(spec, view.open, lowest) }] });
+  }
+
   // The detour that an item of the chart is.
   function member(spec, view, item) {
     if (item.seriesType === 'custom') return item.value[3];
@@ -429,8 +437,11 @@
     // So few are drawn as long as they are.
     const wide = inView.length <= BARS_BELOW && to - from < span(spec);
     view.extents = wide ? inView.map((at) => [spec.starts[at], spec.starts[at] + spec.durations[at], Math.max(spec.durations[at], 1), at]) : [];
-    const sizes = view.groups.map(([, members]) => ({ symbolSize: wide ? 9 : symbolSize(members.length) }));
-    chart.setOption({ series: [...sizes, { data: view.extents }] });
+    if (wide || view.wide) {
+      const sizes = view.groups.map(([, members]) => ({ symbolSize: wide ? 9 : symbolSize(members.length) }));
+      chart.setOption({ series: [...sizes, { data: view.extents }] });
+    }
+    view.wide = wide;
     view.said.textContent = `${grouped(inView.length)} of ${grouped(spec.starts.length)} drawn detours in view`;
     view.reset.disabled = to - from >= span(spec) * 0.999;
   }
@@ -608,7 +619,7 @@
   }
 
   function openDetour(at, quiet) {
-    const { chart, spec, view } = drawn.get(detoursId);
+    const { spec, view } = drawn.get(detoursId);
     const panel = document.getElementById('detour');
     view.open = at;
     const duration = spec.durations[at];
@@ -640,16 +651,15 @@
     if (entries.length) parts.push(activities(entries, duration, spec.more.find((one) => one[0] === at)));
     panel.replaceChildren(...parts);
     document.querySelectorAll('tr[data-opens]').forEach((row) => row.classList.toggle('open', Number(row.dataset.opens) === at));
-    chart.setOption(points(spec, view));
+    ring(drawn.get(detoursId));
     if (!quiet) panel.scrollIntoView({ block: 'nearest' });
   }
 
   function closeDetour() {
-    const { chart, spec, view } = drawn.get(detoursId);
-    view.open = undefined;
+    drawn.get(detoursId).view.open = undefined;
     document.getElementById('detour').hidden = true;
     document.querySelectorAll('tr.open').forEach((row) => row.classList.remove('open'));
-    chart.setOption(points(spec, view));
+    ring(drawn.get(detoursId));
   }
 
   // -- Drawing --------------------------------------------------------------------------------------------------------
@@ -661,7 +671,13 @@
     const one = drawn.get(id);
     one.narrow = narrow();
     one.chart.setOption(makers[one.spec.draws](one.spec, one.view), { notMerge: true });
-    one.chart.getZr().flush();
+    paint(one.chart);
+  }
+
+  // All of it now: by itself a chart of many parts is painted over several frames, which paper would not wait for.
+  function paint(chart) {
+    chart.getZr().flush();
+    chart.getZr().painter.refresh(true);
   }
 
   function drawAll() {

@@ -98,9 +98,11 @@ fn key(value: &Value) -> Option<f64> {
         Value::Missing | Value::Text(_) => None,
         Value::Count(number) | Value::Number(number) => Some(*number as f64),
         Value::Time(ns) => Some(*ns as f64),
-        Value::Rate(number) | Value::Ratio(number) | Value::Share(number) | Value::Factor(number) => {
-            Some(*number).filter(|number| number.is_finite())
-        }
+        Value::Rate(number)
+        | Value::Ratio(number)
+        | Value::Share(number)
+        | Value::Factor(number)
+        | Value::Change(number) => Some(*number).filter(|number| number.is_finite()),
         Value::Flag(flag) => Some(f64::from(u8::from(*flag))),
     }
 }
