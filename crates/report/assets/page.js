@@ -674,10 +674,15 @@
     paint(one.chart);
   }
 
-  // All of it now: by itself a chart of many parts is painted over several frames, which paper would not wait for.
+  // All of it now: ECharts 6.1.0 paints heat maps in slices of 15 ms over several frames, whatever is asked for, and paper
+  // does not wait for those.
   function paint(chart) {
-    chart.getZr().flush();
-    chart.getZr().painter.refresh(true);
+    const zr = chart.getZr();
+    zr.flush();
+    const sliced = zr.storage.getDisplayList(true).filter((shape) => shape.incremental);
+    if (!sliced.length) return;
+    sliced.forEach((shape) => { shape.incremental = 0; });
+    zr.refreshImmediately();
   }
 
   function drawAll() {
