@@ -142,12 +142,15 @@ impl<'a> Looking<'a> {
         number as u32
     }
 
-    /// The owner of each detour by number, the owners by number, and what is kept by place in the list.
-    pub(super) fn finish(mut self) -> (Vec<Option<u32>>, Vec<(Kind, String)>, BTreeMap<usize, Embedded>) {
+    /// What was found.
+    pub(super) fn finish(mut self) -> Looked {
         self.flush();
         (self.owners, self.names, self.kept)
     }
 }
+
+/// The owner of each detour by number, the owners by number, and what is kept by place in the list.
+pub(super) type Looked = (Vec<Option<u32>>, Vec<(Kind, String)>, BTreeMap<usize, Embedded>);
 
 /// Who took most of a detour. What remains around the kernel's entry and exit is caused by what was entered, and owns a
 /// detour only if nothing else was seen in it. Ties go to the one that came first.

@@ -7,7 +7,7 @@ use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Rung;
 use becalm_units::CpuId;
 
-use super::embedded::Looking;
+use super::embedded::{Looked, Looking};
 use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, Place, ROWS, Reduced, Reduction, TOP};
 use crate::stats::TimeCells;
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
@@ -71,8 +71,6 @@ pub fn picture(bundle: &Bundle, summary: &Summary, progress: &mut dyn FnMut(u64)
     let heat = HeatMap::new(start_ns, length_ns, cells, ROWS);
     Ok(Picture { start_ns, length_ns, shown, owners, names, embedded, lengths, node_lengths, heat })
 }
-
-type Looked = (Vec<Option<u32>>, Vec<(Kind, String)>, BTreeMap<usize, Embedded>);
 
 /// Looks into the detours that are drawn.
 fn look(

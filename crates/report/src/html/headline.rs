@@ -20,8 +20,7 @@ pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
-    let worst = summary.sources.first();
-    if let Some(advice) = worst.and_then(|worst| advice::against(worst.kind, &worst.source)) {
+    if let Some(advice) = worst_source(summary).and_then(|worst| advice::against(worst.kind, &worst.source)) {
         blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
     }
     let warnings = summary.warnings.len();
@@ -109,10 +108,13 @@ fn tile(name: &str, figure: String, detail: String, tone: Tone) -> Tile {
     Tile { name: name.to_owned(), figure, detail, tone }
 }
 
+/// The source that took most. What remains around the kernel's entries is nobody's by itself.
+fn worst_source(summary: &Summary) -> Option<&SourceSummary> {
+    summary.sources.iter().find(|source| source.kind != Kind::Edge).or_else(|| summary.sources.first())
+}
+
 fn worst(summary: &Summary) -> Tile {
-    // What remains around the kernel's entries is nobody's by itself.
-    let named = summary.sources.iter().find(|source| source.kind != Kind::Edge).or_else(|| summary.sources.first());
-    match named {
+    match worst_source(summary) {
         Some(worst) => tile(
             "Worst source",
             worst.source.clone(),
