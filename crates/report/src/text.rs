@@ -12,7 +12,7 @@ use crate::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};
 use crate::header::paragraph;
 use crate::table::Table;
 use crate::value::{grouped, three_digits};
-use crate::{Value, advice, header};
+use crate::{Value, advice, header, sure};
 
 /// How many CPUs and sources are shown unless all are asked for.
 const SHOWN: usize = 20;
@@ -37,7 +37,11 @@ pub fn render_text(summary: &Summary, out: &mut dyn Write, options: Options) -> 
     header::print(summary, out)?;
     let cpus = shown_cpus(summary, options);
     print_cpus(summary, &cpus, out)?;
+    sure::print_intervals(summary, &cpus, out)?;
+    sure::print_tails(summary, &cpus, out)?;
+    sure::print_outliers(summary, out)?;
     print_sources(summary, out, options)?;
+    sure::print_periods(summary, out, options.all)?;
     print_loops(summary, &cpus, out)?;
     print_next(summary, out, options)
 }
@@ -70,16 +74,25 @@ fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut dyn Write) -> io::Re
     names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
     print_cpu_table(summary, rows, names, out)?;
     writeln!(out, "  low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
+    print_notes(summary, rows, out, |row| interval_note(&row.figures))
+}
+
+/// What is to be said of single CPUs; the same of many is said once.
+pub(crate) fn print_notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    out: &mut dyn Write,
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> io::Result<()> {
     let notes: Vec<(String, String)> = rows
         .iter()
         .filter_map(|row| {
             let (node, cpu) = row.place.as_ref()?;
             let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
-            Some((place, interval_note(&row.figures)?))
+            Some((place, note(row)?))
         })
         .collect();
     for (at, (place, note)) in notes.iter().enumerate() {
-        // The same reason for many CPUs is said once.
         if notes[..at].iter().any(|(_, earlier)| earlier == note) {
             continue;
         }
@@ -230,6 +243,6 @@ pub(crate) fn quoted(path: &str) -> String {
     }
 }
 
-fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
+pub(crate) fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
     writeln!(out, "\n{title}")
 }

@@ -26,6 +26,8 @@ pub enum Value {
     Factor(f64),
     /// By which part something grew or shrank: 0.1 is a tenth more.
     Change(f64),
+    /// A plain number, written with three digits.
+    Real(f64),
     /// Yes or no; in a table only the yes is shown.
     Flag(bool),
 }
@@ -59,6 +61,7 @@ impl Value {
                 change if change.abs() >= 0.9995 => format!("{:+.0}%", change * 100.0),
                 change => format!("{:+.1}%", change * 100.0),
             },
+            Self::Real(number) => three_digits(*number),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
     }
@@ -81,14 +84,19 @@ impl Serialize for Value {
             | Self::Share(number)
             | Self::Factor(number)
             | Self::Change(number)
+            | Self::Real(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
             }
             Self::Flag(flag) => serializer.serialize_bool(*flag),
-            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Factor(_) | Self::Change(_) => {
-                serializer.serialize_none()
-            }
+            Self::Missing
+            | Self::Rate(_)
+            | Self::Ratio(_)
+            | Self::Share(_)
+            | Self::Factor(_)
+            | Self::Change(_)
+            | Self::Real(_) => serializer.serialize_none(),
         }
     }
 }

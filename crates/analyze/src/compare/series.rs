@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::Doubt;
-use crate::stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, below, block_length};
+use crate::stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, below, blocks};
 
 /// How many times as long as for one run's interval the blocks are.
 const BLOCK_FACTOR: usize = 4;
@@ -66,8 +66,9 @@ impl Series {
         if n < BLOCKS_MIN {
             return Err(Doubt::ShortRun);
         }
-        let block = block_length(&self.residuals)
-            .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?;
+        let block = blocks(&self.residuals)
+            .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?
+            .length;
         let train_ns = self.width_ns.saturating_mul(block as i64);
         // Trains are counted as they are: that several share a block makes none of them weigh more.
         let weights = self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect();

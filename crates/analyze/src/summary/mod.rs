@@ -8,13 +8,22 @@ mod books;
 mod error;
 mod figures;
 mod findings;
+mod peers;
+mod recurring;
 mod run;
 mod scan;
 mod timeline;
 
 pub use books::{Books, OpenBook};
 pub use error::SummaryError;
+<<<<<<< HEAD
 pub use figures::{CpuSummary, Figures, NodeSummary, Observed, Origin, PeriodSummary, SourceSummary, Summary};
+=======
+pub use figures::{
+    CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
+    SourceSummary, Summary,
+};
+>>>>>>> main
 pub(crate) use run::spans;
 pub use run::{Selection, summarize};
 pub(crate) use scan::runs;
