@@ -16,14 +16,10 @@ mod timeline;
 
 pub use books::{Books, OpenBook};
 pub use error::SummaryError;
-<<<<<<< HEAD
-pub use figures::{CpuSummary, Figures, NodeSummary, Observed, Origin, PeriodSummary, SourceSummary, Summary};
-=======
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
->>>>>>> main
 pub(crate) use run::spans;
 pub use run::{Selection, summarize};
 pub(crate) use scan::runs;
