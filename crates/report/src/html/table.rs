@@ -102,7 +102,8 @@ fn key(value: &Value) -> Option<f64> {
         | Value::Ratio(number)
         | Value::Share(number)
         | Value::Factor(number)
-        | Value::Change(number) => Some(*number).filter(|number| number.is_finite()),
+        | Value::Change(number)
+        | Value::Real(number) => Some(*number).filter(|number| number.is_finite()),
         Value::Flag(flag) => Some(f64::from(u8::from(*flag))),
     }
 }
