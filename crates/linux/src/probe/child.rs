@@ -71,17 +71,21 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), ProbeError> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
+/// What goes through the pipes: to and fro, or the end.
+pub(super) const BALL: u8 = 1;
+pub(super) const END: u8 = 0;
+
 /// Writes one byte to a pipe; tells whether that was done.
 #[inline(always)]
-pub(super) fn put(pipe: &OwnedFd) -> bool {
-    // SAFETY: one byte is written from a constant.
-    unsafe { libc::write(pipe.as_raw_fd(), [1_u8].as_ptr().cast(), 1) == 1 }
+pub(super) fn put(pipe: &OwnedFd, byte: u8) -> bool {
+    // SAFETY: one byte is written from a variable.
+    unsafe { libc::write(pipe.as_raw_fd(), (&raw const byte).cast(), 1) == 1 }
 }
 
-/// Reads one byte from a pipe, waiting for it; tells whether there was one.
+/// Reads one byte from a pipe, waiting for it; tells whether it is the ball.
 #[inline(always)]
 pub(super) fn take(pipe: &OwnedFd) -> bool {
-    let mut byte = 0_u8;
+    let mut byte = END;
     // SAFETY: one byte is read into a variable that has room for it.
-    unsafe { libc::read(pipe.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 }
+    unsafe { libc::read(pipe.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 && byte == BALL }
 }

@@ -6,7 +6,7 @@ use std::thread::{Builder, JoinHandle};
 use becalm_units::CpuId;
 
 use super::ProbeError;
-use super::child::{Child, pipe, put, take};
+use super::child::{BALL, Child, END, pipe, put, take};
 use crate::sched::{self, Policy};
 
 /// A pipe that its writer reads: what the calls alone cost.
@@ -25,15 +25,14 @@ impl Loopback {
     /// Writes a byte and reads it; tells whether both were done.
     #[inline(always)]
     pub fn round(&self) -> bool {
-        put(&self.1) && take(&self.0)
+        put(&self.1, BALL) && take(&self.0)
     }
 }
 
 /// Somebody who sends each byte back, in a thread or a process of its own.
 #[derive(Debug)]
 pub struct Echo {
-    /// Closed first, which ends the thread.
-    there: Option<OwnedFd>,
+    there: OwnedFd,
     back: OwnedFd,
     thread: Option<JoinHandle<()>>,
     _child: Option<Child>,
@@ -51,12 +50,12 @@ impl Echo {
         let body = move || {
             let placed = sched::pin_current_thread(cpu).is_ok()
                 && (policy == Policy::Other || sched::set_policy(policy).is_ok());
-            // Where it could not be placed, its end of the pipe closes and the first round fails.
-            while placed && take(&hears) && put(&says) {}
+            // Where it could not be placed, both of its ends close and the first round fails.
+            while placed && take(&hears) && put(&says, BALL) {}
         };
         let thread = Builder::new().name("becalm/echo".to_owned()).stack_size(64 << 10).spawn(body);
         let thread = thread.map_err(|error| ProbeError::new(WHAT, error))?;
-        Self { there: Some(there), back, thread: Some(thread), _child: None }.checked()
+        Self { there, back, thread: Some(thread), _child: None }.checked()
     }
 
     /// In a process, on the CPUs and in the scheduling class of the calling thread.
@@ -66,9 +65,8 @@ impl Echo {
     pub fn process() -> Result<Self, ProbeError> {
         let (hears, there) = pipe()?;
         let (back, says) = pipe()?;
-        // Copies of both other ends stay open in the child, which is killed and so needs no end of file.
-        let child = Child::fork(|| while take(&hears) && put(&says) {})?;
-        Self { there: Some(there), back, thread: None, _child: Some(child) }.checked()
+        let child = Child::fork(|| while take(&hears) && put(&says, BALL) {})?;
+        Self { there, back, thread: None, _child: Some(child) }.checked()
     }
 
     fn checked(self) -> Result<Self, ProbeError> {
@@ -78,13 +76,14 @@ impl Echo {
     /// Sends a byte and waits until it is back; tells whether it is.
     #[inline(always)]
     pub fn round(&self) -> bool {
-        self.there.as_ref().is_some_and(put) && take(&self.back)
+        put(&self.there, BALL) && take(&self.back)
     }
 }
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        self.there = None;
+        // Closing the pipe would not do: a process that was forked meanwhile holds it open.
+        put(&self.there, END);
         if let Some(thread) = self.thread.take() {
             // It has no way to panic, and nothing depends on how it ended.
             let _ = thread.join();
