@@ -121,6 +121,7 @@ const ROW: &[Field<CostRow>] = &[
     Field { name: "max_ps", title: "max", get: |row| of(row, |m| Value::Picos(m.cost.max_ps)) },
     Field { name: "samples", title: "samples", get: |row| of(row, |m| Value::Count(m.cost.samples)) },
     Field { name: "batch", title: "each of", get: |row| of(row, |m| Value::Count(m.cost.batch.into())) },
+    Field { name: "slow", title: "slow", get: |row| of(row, |m| Value::Count(m.cost.slow)) },
     Field { name: "interrupted", title: "interrupted", get: |row| of(row, |m| Value::Count(m.cost.interrupted)) },
     Field {
         name: "interrupted_excess_ps",
@@ -233,8 +234,8 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
             "p5_ps",
             "p95_ps",
             "samples",
+            "slow",
             "interrupted",
-            "interrupts",
         ],
         CostKind::Detours => &[
             "what",
@@ -246,6 +247,7 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
             "p5_ps",
             "p95_ps",
             "samples",
+            "slow",
             "interrupted",
         ],
     };
@@ -272,10 +274,9 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
 
 /// What the columns mean that all cost tables have.
 pub(crate) fn explain(out: &mut dyn Write) -> io::Result<()> {
-    let text = "low and high: interval of the median, 95% or more, from the medians of the rounds. interrupted: samples with \
-                a tick or something else in between (1us or more, and far beyond the others); they are in the percentiles \
-                and not in the mean. interrupts: all that the kernel counted on the CPU meanwhile, between the samples as \
-                well";
+    let text = "low and high: interval of the median, 95% or more, from the medians of the rounds. slow: samples at least 1us \
+                beyond the others. interrupted: the slowest of those, as many as the kernel counted interrupts and \
+                pre-emptions; they are in the percentiles and not in the mean";
     paragraph(out, "  ", text)
 }
 
@@ -301,7 +302,7 @@ mod tests {
 
     fn report(kind: CostKind) -> CostReport {
         let rounds: Vec<Vec<i64>> = (0..20).map(|round| vec![1_130 + round, 1_140, 9_000_000]).collect();
-        let cost = Cost::of(&rounds, 1).unwrap();
+        let cost = Cost::of(&rounds, 1, None).unwrap();
         let row = |name: &str, outcome| CostRow {
             name: name.to_owned(),
             what: format!("the {name}"),

@@ -84,6 +84,7 @@ const ROW: &[Field<ClockCost>] = &[
     cost_field!(cost, "max_ps", "max", |m| Value::Picos(m.cost.max_ps)),
     cost_field!(cost, "samples", "samples", |m| Value::Count(m.cost.samples)),
     cost_field!(cost, "batch", "each of", |m| Value::Count(m.cost.batch.into())),
+    cost_field!(cost, "slow", "slow", |m| Value::Count(m.cost.slow)),
     cost_field!(cost, "interrupted", "interrupted", |m| Value::Count(m.cost.interrupted)),
     cost_field!(cost, "interrupts", "interrupts", |m| count(m.interrupts)),
     cost_field!(raw, "syscall_median_ps", "by syscall", |m| Value::Picos(m.cost.median_ps)),
@@ -205,7 +206,7 @@ mod tests {
             overhead_ps: 20_400,
         };
         let cost = |ps| {
-            let cost = Cost::of(&vec![vec![ps; 3]; 20], 64);
+            let cost = Cost::of(&vec![vec![ps; 3]; 20], 64, None);
             cost.map(|cost| MeasuredCost { cost, interrupts: None, preempted: 0 })
         };
         let row = ClockCost {

@@ -100,6 +100,17 @@ impl<'a, C: Counter> Bench<'a, C> {
         }
     }
 
+    /// The same, with something untimed before each sample.
+    #[inline(always)]
+    pub fn time_each_after(samples: &mut [u64], mut before_each: impl FnMut(), mut body: impl FnMut()) {
+        for sample in samples {
+            before_each();
+            let before = C::read_ordered();
+            body();
+            *sample = C::read_ordered().saturating_sub(before);
+        }
+    }
+
     /// Ticks as picoseconds of each of `batch` repetitions.
     pub fn picos(&self, ticks: u64, batch: u32) -> i64 {
         (ticks as f64 * self.rate.tick_ns() * 1_000.0 / f64::from(batch)).round() as i64

@@ -178,17 +178,23 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
         let (mut at_many, mut at_few) = (lay(many.words(), count, line), lay(few.words(), count, line));
         at_many = walk(many.words(), at_many, count as u32);
         at_few = walk(few.words(), at_few, count as u32);
-        // In turns, so that both meet the same neighbors; the loads of the first, less the median of the second.
+        // In turns, so that both meet the same neighbors.
+        let mut references = Vec::new();
         let mut hits = vec![1; SAMPLES];
-        bench.series(FAR_LOADS, SAMPLES, |samples| {
+        let mut series = bench.series(FAR_LOADS, SAMPLES, |samples| {
             Bench::<C>::time_each(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
             Bench::<C>::time_each(samples, |_| at_many = walk(many.words(), black_box(at_many), FAR_LOADS));
             black_box((at_few, at_many));
             hits.sort_unstable();
-            let reference = hits[SAMPLES / 2].saturating_sub(bench.overhead_ticks());
-            samples.iter_mut().for_each(|sample| *sample = sample.saturating_sub(reference));
+            references.push(hits[SAMPLES / 2].saturating_sub(bench.overhead_ticks()));
             Ok(())
-        })
+        })?;
+        // The loads of each round less the median of those that hit the TLB in it; the first round warmed up.
+        for (round, reference) in series.rounds.iter_mut().zip(&references[1..]) {
+            let reference = bench.picos(*reference, FAR_LOADS);
+            round.iter_mut().for_each(|sample| *sample -= reference);
+        }
+        Ok(series)
     };
     Probe {
         name: "tlb_miss",

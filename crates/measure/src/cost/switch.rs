@@ -1,6 +1,6 @@
 //! From one thread to another: by a pipe, by a futex, on one CPU and to another, and the interrupt that takes it there.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -233,15 +233,15 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
 
 /// Interrupting another CPU and waiting for its answer, and the same call with nobody to interrupt.
 pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
-    let barriers = || {
+    let barriers = |runs: &dyn Fn()| {
         bench.series(1, 200, |samples| {
             let mut done = true;
-            Bench::<C>::time_each(samples, |_| done &= membarrier::private());
+            Bench::<C>::time_each_after(samples, runs, || done &= membarrier::private());
             done.then_some(()).ok_or_else(|| "the kernel refused a memory barrier".to_owned())
         })
     };
     let registered = membarrier::register().map_err(text);
-    let alone = registered.clone().and_then(|()| barriers());
+    let alone = registered.clone().and_then(|()| barriers(&|| ()));
     let answered = registered.and_then(|()| {
         let cpu = bench.place.other().ok_or_else(|| ONE_CPU.to_owned())?;
         beside_a_spinner(cpu, barriers)
@@ -260,24 +260,28 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
             name: "ipi",
             what: "interrupt of another CPU, round trip",
             method: format!(
-                "the same call while a thread of becalm spins on another CPU{other}, which is interrupted and answers; less \
-                 the row above, the interrupt's way there and back"
+                "the same call while a thread of becalm spins on another CPU{other}, seen to run just before; it is \
+                 interrupted and answers. Less the row above, the interrupt's way there and back"
             ),
             outcome: answered,
         },
     ]
 }
 
-/// Runs something while a thread of this process spins on a CPU.
-fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    let (stop, spins) = (AtomicBool::new(false), AtomicU32::new(0));
+/// Runs something while a thread of this process spins on a CPU. It is given a function that waits until that thread runs:
+/// on a busy CPU it may be waiting for its turn, and would not be interrupted.
+fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn()) -> Result<T, String>) -> Result<T, String> {
+    let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
     let spinner = || {
-        if sched::pin_current_thread(cpu).is_err() {
-            spins.store(2, Ordering::Release);
-            return;
+        let placed = sched::pin_current_thread(cpu).is_ok();
+        spins.store(if placed { 1 } else { u64::MAX }, Ordering::Release);
+        while placed && !stop.load(Ordering::Relaxed) {
+            spins.fetch_add(1, Ordering::Relaxed);
         }
-        spins.store(1, Ordering::Release);
-        while !stop.load(Ordering::Relaxed) {}
+    };
+    let wait_until_it_runs = || {
+        let seen = spins.load(Ordering::Relaxed);
+        while spins.load(Ordering::Relaxed) == seen {}
     };
     thread::scope(|scope| {
         let started = thread::Builder::new().name("becalm/spinner".to_owned()).stack_size(64 << 10);
@@ -286,8 +290,8 @@ fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce() -> Result<T, String>) -> 
             thread::yield_now();
         }
         let result = match spins.load(Ordering::Acquire) {
-            1 => body(),
-            _ => Err(format!("no thread can be placed on CPU {cpu}")),
+            u64::MAX => Err(format!("no thread can be placed on CPU {cpu}")),
+            _ => body(&wait_until_it_runs),
         };
         stop.store(true, Ordering::Relaxed);
         result
