@@ -25,6 +25,8 @@ const ASLEEP: Nanos = Nanos::from_micros(50);
 const WAKES_TIME: Duration = Duration::from_secs(2);
 /// Wake-ups that are wanted.
 const WAKES: usize = 1_000;
+/// How long a thread on another CPU is waited for in all.
+const PATIENCE: Duration = Duration::from_secs(4);
 /// Why there is nothing to measure between CPUs.
 pub(super) const ONE_CPU: &str = "there is only one CPU that this process may use";
 
@@ -78,6 +80,19 @@ fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> R
         Bench::<C>::time_each(samples, |_| arrived &= trip());
         arrived.then_some(()).ok_or_else(|| "a byte did not come back".to_owned())
     })
+}
+
+/// Waits, without sleeping, until something holds; tells whether it does before the end.
+fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
+    let mut spins = 0_u32;
+    while !holds() {
+        spins = spins.wrapping_add(1);
+        // Rarely, so that what is waited for is seen at once.
+        if spins.is_multiple_of(1 << 16) && Instant::now() > end {
+            return false;
+        }
+    }
+    true
 }
 
 /// Places the calling thread like the measuring one, on a CPU.
@@ -200,13 +215,7 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
             word.store(n, Ordering::Release);
             let woken = futex::wake(&word);
             let returned = C::read_ordered();
-            let mut answered = true;
-            while seen.load(Ordering::Acquire) != n {
-                if !placed.load(Ordering::Acquire) {
-                    answered = false;
-                    break;
-                }
-            }
+            let answered = wait_for(end, || seen.load(Ordering::Acquire) == n);
             let ran = C::read_ordered();
             // A thread that was not asleep yet is no sample; it comes to the word by itself.
             if woken && answered {
@@ -233,15 +242,19 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
 
 /// Interrupting another CPU and waiting for its answer, and the same call with nobody to interrupt.
 pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
-    let barriers = |runs: &dyn Fn()| {
+    let barriers = |runs: &dyn Fn() -> bool| {
         bench.series(1, 200, |samples| {
-            let mut done = true;
-            Bench::<C>::time_each_after(samples, runs, || done &= membarrier::private());
-            done.then_some(()).ok_or_else(|| "the kernel refused a memory barrier".to_owned())
+            let (mut done, mut ran) = (true, true);
+            Bench::<C>::time_each_after(samples, || ran &= runs(), || done &= membarrier::private());
+            match (done, ran) {
+                (true, true) => Ok(()),
+                (false, _) => Err("the kernel refused a memory barrier".to_owned()),
+                (true, false) => Err("the other CPU is so busy that our thread hardly runs there".to_owned()),
+            }
         })
     };
     let registered = membarrier::register().map_err(text);
-    let alone = registered.clone().and_then(|()| barriers(&|| ()));
+    let alone = registered.clone().and_then(|()| barriers(&|| true));
     let answered = registered.and_then(|()| {
         let cpu = bench.place.other().ok_or_else(|| ONE_CPU.to_owned())?;
         beside_a_spinner(cpu, barriers)
@@ -270,7 +283,7 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 
 /// Runs something while a thread of this process spins on a CPU. It is given a function that waits until that thread runs:
 /// on a busy CPU it may be waiting for its turn, and would not be interrupted.
-fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn()) -> Result<T, String>) -> Result<T, String> {
+fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
     let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
     let spinner = || {
         let placed = sched::pin_current_thread(cpu).is_ok();
@@ -279,17 +292,17 @@ fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn()) -> Result<T, Str
             spins.fetch_add(1, Ordering::Relaxed);
         }
     };
+    let end = Instant::now() + PATIENCE;
     let wait_until_it_runs = || {
         let seen = spins.load(Ordering::Relaxed);
-        while spins.load(Ordering::Relaxed) == seen {}
+        wait_for(end, || spins.load(Ordering::Relaxed) != seen)
     };
     thread::scope(|scope| {
         let started = thread::Builder::new().name("becalm/spinner".to_owned()).stack_size(64 << 10);
         started.spawn_scoped(scope, spinner).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        while spins.load(Ordering::Acquire) == 0 {
-            thread::yield_now();
-        }
+        wait_for(end, || spins.load(Ordering::Acquire) != 0);
         let result = match spins.load(Ordering::Acquire) {
+            0 => Err(format!("no thread of becalm came to run on CPU {cpu} in {PATIENCE:?}")),
             u64::MAX => Err(format!("no thread can be placed on CPU {cpu}")),
             _ => body(&wait_until_it_runs),
         };
