@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_and_what_is_there_has_its_method() {
         let text = text(&report(CostKind::Detours));
-        assert!(text.contains("  the memory   100ns  1.14ns"), "{text}");
+        assert!(text.contains("  the memory    100ns  1.14ns"), "{text}");
         assert!(text.contains("  the swap_in  10.0ms       -"), "{text}");
         assert!(text.contains("! the swap_in: not measured: no swap here"), "{text}");
         assert!(text.contains("- the memory: by hand") && !text.contains("- the swap_in: by hand"), "{text}");

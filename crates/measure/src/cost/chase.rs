@@ -31,10 +31,13 @@ pub(super) fn walk(words: &[AtomicU64], mut at: usize, loads: u32) -> usize {
     at
 }
 
-/// Where the lines of a page chase lie: one line a page, each page's at another offset, so that they spread over all
-/// sets of a cache.
+/// Where the lines of a page chase lie: one line a page, at offsets that fill all sets of a cache alike. Up to 1,024 sets
+/// of 64-byte lines, the page's own number picks the set beyond its offset; so the offset changes only when that has
+/// gone round. Else all lines of memory that is contiguous, as in huge pages, would crowd into few sets.
 pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
-    page * page_words + page % (page_words / LINE) * LINE
+    let pages_in_all_sets = 1_024 * LINE / page_words;
+    let turn = if pages_in_all_sets > 1 { page / pages_in_all_sets } else { page };
+    page * page_words + turn % (page_words / LINE) * LINE
 }
 
 /// Whether touching memory in huge pages took so few faults that they are huge. Touches every small page.
@@ -88,6 +91,18 @@ mod tests {
             let words = 1_usize << shift;
             let at = one_line_a_page(page, words);
             prop_assert!(at / words == page && at % LINE == 0);
+        }
+
+        #[test]
+        fn lines_fill_the_sets_of_a_cache_alike(pages in 1_usize..9_000, shift in 9_u32..14, sets in 6_u32..11) {
+            let mut lines = vec![0; 1 << sets];
+            for page in 0..pages {
+                lines[one_line_a_page(page, 1 << shift) / LINE % (1 << sets)] += 1;
+            }
+            let fair = pages.div_ceil(1 << sets);
+            // The last round of the offsets may be incomplete.
+            let (most, round) = (lines.iter().max().copied().unwrap_or(0), 1_024_usize.div_ceil(1 << sets));
+            prop_assert!(most <= fair + round, "{most} lines in a set, {fair} are fair");
         }
     }
 

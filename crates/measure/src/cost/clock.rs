@@ -9,7 +9,7 @@ use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{SyscallCount, getpid};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 
-use super::bench::{Bench, Series, median};
+use super::bench::{Bench, Series, undisturbed};
 use super::time_way::{OverReading, TimeWay};
 use super::turns::{Turns, turns};
 use super::{CostError, ForCounter, Place, Probed, Progress, run_at};
@@ -137,7 +137,7 @@ impl ForCounter for Work<'_, '_> {
             Ok(counts) => (Some(counts), Counting::Counted),
             Err(error) => (None, Counting::Timed(error.to_string())),
         };
-        let trap = median(&cost(bench, || getpid().cast_unsigned().into()));
+        let trap = undisturbed(&cost(bench, || getpid().cast_unsigned().into()));
         let mut rows = Vec::with_capacity(ways.len());
         for (at, way) in ways.iter().enumerate() {
             (self.0)(at, ways.len(), &way.name());
@@ -155,7 +155,7 @@ fn row<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_ps: 
         _ if way.is_instruction() => Path::Instruction,
         Some(calls) if calls >= COUNTED / 2 => Path::SystemCall,
         Some(_) => Path::Vdso,
-        None if enters_kernel(median(&cost), raw.as_ref().map(median), trap_ps) => Path::SystemCall,
+        None if enters_kernel(undisturbed(&cost), raw.as_ref().map(undisturbed), trap_ps) => Path::SystemCall,
         None => Path::Vdso,
     };
     // Readings of the kernel are in nanoseconds, those of instructions in ticks.

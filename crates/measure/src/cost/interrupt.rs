@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
-use becalm_linux::sched;
 use becalm_units::Nanos;
 
 use super::bench::Bench;
-use super::switch::ONE_CPU;
+use super::switch::{Arrival, ONE_CPU};
 use super::trap::text;
 use super::{Probe, into_rounds};
 use crate::acquire::acquire;
@@ -49,12 +48,12 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<super::Series, String> {
     let profile = StepProfile::measure::<C>();
     let threshold = profile.auto_threshold();
     let mut sent = vec![(1_u64, 1_u64); SENT];
-    let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (arrival, begun) = (Arrival::default(), AtomicBool::new(false));
     let pause = bench.rate.ticks_in(PAUSE).get();
     let watch = bench.watch();
     let sender = || {
-        let placed = sched::pin_current_thread(other).is_ok();
-        while !begun.load(Ordering::Acquire) {
+        let placed = arrival.at(other);
+        while placed && !begun.load(Ordering::Acquire) {
             thread::sleep(Duration::from_micros(100));
         }
         let mut count = 0;
@@ -75,18 +74,21 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<super::Series, String> {
             }
         }
         ring.set_deadline(0);
-        done.store(true, Ordering::Release);
         count
     };
     let count = thread::scope(|scope| {
         let started = thread::Builder::new().name("becalm/sender".to_owned()).stack_size(64 << 10);
         let sender =
             started.spawn_scoped(scope, sender).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let arrived = arrival.wait(other);
         let start = C::read();
-        ring.set_deadline(start + bench.rate.ticks_in(LIMIT).get());
+        ring.set_deadline(if arrived.is_err() { 0 } else { start + bench.rate.ticks_in(LIMIT).get() });
         begun.store(true, Ordering::Release);
-        acquire::<C>(&ring, bench.place.cpu, start, threshold);
-        sender.join().map_err(|_| "the sending thread failed".to_owned())
+        if arrived.is_ok() {
+            acquire::<C>(&ring, bench.place.cpu, start, threshold);
+        }
+        let count = sender.join().map_err(|_| "the sending thread failed".to_owned())?;
+        arrived.map(|()| count)
     })?;
     let mut steps = Vec::with_capacity(KEPT);
     ring.drain(|before, after| steps.push((before, after)));

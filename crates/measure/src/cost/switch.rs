@@ -82,6 +82,36 @@ fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> R
     })
 }
 
+/// Whether a second thread has come to its CPU.
+#[derive(Default)]
+pub(super) struct Arrival(AtomicU32);
+
+impl Arrival {
+    /// For the second thread: goes to a CPU, in the default class, which it does not inherit; tells whether it is there.
+    pub(super) fn at(&self, cpu: CpuId) -> bool {
+        let placed = sched::pin_current_thread(cpu).is_ok() && sched::set_policy(Policy::Other).is_ok();
+        self.0.store(if placed { 1 } else { 2 }, Ordering::Release);
+        placed
+    }
+
+    /// For the measuring thread: sleeps until the other is there. It must sleep, as the other begins on the same CPU and,
+    /// in a real-time class, comes to run only then.
+    ///
+    /// # Errors
+    /// If the other cannot be placed, or does not come to run.
+    pub(super) fn wait(&self, cpu: CpuId) -> Result<(), String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.0.load(Ordering::Acquire) {
+                1 => return Ok(()),
+                2 => return Err(format!("no thread can be placed on CPU {cpu}")),
+                _ if Instant::now() > end => return Err(format!("no thread came to run on CPU {cpu} in {PATIENCE:?}")),
+                _ => thread::sleep(Duration::from_micros(200)),
+            }
+        }
+    }
+}
+
 /// Waits, without sleeping, until something holds; tells whether it does before the end.
 fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
     let mut spins = 0_u32;
@@ -179,10 +209,9 @@ pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), String> {
     // Counts the wake-ups; the largest number ends the sleeper.
     let (word, seen) = (AtomicU32::new(0), AtomicU32::new(0));
-    let placed = AtomicBool::new(true);
+    let arrival = Arrival::default();
     let sleeper = || {
-        if sched::pin_current_thread(cpu).is_err() {
-            placed.store(false, Ordering::Release);
+        if !arrival.at(cpu) {
             return;
         }
         let mut known = 0;
@@ -200,11 +229,15 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
     let measured = thread::scope(|scope| {
         let started = thread::Builder::new().name("becalm/sleeper".to_owned()).stack_size(64 << 10);
         started.spawn_scoped(scope, sleeper).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        if let Err(why) = arrival.wait(cpu) {
+            word.store(u32::MAX, Ordering::Release);
+            return Err(why);
+        }
         let pause = bench.rate.ticks_in(ASLEEP).get();
         let watch = bench.watch();
         let end = Instant::now() + WAKES_TIME;
         let mut n = 0;
-        while calls.len() < WAKES && placed.load(Ordering::Acquire) {
+        while calls.len() < WAKES {
             let start = C::read();
             while C::read().saturating_sub(start) < pause {}
             if Instant::now() > end {
@@ -229,10 +262,7 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
     });
     let watch = measured?;
     if calls.len() < ROUNDS {
-        return Err(match placed.load(Ordering::Acquire) {
-            true => format!("only {} wake-ups of a sleeping thread on CPU {cpu} in {WAKES_TIME:?}", calls.len()),
-            false => format!("no thread can be placed on CPU {cpu}"),
-        });
+        return Err(format!("only {} wake-ups of a sleeping thread on CPU {cpu} in {WAKES_TIME:?}", calls.len()));
     }
     let call = bench.finish(bench.watch(), 1, &into_rounds(&calls));
     let runs = bench.finish(watch, 1, &into_rounds(&runs));
@@ -285,9 +315,9 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 /// on a busy CPU it may be waiting for its turn, and would not be interrupted.
 fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
     let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
+    let arrival = Arrival::default();
     let spinner = || {
-        let placed = sched::pin_current_thread(cpu).is_ok();
-        spins.store(if placed { 1 } else { u64::MAX }, Ordering::Release);
+        let placed = arrival.at(cpu);
         while placed && !stop.load(Ordering::Relaxed) {
             spins.fetch_add(1, Ordering::Relaxed);
         }
@@ -300,12 +330,7 @@ fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Resul
     thread::scope(|scope| {
         let started = thread::Builder::new().name("becalm/spinner".to_owned()).stack_size(64 << 10);
         started.spawn_scoped(scope, spinner).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        wait_for(end, || spins.load(Ordering::Acquire) != 0);
-        let result = match spins.load(Ordering::Acquire) {
-            0 => Err(format!("no thread of becalm came to run on CPU {cpu} in {PATIENCE:?}")),
-            u64::MAX => Err(format!("no thread can be placed on CPU {cpu}")),
-            _ => body(&wait_until_it_runs),
-        };
+        let result = arrival.wait(cpu).and_then(|()| body(&wait_until_it_runs));
         stop.store(true, Ordering::Relaxed);
         result
     })
