@@ -8,6 +8,8 @@
 
 pub mod advice;
 mod compare;
+mod cost;
+mod cost_clock;
 mod field;
 mod figures;
 pub mod grid;
@@ -26,6 +28,8 @@ mod timeline;
 mod value;
 
 pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
+pub use cost::{CostHeader, CostKind, CostReport, CostRow, MeasuredCost, cost_json, render_cost};
+pub use cost_clock::{ClockCost, ClockReport, clock_json, render_clock};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use page::set_width;

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod compare;
 pub mod completions;
+pub mod cost;
 pub mod export;
 pub mod import;
 pub mod law;

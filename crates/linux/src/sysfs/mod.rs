@@ -2,6 +2,7 @@
 //!
 //! Readers take the root folder, `/` in production. Nothing is written here.
 
+pub mod cache;
 pub mod cgroup;
 pub mod cpu;
 pub mod machine;
