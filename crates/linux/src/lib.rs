@@ -8,6 +8,7 @@ pub mod clock;
 pub mod ftrace;
 pub mod janitor;
 pub mod memory;
+pub mod perf;
 pub mod procfs;
 pub mod sched;
 pub mod signals;

@@ -19,6 +19,7 @@ mod recorder;
 pub mod ring;
 mod steps;
 mod threads;
+pub mod tick;
 mod translate;
 mod warnings;
 
