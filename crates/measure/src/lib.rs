@@ -21,6 +21,7 @@ mod steps;
 mod threads;
 mod translate;
 mod warnings;
+pub mod work;
 
 pub use collector::{Collector, TraceSide};
 pub use companion::Companion;
