@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod clock;
 pub mod ftrace;
+pub mod instructions;
 pub mod janitor;
 pub mod memory;
 pub mod perf;

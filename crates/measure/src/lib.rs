@@ -22,6 +22,7 @@ mod threads;
 pub mod tick;
 mod translate;
 mod warnings;
+pub mod work;
 
 pub use collector::{Collector, TraceSide};
 pub use companion::Companion;
