@@ -37,6 +37,7 @@ enum Command {
     Sources(commands::sources::SourcesArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
+    Cost(commands::cost::CostArgs),
     Import(commands::import::ImportArgs),
     Export(commands::export::ExportArgs),
 }
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
         Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
+        Some(Command::Cost(args)) => commands::cost::run(&args, &mut out),
         Some(Command::Import(args)) => commands::import::run(&args),
         Some(Command::Export(args)) => commands::export::run(&args),
     };

@@ -10,6 +10,7 @@ pub mod instructions;
 pub mod janitor;
 pub mod memory;
 pub mod perf;
+pub mod probe;
 pub mod procfs;
 pub mod sched;
 pub mod signals;

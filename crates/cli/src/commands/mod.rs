@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments and a `run` function.
 
 pub mod audit;
+pub mod cost;
 pub mod export;
 pub mod import;
 pub mod law;
