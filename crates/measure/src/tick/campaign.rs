@@ -13,8 +13,8 @@ use becalm_trace::campaign::{Campaign, CampaignError, CampaignPlan, Cell, CellKi
 use becalm_units::{CpuList, Nanos};
 
 use super::{Job, TickError, record_timer, shuffled, time_work, trap};
-use crate::{machine, preflight};
 use crate::work::{Body, Work};
+use crate::{machine, preflight};
 
 /// How far a campaign is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,15 +48,8 @@ pub fn begin(root: &Path, plan: CampaignPlan) -> Result<Campaign, TickError> {
         CpuClock::start(plan.cpu, rate_hz)?.stop()?;
     }
     let away = StepAside::from(plan.cpu)?;
-    let job = |pieces| Job {
-        root,
-        cpu: plan.cpu,
-        interrupted: plan.cpu,
-        copies: 1,
-        body: Body::Sort,
-        iterations: 1,
-        pieces,
-    };
+    let job =
+        |pieces| Job { root, cpu: plan.cpu, interrupted: plan.cpu, copies: 1, body: Body::Sort, iterations: 1, pieces };
     let mut pieces = 4;
     let sorts = loop {
         let elapsed = time_work(job(pieces))?.elapsed.get().max(1);

@@ -77,7 +77,9 @@ impl TickError {
     pub const fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::RateLimit { .. } | Self::Perf(PerfError::Rate { .. }) | Self::Cpu(CpuError::Empty | CpuError::Unknown { .. })
+            Self::RateLimit { .. }
+                | Self::Perf(PerfError::Rate { .. })
+                | Self::Cpu(CpuError::Empty | CpuError::Unknown { .. })
         )
     }
 }
