@@ -1,6 +1,11 @@
 //! The cost of a tick: the figures of Tsafrir 2007 from its published tables, and known costs found again.
 
-use becalm_analyze::tick::{Analysis, Direct, Point, Processor, Rounds, Series, TableFile, read_tables};
+use becalm_analyze::tick::{
+    Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
+};
+use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
+use becalm_trace::node::Machine;
+use becalm_units::CpuId;
 use proptest::prelude::*;
 
 const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("data/tsafrir2007_sort.csv") };
@@ -152,4 +157,86 @@ fn an_impossible_model_predicts_nothing() {
     if found.overhead_ratio(20_000.0) >= 1.0 {
         assert_eq!((found.residual_max_ratio(), found.r2_ratio()), (None, None));
     }
+}
+
+/// A campaign whose handler takes 1 us, whose trap takes 100 ns, and whose interrupts take 5 us in all, on a CPU with a tick
+/// of 250 Hz.
+fn campaign(rounds: u32) -> Campaign {
+    let plan = CampaignPlan {
+        cpu: CpuId::new(0),
+        rates_hz: vec![0, 1_000, 10_000],
+        copies: vec![1, 4],
+        rounds,
+        cell_ns: 1,
+        seed: 1,
+    };
+    let mut cells = Vec::new();
+    for round in 0..rounds {
+        for added_hz in plan.rates_hz.clone() {
+            let rate_hz = f64::from(added_hz + 250);
+            let mut push = |measured| cells.push(Cell { round, added_hz, measured });
+            for copies in plan.copies.clone() {
+                let drift = 1.0 + f64::from(round) * 1e-3;
+                let elapsed_ns = (1e9 * drift / (1.0 - rate_hz * 5e-6)).round();
+                let interrupts = (elapsed_ns * rate_hz / 1e9).round() as u64;
+                let elapsed_ns = elapsed_ns as i64;
+                push(Measured::Sorts { copies, sorts: 100, elapsed_ns, interrupts, window_ns: elapsed_ns });
+            }
+            let interrupts = rate_hz as u64;
+            let handler_ns = interrupts as i64 * 1_000;
+            push(Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
+        }
+        cells.push(Cell { round, added_hz: 0, measured: Measured::Trap { calls: 1, call_ns: 100.0 } });
+    }
+    Campaign {
+        schema: SCHEMA.into(),
+        program: String::new(),
+        node: String::new(),
+        machine: Machine { processor: "synthetic".into(), ..Machine::default() },
+        plan,
+        array_bytes: 0,
+        sorts: 100,
+        max_sample_rate_hz: 100_000,
+        cpu_time_max_percent: None,
+        cells,
+        warnings: Vec::new(),
+    }
+}
+
+#[test]
+fn a_campaign_gives_its_costs_back() {
+    let found = Live::of(&campaign(4)).unwrap();
+    assert_eq!(found.direct, Direct { trap_ns: 100.0, handler_ns: 1_000.0 });
+    let analysis = &found.rounds.analysis;
+    assert_eq!((found.rounds.count, analysis.pairs.len(), analysis.name.as_str()), (4, 6, "synthetic"));
+    assert!((analysis.line.sum_percent - 0.5).abs() < 1e-3, "{:?}", analysis.line);
+    // The pairs overstate a little, see above.
+    assert!((0.5..0.515).contains(&analysis.sum_percent()), "{}", analysis.sum_percent());
+    assert!((analysis.trap_percent - 0.01).abs() < 1e-9 && (analysis.handler_percent - 0.1).abs() < 1e-9);
+    assert!(analysis.r2_ratio().unwrap() > 0.999);
+    assert!(found.handler_residual_max_ratio().unwrap() < 1e-9);
+    assert_eq!(found.handlers.iter().map(|row| row.added_hz).collect::<Vec<_>>(), [0, 1_000, 10_000]);
+    let bounds = found.rounds.sum_percent.unwrap();
+    assert!(bounds.low <= analysis.sum_percent() && analysis.sum_percent() <= bounds.high);
+}
+
+#[test]
+fn only_complete_rounds_count() {
+    let mut half = campaign(2);
+    half.cells.pop();
+    assert_eq!(Live::of(&half).unwrap().rounds.count, 1);
+    half.cells.truncate(3);
+    assert_eq!(Live::of(&half), Err(LiveError::NoRound { done: 3, planned: 20 }));
+}
+
+#[test]
+fn a_rate_that_the_kernel_throttled_is_said() {
+    let mut throttled = campaign(1);
+    for cell in &mut throttled.cells {
+        if let (10_000, Measured::Sorts { interrupts, .. }) = (cell.added_hz, &mut cell.measured) {
+            *interrupts = 900;
+        }
+    }
+    let error = Live::of(&throttled).unwrap_err().to_string();
+    assert!(error.contains("with 1 copies") && error.contains("must rise"), "{error}");
 }

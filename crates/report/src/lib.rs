@@ -16,6 +16,7 @@ mod plot;
 mod predict;
 mod table;
 mod text;
+mod tick;
 mod timeline;
 mod value;
 
@@ -23,5 +24,9 @@ pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
+pub use tick::{
+    PlacementReport, PlacementRow, SchedulerReport, SchedulerRow, TickReport, TickRow, placement_json,
+    render_placement, render_scheduler, render_tick, scheduler_json, tick_json,
+};
 pub use timeline::render_timelines;
 pub use value::Value;

@@ -22,6 +22,8 @@ pub enum Value {
     Ratio(f64),
     /// A part of a whole whose parts are looked at together, written with one decimal.
     Share(f64),
+    /// Percentage points of something that the column's title says, written with three decimals.
+    Points(f64),
     /// How many times as long: 1 and more, so that what matters stands behind the point.
     Factor(f64),
     /// Yes or no; in a table only the yes is shown.
@@ -48,6 +50,8 @@ impl Value {
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
             Self::Share(share) => format!("{:.1}%", share * 100.0),
+            Self::Points(points) if points.is_finite() => format!("{points:.3}"),
+            Self::Points(_) => "-".to_owned(),
             Self::Factor(ratio) => factor(*ratio),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
@@ -66,13 +70,17 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
             Self::Time(ns) => serializer.serialize_i64(*ns),
-            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) | Self::Factor(number)
+            Self::Rate(number)
+            | Self::Ratio(number)
+            | Self::Share(number)
+            | Self::Points(number)
+            | Self::Factor(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
             }
             Self::Flag(flag) => serializer.serialize_bool(*flag),
-            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Factor(_) => {
+            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Points(_) | Self::Factor(_) => {
                 serializer.serialize_none()
             }
         }

@@ -1,10 +1,15 @@
 //! `becalm cost`: what an interruption, a trap or a reading of the clock costs on this machine. A file a subcommand.
 
 mod clock;
+mod placement;
+mod scheduler;
+mod tick;
 
 use std::io::Write;
+use std::path::Path;
 
-use becalm_linux::sched::Policy;
+use becalm_linux::sched::{self, Policy};
+use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_units::CpuId;
 use clap::{Args, Subcommand};
 
@@ -20,6 +25,9 @@ pub struct CostArgs {
 #[derive(Subcommand, Debug)]
 enum CostCommand {
     Clock(clock::ClockArgs),
+    Tick(Box<tick::TickArgs>),
+    Scheduler(scheduler::SchedulerArgs),
+    Placement(placement::PlacementArgs),
 }
 
 /// Where and how the probes run.
@@ -40,6 +48,16 @@ fn cpu_id(text: &str) -> Result<CpuId, String> {
     text.parse().ok().filter(|id| *id < CpuId::LIMIT).map(CpuId::new).ok_or_else(err)
 }
 
+/// The CPU to measure on where none is named: the first isolated one that can be used, else the last that can, since the
+/// first takes most of a machine's interrupts.
+fn default_cpu(root: &Path) -> anyhow::Result<CpuId> {
+    let sets = CpuSets::read(root).unwrap_or_default();
+    let allowed = sched::allowed_cpus()?;
+    let isolated = sets.isolated.intersection(&sets.online);
+    let chosen = isolated.iter().next().or_else(|| allowed.iter().last());
+    chosen.ok_or_else(|| anyhow::anyhow!("this process may run on no CPU"))
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -47,6 +65,9 @@ fn cpu_id(text: &str) -> Result<CpuId, String> {
 pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match &args.command {
         CostCommand::Clock(args) => clock::run(args, out),
+        CostCommand::Tick(args) => tick::run(args, out),
+        CostCommand::Scheduler(args) => scheduler::run(args, out),
+        CostCommand::Placement(args) => placement::run(args, out),
     }
 }
 
