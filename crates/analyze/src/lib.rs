@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attribute;
+pub mod cost;
 pub mod stats;
 pub mod summary;
 pub mod tick;

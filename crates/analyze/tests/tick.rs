@@ -138,6 +138,21 @@ proptest! {
 }
 
 #[test]
+fn a_single_disturbed_cell_moves_the_interval_and_not_the_estimate() {
+    let quiet = || vec![synthetic(1, 1e7, 5_000.0, &[100.0, 1_000.0, 10_000.0])];
+    let mut rounds = vec![quiet(), quiet(), quiet(), quiet(), quiet()];
+    let direct = Direct { trap_ns: 100.0, handler_ns: 1_000.0 };
+    let calm = Rounds::of("calm", direct, &rounds).unwrap();
+    let mut points = rounds[2][0].points().to_vec();
+    points[1].work_ns *= 1.2;
+    rounds[2][0] = Series::new(1, points).unwrap();
+    let disturbed = Rounds::of("calm", direct, &rounds).unwrap();
+    assert_eq!(disturbed.analysis, calm.analysis);
+    let width = |rounds: &Rounds| rounds.sum_percent.map(|bounds| bounds.high - bounds.low).unwrap();
+    assert!(width(&calm) < 1e-9 && width(&disturbed) > 1.0, "{}", width(&disturbed));
+}
+
+#[test]
 fn one_round_has_no_interval() {
     let round = vec![synthetic(1, 1e7, 5_000.0, &[100.0, 1_000.0])];
     let rounds = Rounds::of("one", Direct { trap_ns: 1.0, handler_ns: 1.0 }, &[round]).unwrap();
@@ -145,18 +160,17 @@ fn one_round_has_no_interval() {
     assert!(Rounds::of("none", Direct { trap_ns: 1.0, handler_ns: 1.0 }, &[]).is_err());
 }
 
-/// A model that leaves the CPU no time says so instead of predicting negative times.
+/// A model that leaves the CPU no time says so instead of predicting negative times: the pairs overstate the cost by the
+/// share of the CPU that the lower rate takes, here nearly all of it.
 #[test]
 fn an_impossible_model_predicts_nothing() {
-    let points = vec![Point { rate_hz: 100.0, work_ns: 1e6 }, Point { rate_hz: 20_000.0, work_ns: 1e9 }];
-    let series = vec![Series::new(1, points).unwrap()];
-    let direct = Direct { trap_ns: 100_000.0, handler_ns: 0.0 };
-    let found = Analysis::of(&Processor { name: "odd".into(), direct, series });
-    // 1 ms less per 19,900 interrupts a second leaves a cost of 50 us each: a whole CPU at 20,000 Hz.
-    assert!(found.overhead_ratio(20_000.0) > 0.99);
-    if found.overhead_ratio(20_000.0) >= 1.0 {
-        assert_eq!((found.residual_max_ratio(), found.r2_ratio()), (None, None));
-    }
+    let series = vec![synthetic(1, 1e6, 48_000.0, &[100.0, 18_000.0, 20_000.0])];
+    let direct = Direct { trap_ns: 100.0, handler_ns: 1_000.0 };
+    let found = Analysis::of(&Processor { name: "busy".into(), direct, series });
+    assert!(found.overhead_ratio(20_000.0) >= 1.0, "{}", found.overhead_ratio(20_000.0));
+    assert_eq!((found.residual_max_ratio(), found.r2_ratio()), (None, None));
+    assert!(found.comparisons.iter().all(|row| row.predicted_ns.is_none() && row.tickless_ns.is_none()));
+    assert!((found.line.sum_percent - 4.8).abs() < 1e-6, "{:?}", found.line);
 }
 
 /// A campaign whose handler takes 1 us, whose trap takes 100 ns, and whose interrupts take 5 us in all, on a CPU with a tick

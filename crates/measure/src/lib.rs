@@ -8,6 +8,7 @@
 pub mod acquire;
 mod collector;
 mod companion;
+pub mod cost;
 mod counters;
 mod error;
 mod event_clock;

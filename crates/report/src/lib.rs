@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod cost;
+mod cost_clock;
 mod field;
 mod figures;
 mod header;
@@ -20,6 +22,8 @@ mod tick;
 mod timeline;
 mod value;
 
+pub use cost::{CostHeader, CostKind, CostReport, CostRow, MeasuredCost, cost_json, render_cost};
+pub use cost_clock::{ClockCost, ClockReport, clock_json, render_clock};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use predict::{PredictReport, predict_json, render_predict};

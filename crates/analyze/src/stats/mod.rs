@@ -7,8 +7,10 @@ mod cells;
 mod interval;
 mod moments;
 mod quantiles;
+mod sign;
 
 pub use cells::TimeCells;
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
 pub use moments::Moments;
 pub use quantiles::Quantiles;
+pub use sign::median_with_interval;

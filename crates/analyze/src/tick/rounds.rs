@@ -1,4 +1,4 @@
-//! Several rounds of the same measurement: the estimate from their mean, and its interval from their spread.
+//! Several rounds of the same measurement: the estimate from their medians, and its interval from their spread.
 
 use super::student::half_width;
 use super::{Analysis, Direct, Point, Processor, Series, SeriesError};
@@ -12,14 +12,15 @@ pub struct Bounds {
     pub high: f64,
 }
 
-/// An analysis of the mean over rounds, each of which measured everything once.
+/// An analysis of the medians over rounds, each of which measured everything once.
 ///
-/// Each round alone gives an estimate of each cost. The rounds are independent, since each measures all cells in an order of
-/// its own, so that the spread of their estimates holds what drifted meanwhile; the 95 % interval is Student's for
-/// the mean of that many estimates, around the estimate from the mean times.
+/// The estimate rests on the median time of each cell, so that what disturbs a single cell does not move it. Each round alone
+/// gives an estimate as well. The rounds are independent, since each measures all cells in an order of its own, so that the
+/// spread of their estimates holds what drifted meanwhile; the interval is as wide as Student's 95 % interval for the
+/// mean of that many estimates, which lets it err to the wide side for the median, and lies around the estimate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rounds {
-    /// Of the mean times.
+    /// Of the median times.
     pub analysis: Analysis,
     /// How many rounds.
     pub count: usize,
@@ -33,23 +34,25 @@ impl Rounds {
     /// Of rounds with the same series in the same order. The direct cost is common to all.
     ///
     /// # Errors
-    /// If there is no round, or the mean over the rounds is no measurement.
+    /// If there is no round, or the medians over the rounds are no measurement.
     ///
     /// # Panics
     /// If the rounds do not have the same numbers of processes and of rates.
     pub fn of(name: &str, direct: Direct, rounds: &[Vec<Series>]) -> Result<Self, SeriesError> {
         let of = |series: Vec<Series>| Analysis::of(&Processor { name: name.to_owned(), direct, series });
         let Some(first) = rounds.first() else { return Err(SeriesError::TooFew(0)) };
-        let mean = (0..first.len()).map(|at| {
+        let middle = (0..first.len()).map(|at| {
             let points = (0..first[at].points().len()).map(|point| {
-                let of_rounds = rounds.iter().map(|round| round[at].points()[point]);
-                let n = rounds.len() as f64;
-                let (rate, work) = of_rounds.fold((0.0, 0.0), |sum, p| (sum.0 + p.rate_hz, sum.1 + p.work_ns));
-                Point { rate_hz: rate / n, work_ns: work / n }
+                let over_rounds = |value: fn(&Point) -> f64| {
+                    let mut values: Vec<f64> = rounds.iter().map(|round| value(&round[at].points()[point])).collect();
+                    values.sort_unstable_by(f64::total_cmp);
+                    median(&values)
+                };
+                Point { rate_hz: over_rounds(|point| point.rate_hz), work_ns: over_rounds(|point| point.work_ns) }
             });
             Series::new(first[at].processes(), points.collect())
         });
-        let analysis = of(mean.collect::<Result<_, _>>()?);
+        let analysis = of(middle.collect::<Result<_, _>>()?);
         let each: Vec<Analysis> = rounds.iter().map(|round| of(round.clone())).collect();
         let bounds = |center: f64, values: Vec<f64>| {
             half_width(&values).map(|half| Bounds { low: center - half, high: center + half })
@@ -64,4 +67,9 @@ impl Rounds {
             analysis,
         })
     }
+}
+
+/// Of sorted values, at least one: the middle one, or the middle between both.
+fn median(sorted: &[f64]) -> f64 {
+    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }

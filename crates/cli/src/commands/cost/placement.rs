@@ -14,7 +14,7 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{explained, progress_bar};
-use super::{cpu_id, default_cpu};
+use super::{chosen_cpu, cpu_id};
 use crate::exit::{Exit, UsageError};
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojković 2008)
@@ -23,7 +23,7 @@ use crate::exit::{Exit, UsageError};
 /// timed with and without them in each place, kind of instruction by kind of instruction.
 #[derive(Args, Debug)]
 pub struct PlacementArgs {
-    /// The CPU that is interrupted [default: an isolated one, else the last]
+    /// The CPU that is interrupted [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
@@ -36,11 +36,11 @@ pub struct PlacementArgs {
     rate: u32,
 
     /// How often everything is measured; from two on there are intervals
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 
     /// How long one measurement takes, like 1s
-    #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "250ms", allow_hyphen_values = true)]
     cell: Nanos,
 
     /// The seed of the order
@@ -66,10 +66,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
-    let cpu = match args.cpu {
-        Some(cpu) => cpu,
-        None => default_cpu(root)?,
-    };
+    let cpu = chosen_cpu(root, args.cpu)?;
     let places = Places::find(root, cpu, &sched::allowed_cpus()?)?;
     let plan = PlacementPlan {
         places,

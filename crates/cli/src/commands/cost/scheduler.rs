@@ -14,7 +14,7 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{explained, progress_bar};
-use super::{cpu_id, default_cpu};
+use super::{chosen_cpu, cpu_id};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 
@@ -24,7 +24,7 @@ use crate::messages::say;
 /// without any tracing, of threads that hand the CPU round (sched_yield).
 #[derive(Args, Debug)]
 pub struct SchedulerArgs {
-    /// The CPU to measure on [default: an isolated one, else the last]
+    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
@@ -53,10 +53,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread.
     let mut tracing = Tracing::On(Janitor::spawn(&root.join("proc")).ok().map(Arc::new));
     let signals = StopSignals::block().context("cannot block signals")?;
-    let cpu = match args.cpu {
-        Some(cpu) => cpu,
-        None => default_cpu(root)?,
-    };
+    let cpu = chosen_cpu(root, args.cpu)?;
     let mut numbers = args.runnable.clone();
     numbers.sort_unstable();
     numbers.dedup();

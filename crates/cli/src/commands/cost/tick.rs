@@ -18,7 +18,7 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{cpu_id, default_cpu};
+use super::{chosen_cpu, cpu_id};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 
@@ -46,7 +46,7 @@ pub struct TickArgs {
     #[arg(long, value_name = "COLUMN", requires = "direct")]
     handler: Option<String>,
 
-    /// The CPU to measure on [default: an isolated one, else the last]
+    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
@@ -65,15 +65,15 @@ pub struct TickArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=64))]
     copies: Vec<u32>,
 
-    /// How often everything is measured; from two on there are intervals [default: 6]
+    /// How often everything is measured; from two on there are intervals [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: Option<u32>,
 
-    /// How long one measurement takes, like 2s [default: 2s]
+    /// How long one measurement takes, like 2s [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     cell: Option<Nanos>,
 
-    /// About a minute: three rounds of 400ms
+    /// About a minute: five rounds of 250ms
     #[arg(long, conflicts_with_all = ["rounds", "cell"])]
     quick: bool,
 
@@ -217,15 +217,12 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     if rates_hz.len() < 2 {
         return Err(usage("--rates needs two different rates at least: a cost is what lies between two"));
     }
-    let (rounds, cell) = if args.quick { (3, Nanos::from_millis(400)) } else { (6, Nanos::from_secs(2)) };
+    let (rounds, cell) = if args.quick { (5, Nanos::from_millis(250)) } else { (12, Nanos::from_secs(1)) };
     let cell = args.cell.unwrap_or(cell);
     if cell < Nanos::from_millis(10) || cell > Nanos::from_secs(3_600) {
         return Err(usage("--cell lies from 10ms, in which some sorts fit, to 1h"));
     }
-    let cpu = match args.cpu {
-        Some(cpu) => cpu,
-        None => default_cpu(Path::new("/"))?,
-    };
+    let cpu = chosen_cpu(Path::new("/"), args.cpu)?;
     let rounds = args.rounds.unwrap_or(rounds);
     Ok(CampaignPlan { cpu, rates_hz, copies, rounds, cell_ns: cell.get(), seed: args.seed })
 }
