@@ -56,6 +56,8 @@ pub struct CampaignPlan {
     pub copies: Vec<u32>,
     /// How often each cell is measured.
     pub rounds: u32,
+    /// The scheduling class of the copies: `other`, `rr:1`.
+    pub sched: String,
     /// How long a cell is to take without added interrupts.
     pub cell_ns: i64,
     /// Gives the order of the cells in each round.
@@ -237,6 +239,7 @@ mod tests {
                 rates_hz: vec![0, 1_000],
                 copies: vec![1, 2],
                 rounds: 3,
+                sched: "other".into(),
                 cell_ns: 1_000_000,
                 seed: 7,
             },

@@ -148,10 +148,11 @@ fn measure(
     kind: CellKind,
 ) -> Result<Measured, TickError> {
     let cpu = campaign.plan.cpu;
+    let policy = campaign.plan.sched.parse()?;
     // Ends with the cell, however the cell ends.
     let _clock = if added_hz > 0 { Some(CpuClock::start(cpu, added_hz)?) } else { None };
     let work = |copies, pieces| {
-        time_work(Job { root, cpu, interrupted: cpu, copies, body: Body::Sort, iterations: 1, pieces })
+        time_work(Job { root, cpu, interrupted: cpu, policy, copies, body: Body::Sort, iterations: 1, pieces })
     };
     Ok(match kind {
         CellKind::Trap => trap(cpu)?,
@@ -218,7 +219,15 @@ mod tests {
 
     fn plan() -> CampaignPlan {
         let cpu = sched::allowed_cpus().unwrap().iter().last().unwrap();
-        CampaignPlan { cpu, rates_hz: vec![0, 1_000], copies: vec![1, 2], rounds: 2, cell_ns: 1_000_000, seed: 1 }
+        CampaignPlan {
+            cpu,
+            rates_hz: vec![0, 1_000],
+            copies: vec![1, 2],
+            rounds: 2,
+            sched: "other".to_owned(),
+            cell_ns: 1_000_000,
+            seed: 1,
+        }
     }
 
     #[test]

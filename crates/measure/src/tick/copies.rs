@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
-use becalm_linux::sched;
+use becalm_linux::sched::{self, Policy};
 use becalm_units::{CpuId, Nanos};
 
 use super::{TickError, timer_interrupts};
@@ -24,6 +24,9 @@ pub struct Job<'a> {
     pub cpu: CpuId,
     /// Whose timer interrupts are counted meanwhile.
     pub interrupted: CpuId,
+    /// The scheduling class of the copies. In a real-time one nobody else gets the CPU meanwhile, but for the share that the
+    /// kernel keeps back.
+    pub policy: Policy,
     /// By how many copies, at least 1.
     pub copies: u32,
     /// What.
@@ -112,6 +115,9 @@ pub fn time_work(job: Job<'_>) -> Result<Timed, TickError> {
 /// Places the thread, and does one piece beforehand, which loads code and data.
 fn prepare(job: Job<'_>) -> Result<Work, TickError> {
     sched::pin_current_thread(job.cpu)?;
+    if job.policy != Policy::Other {
+        sched::set_policy(job.policy)?;
+    }
     let mut work = Work::new(job.body, job.root, job.cpu)?;
     std::hint::black_box(work.run::<MonotonicRaw>(1));
     Ok(work)
@@ -123,7 +129,7 @@ mod tests {
 
     fn job(cpu: CpuId, copies: u32, pieces: u64) -> Job<'static> {
         let root = Path::new("/");
-        Job { root, cpu, interrupted: cpu, copies, body: Body::Sum, iterations: 200_000, pieces }
+        Job { root, cpu, interrupted: cpu, policy: Policy::Other, copies, body: Body::Sum, iterations: 200_000, pieces }
     }
 
     #[test]

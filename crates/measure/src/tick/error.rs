@@ -5,7 +5,7 @@ use std::io;
 use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::PerfError;
 use becalm_linux::procfs::FileError;
-use becalm_linux::sched::SchedError;
+use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_trace::campaign::CampaignError;
 use becalm_units::CpuId;
 
@@ -24,6 +24,9 @@ pub enum TickError {
     /// Interrupts cannot be caused.
     #[error(transparent)]
     Perf(#[from] PerfError),
+    /// A stored plan names no scheduling class.
+    #[error(transparent)]
+    Policy(#[from] ParsePolicyError),
     /// The kernel's counts cannot be read.
     #[error(transparent)]
     File(#[from] FileError),

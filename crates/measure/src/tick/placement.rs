@@ -5,6 +5,7 @@ use std::path::Path;
 
 use becalm_linux::perf::CpuClock;
 use becalm_linux::procfs::FileError;
+use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_units::{CpuId, CpuList, Nanos};
 
@@ -85,6 +86,8 @@ pub struct PlacementPlan {
     pub places: Places,
     /// What.
     pub bodies: Vec<Body>,
+    /// The scheduling class of the work.
+    pub policy: Policy,
     /// Interrupts a second that are added to those of the interrupted CPU.
     pub added_hz: u32,
     /// How long each measurement takes without them.
@@ -114,7 +117,7 @@ pub fn measure(
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
     let time = |cpu, body, iterations, pieces| {
         let _away = StepAside::from(cpu)?;
-        time_work(Job { root, cpu, interrupted, copies: 1, body, iterations, pieces })
+        time_work(Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
     };
     // How much work fills a piece, found once a body.
     let mut sizes: Vec<(Body, u64)> = Vec::new();
