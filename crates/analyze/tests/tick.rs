@@ -181,6 +181,7 @@ fn campaign(rounds: u32) -> Campaign {
         rates_hz: vec![0, 1_000, 10_000],
         copies: vec![1, 4],
         rounds,
+        sched: "other".into(),
         cell_ns: 1,
         seed: 1,
     };

@@ -48,8 +48,17 @@ pub fn begin(root: &Path, plan: CampaignPlan) -> Result<Campaign, TickError> {
         CpuClock::start(plan.cpu, rate_hz)?.stop()?;
     }
     let away = StepAside::from(plan.cpu)?;
-    let job =
-        |pieces| Job { root, cpu: plan.cpu, interrupted: plan.cpu, copies: 1, body: Body::Sort, iterations: 1, pieces };
+    let policy = plan.sched.parse()?;
+    let job = |pieces| Job {
+        root,
+        cpu: plan.cpu,
+        interrupted: plan.cpu,
+        policy,
+        copies: 1,
+        body: Body::Sort,
+        iterations: 1,
+        pieces,
+    };
     let mut pieces = 4;
     let sorts = loop {
         let elapsed = time_work(job(pieces))?.elapsed.get().max(1);

@@ -56,7 +56,7 @@ fn heading(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<
     let (plan, machine) = (&campaign.plan, &campaign.machine);
     let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
     let text = format!(
-        "CPU {} of {} (Linux {}{on}); {} of {} rounds complete, sorts of {} KiB, seed {}; \
+        "CPU {} of {} (Linux {}{on}); {} of {} rounds complete, sorts of {} KiB, class {}, seed {}; \
          kernel.perf_event_max_sample_rate {}{}",
         plan.cpu,
         campaign.node,
@@ -64,6 +64,7 @@ fn heading(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<
         live.rounds.count,
         plan.rounds,
         campaign.array_bytes >> 10,
+        plan.sched,
         plan.seed,
         campaign.max_sample_rate_hz,
         campaign

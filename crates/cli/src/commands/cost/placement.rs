@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use becalm_analyze::tick::{PlacementCost, QuietAndRaised};
-use becalm_linux::sched;
+use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::tick::placement::{Place, PlacementPlan, PlacementRound, Places, measure};
 use becalm_measure::work::Body;
@@ -43,6 +43,10 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "TIME", default_value = "250ms", allow_hyphen_values = true)]
     cell: Nanos,
 
+    /// The scheduling class of the work: other, rr:PRIORITY; a real-time one keeps what else runs here off the CPU
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+
     /// The seed of the order
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
@@ -71,6 +75,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let plan = PlacementPlan {
         places,
         bodies: args.bodies.clone(),
+        policy: args.sched,
         added_hz: args.rate,
         cell: args.cell,
         rounds: args.rounds,

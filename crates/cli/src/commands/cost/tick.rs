@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use becalm_analyze::tick::{Analysis, Live, TableFile, read_tables};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::tick::TickError;
 use becalm_measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
@@ -35,7 +36,7 @@ use crate::messages::say;
 pub struct TickArgs {
     /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
     /// folder of a campaign
-    #[arg(long, value_name = "SORT.csv|FOLDER", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "seed"])]
+    #[arg(long, value_name = "SORT.csv|FOLDER", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
     from: Option<PathBuf>,
 
     /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us
@@ -77,6 +78,10 @@ pub struct TickArgs {
     #[arg(long, conflicts_with_all = ["rounds", "cell"])]
     quick: bool,
 
+    /// The scheduling class of the work: other, rr:PRIORITY; a real-time one keeps what else runs here off the CPU
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+
     /// The seed of the order
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
@@ -86,7 +91,7 @@ pub struct TickArgs {
     output: Option<PathBuf>,
 
     /// Go on with the campaign of this folder, as it was planned
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "seed"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
     resume: Option<PathBuf>,
 
     /// Print one JSON document (becalm.cost-tick/1)
@@ -224,7 +229,8 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     }
     let cpu = chosen_cpu(Path::new("/"), args.cpu)?;
     let rounds = args.rounds.unwrap_or(rounds);
-    Ok(CampaignPlan { cpu, rates_hz, copies, rounds, cell_ns: cell.get(), seed: args.seed })
+    let sched = args.sched.to_string();
+    Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed })
 }
 
 /// A plan that cannot be meant here is wrong usage.
