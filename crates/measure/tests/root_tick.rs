@@ -61,8 +61,8 @@ fn the_raised_rate_is_counted_and_recorded_alike() {
     assert!(record.handler_max < Nanos::from_millis(100) && record.handler > Nanos::ZERO);
 }
 
-/// The model's fit that is asked for. On a quiet machine it is above 0.99.
-const R2: f64 = 0.8;
+/// The fit of the line that is asked for. On a quiet machine it is above 0.99.
+const R2: f64 = 0.95;
 
 #[test]
 fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_record() {

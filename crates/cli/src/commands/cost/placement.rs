@@ -43,8 +43,8 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "TIME", default_value = "250ms", allow_hyphen_values = true)]
     cell: Nanos,
 
-    /// The scheduling class of the work: other, rr:PRIORITY; a real-time one keeps what else runs here off the CPU
-    #[arg(long, value_name = "CLASS", default_value = "other")]
+    /// The scheduling class of the work: rr:PRIORITY keeps what else runs here off the CPU, other does not
+    #[arg(long, value_name = "CLASS", default_value = "rr:1")]
     sched: Policy,
 
     /// The seed of the order

@@ -78,8 +78,8 @@ pub struct TickArgs {
     #[arg(long, conflicts_with_all = ["rounds", "cell"])]
     quick: bool,
 
-    /// The scheduling class of the work: other, rr:PRIORITY; a real-time one keeps what else runs here off the CPU
-    #[arg(long, value_name = "CLASS", default_value = "other")]
+    /// The scheduling class of the work: rr:PRIORITY keeps what else runs here off the CPU, other does not
+    #[arg(long, value_name = "CLASS", default_value = "rr:1")]
     sched: Policy,
 
     /// The seed of the order
