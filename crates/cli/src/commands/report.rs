@@ -10,6 +10,7 @@ use becalm_units::CpuList;
 use clap::Args;
 
 use crate::exit::Exit;
+use crate::progress::Reading;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///
@@ -75,7 +76,10 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let summary = summarize(&args.run.open()?, &args.run.selection())?;
+    let bundle = args.run.open()?;
+    let reading = Reading::of(&bundle, 1);
+    let summary = summarize(&bundle, &args.run.selection())?;
+    drop(reading);
     let mut out = BufWriter::new(out);
     if args.json {
         out.write_all(becalm_report::to_json(&summary).as_bytes())?;

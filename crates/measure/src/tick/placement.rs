@@ -143,7 +143,7 @@ pub fn measure(
                 time(cpu, body, iterations, pieces)
             };
             let quiet = || time(cpu, body, iterations, pieces);
-            let (quiet, raised) = if (at + round as usize) % 2 == 0 {
+            let (quiet, raised) = if (at + round as usize).is_multiple_of(2) {
                 let quiet = quiet()?;
                 (quiet, raised()?)
             } else {

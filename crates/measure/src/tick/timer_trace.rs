@@ -127,7 +127,7 @@ impl Pairs {
         self.entered = None;
         let took = Nanos::new(time.saturating_sub(entered) as i64);
         self.record.interrupts += 1;
-        self.record.handler = self.record.handler + took;
+        self.record.handler += took;
         self.record.handler_max = self.record.handler_max.max(took);
     }
 }

@@ -36,6 +36,6 @@ mod writer;
 pub use batch::{ActivityBatch, DetourBatch};
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
-pub use reader::{ActivityBatches, Bundle, DetourBatches};
+pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress};
 pub use schema::{ACTIVITIES_SCHEMA, DETOURS_SCHEMA};
 pub use writer::BundleWriter;
