@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod draft;
 mod exit;
 mod measuring;
 mod messages;

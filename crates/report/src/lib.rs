@@ -1,5 +1,5 @@
-//! Numbers to people and to scripts: a summary or a prediction as a text for the terminal and
-//! as one JSON document.
+//! Numbers to people and to scripts: a summary or a prediction as a text for the terminal, as one JSON document, and as a
+//! page for a browser.
 //!
 //! What a figure is called, in which unit it is and how it is written is said once, in `figures`; tables and JSON both
 //! read it there. Nothing here computes a figure: that is the work of the crates `analyze` and `scale`.
@@ -14,6 +14,7 @@ mod field;
 mod figures;
 pub mod grid;
 mod header;
+pub mod html;
 mod json;
 mod law;
 mod page;

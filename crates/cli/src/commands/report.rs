@@ -1,4 +1,7 @@
-//! `becalm report`: what a run recorded, on the terminal or as JSON.
+//! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
+
+mod page;
+mod progress;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -29,6 +32,10 @@ pub struct ReportArgs {
     /// Print one JSON document (becalm.report/1), which always holds everything
     #[arg(long)]
     json: bool,
+
+    /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
+    html: Option<PathBuf>,
 }
 
 /// Which run, and which part of it.
@@ -71,11 +78,14 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     }
 }
 
-/// Reads the run and prints its report.
+/// Reads the run and prints its report, or writes its page.
 ///
 /// # Errors
-/// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
+/// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if let Some(file) = &args.html {
+        return page::run(&args.run, file);
+    }
     let bundle = args.run.open()?;
     let reading = Reading::of(&bundle, 1);
     let summary = summarize(&bundle, &args.run.selection())?;
