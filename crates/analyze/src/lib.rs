@@ -11,5 +11,6 @@ pub mod cost;
 pub mod picture;
 pub mod stats;
 pub mod summary;
+pub mod tick;
 
 pub use attribute::{Attributor, LoopThread, Step, Tally, Task, Tasks};

@@ -20,8 +20,10 @@ mod recorder;
 pub mod ring;
 mod steps;
 mod threads;
+pub mod tick;
 mod translate;
 mod warnings;
+pub mod work;
 
 pub use collector::{Collector, TraceSide};
 pub use companion::Companion;

@@ -24,6 +24,7 @@ mod sure;
 mod table;
 mod tails;
 mod text;
+mod tick;
 mod timeline;
 mod value;
 
@@ -35,5 +36,9 @@ pub use law::{LawReport, law_json, render_law};
 pub use page::set_width;
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
+pub use tick::{
+    PlacementReport, PlacementRow, SchedulerReport, SchedulerRow, TickReport, TickRow, placement_json,
+    render_placement, render_scheduler, render_tick, scheduler_json, tick_json,
+};
 pub use timeline::render_timelines;
 pub use value::Value;

@@ -24,6 +24,8 @@ pub enum Value {
     Ratio(f64),
     /// A part of a whole whose parts are looked at together, written with one decimal.
     Share(f64),
+    /// Percentage points of something that the column's title says, written with three decimals.
+    Points(f64),
     /// How many times as long: 1 and more, so that what matters stands behind the point.
     Factor(f64),
     /// By which part something grew or shrank: 0.1 is a tenth more.
@@ -55,6 +57,8 @@ impl Value {
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
             Self::Share(share) => format!("{:.1}%", share * 100.0),
+            Self::Points(points) if points.is_finite() => format!("{points:.3}"),
+            Self::Points(_) => "-".to_owned(),
             Self::Factor(ratio) => factor(*ratio),
             Self::Change(change) => match change {
                 change if !change.is_finite() => "-".to_owned(),
@@ -85,6 +89,7 @@ impl Serialize for Value {
             Self::Rate(number)
             | Self::Ratio(number)
             | Self::Share(number)
+            | Self::Points(number)
             | Self::Factor(number)
             | Self::Change(number)
             | Self::Real(number)
@@ -97,6 +102,7 @@ impl Serialize for Value {
             | Self::Rate(_)
             | Self::Ratio(_)
             | Self::Share(_)
+            | Self::Points(_)
             | Self::Factor(_)
             | Self::Change(_)
             | Self::Real(_) => serializer.serialize_none(),

@@ -7,6 +7,7 @@
 
 pub mod activity;
 pub mod bundle;
+pub mod campaign;
 pub mod event;
 pub mod exchange;
 pub mod label;

@@ -2,7 +2,10 @@
 
 mod clock;
 mod detours;
+mod placement;
 mod recording;
+mod scheduler;
+mod tick;
 mod trap;
 
 use std::io::{self, IsTerminal, Write};
@@ -33,6 +36,9 @@ enum CostCommand {
     Clock(clock::ClockArgs),
     Trap(trap::TrapArgs),
     Detours(detours::DetoursArgs),
+    Tick(Box<tick::TickArgs>),
+    Scheduler(scheduler::SchedulerArgs),
+    Placement(placement::PlacementArgs),
 }
 
 /// Where and how the probes run.
@@ -62,7 +68,15 @@ pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         CostCommand::Clock(args) => clock::run(args, out),
         CostCommand::Trap(args) => trap::run(args, out),
         CostCommand::Detours(args) => detours::run(args, out),
+        CostCommand::Tick(args) => tick::run(args, out),
+        CostCommand::Scheduler(args) => scheduler::run(args, out),
+        CostCommand::Placement(args) => placement::run(args, out),
     }
+}
+
+/// The CPU to measure on: the one asked for, if it can be used, else the quietest.
+fn chosen_cpu(root: &Path, asked: Option<CpuId>) -> anyhow::Result<CpuId> {
+    becalm_measure::cost::Place::choose(root, asked, Policy::Other).map(|place| place.cpu).map_err(failure)
 }
 
 impl Place {
