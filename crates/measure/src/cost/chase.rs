@@ -90,7 +90,7 @@ mod tests {
         fn a_page_has_one_line(page in 0_usize..10_000, shift in 9_u32..14) {
             let words = 1_usize << shift;
             let at = one_line_a_page(page, words);
-            prop_assert!(at / words == page && at % LINE == 0);
+            prop_assert!(at / words == page && at.is_multiple_of(LINE));
         }
 
         #[test]

@@ -26,13 +26,16 @@ pub fn traps(place: Place, progress: &mut Progress<'_>) -> Result<Probed<Vec<Pro
     run_at(place, Work(progress))
 }
 
+/// What measures one kind of trap.
+type Measurement<'a, C> = &'a dyn Fn(&Bench<C>) -> Vec<Probe>;
+
 struct Work<'a, 'b>(&'a mut Progress<'b>);
 
 impl ForCounter for Work<'_, '_> {
     type Out = Vec<Probe>;
 
     fn run<C: Counter>(self, bench: &Bench<C>) -> Vec<Probe> {
-        let probes: [&dyn Fn(&Bench<C>) -> Vec<Probe>; 12] = [
+        let probes: [Measurement<'_, C>; 12] = [
             &|bench| vec![system_call(bench)],
             &|bench| vec![vdso_call(bench)],
             &|bench| vec![signal(bench)],
