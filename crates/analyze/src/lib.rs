@@ -7,5 +7,6 @@
 pub mod attribute;
 pub mod stats;
 pub mod summary;
+pub mod work;
 
 pub use attribute::{Attributor, LoopThread, Step, Tally, Task, Tasks};

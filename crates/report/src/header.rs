@@ -55,7 +55,7 @@ fn print_node(node: &NodeSummary, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// When the run began, to the second.
-fn when(doc: &NodeDoc) -> String {
+pub(crate) fn when(doc: &NodeDoc) -> String {
     doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
@@ -69,7 +69,7 @@ fn run(doc: &NodeDoc) -> String {
     format!("{lasted}class {}, threshold {}, {}{command}", doc.settings.sched, doc.settings.threshold, ended(doc.ended))
 }
 
-const fn ended(ended: Option<Ended>) -> &'static str {
+pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
     match ended {
         Some(Ended::Duration) => "ended as asked",
         Some(Ended::Command) => "ended with its command",
@@ -81,7 +81,7 @@ const fn ended(ended: Option<Ended>) -> &'static str {
     }
 }
 
-fn machine(machine: &Machine) -> String {
+pub(crate) fn machine(machine: &Machine) -> String {
     let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
     parts.push(format!("CPUs online {}", machine.online));
     parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
@@ -94,7 +94,7 @@ fn machine(machine: &Machine) -> String {
     parts.join(", ")
 }
 
-fn clock(clock: &ClockDoc) -> String {
+pub(crate) fn clock(clock: &ClockDoc) -> String {
     let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
     parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
     parts.push(format!("resolves {}", clock.resolution_ns));
@@ -105,7 +105,7 @@ fn clock(clock: &ClockDoc) -> String {
     parts.join(", ")
 }
 
-const fn seen(rung: Rung) -> &'static str {
+pub(crate) const fn seen(rung: Rung) -> &'static str {
     match rung {
         Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
         Rung::Proc => {

@@ -18,6 +18,7 @@ mod table;
 mod text;
 mod timeline;
 mod value;
+mod work;
 
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
@@ -25,3 +26,4 @@ pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use timeline::render_timelines;
 pub use value::Value;
+pub use work::{render_work, work_json};

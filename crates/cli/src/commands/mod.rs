@@ -8,3 +8,4 @@ pub mod predict;
 pub mod record;
 pub mod report;
 pub mod sources;
+pub mod work;

@@ -221,14 +221,15 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
     Ok(plan)
 }
 
-fn default_path(root: &Path) -> PathBuf {
+/// `HOST-TIME.becalm`.
+pub fn default_path(root: &Path) -> PathBuf {
     let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     PathBuf::from(format!("{host}-{now}.becalm"))
 }
 
 /// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
-fn refuse_existing(path: &Path) -> Result<()> {
+pub fn refuse_existing(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
         return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
     }

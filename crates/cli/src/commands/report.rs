@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_analyze::work::summarize_work;
 use becalm_report::Options;
 use becalm_trace::bundle::Bundle;
 use becalm_units::CpuList;
@@ -47,8 +48,20 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Opens the run.
+    /// Opens the run, which must be one of detours.
     pub fn open(&self) -> anyhow::Result<Bundle> {
+        let bundle = self.open_any()?;
+        if is_work(&bundle) {
+            anyhow::bail!(
+                "{} holds samples of work and no detours; see them with becalm report, or record with becalm record",
+                self.path.display()
+            );
+        }
+        Ok(bundle)
+    }
+
+    /// Opens the run, be it of detours or of work.
+    pub fn open_any(&self) -> anyhow::Result<Bundle> {
         Ok(Bundle::open(&self.path)?)
     }
 
@@ -56,6 +69,11 @@ impl RunArgs {
     pub fn selection(&self) -> Selection {
         Selection { node: self.node.clone(), cpus: self.cpus.clone() }
     }
+}
+
+/// Whether a bundle holds samples of work.
+pub fn is_work(bundle: &Bundle) -> bool {
+    bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
 }
 
 /// A list of CPUs that is not empty.
@@ -75,8 +93,18 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let summary = summarize(&args.run.open()?, &args.run.selection())?;
+    let bundle = args.run.open_any()?;
     let mut out = BufWriter::new(out);
+    if is_work(&bundle) {
+        let summary = [summarize_work(&bundle, &args.run.selection(), None)?];
+        match args.json {
+            true => out.write_all(becalm_report::work_json(&summary).as_bytes())?,
+            false => becalm_report::render_work(&summary, &mut out)?,
+        }
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
+    let summary = summarize(&bundle, &args.run.selection())?;
     if args.json {
         out.write_all(becalm_report::to_json(&summary).as_bytes())?;
     } else {
