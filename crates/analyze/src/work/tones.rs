@@ -9,6 +9,7 @@
 //! exponential variable, so that their mean exceeds x times its expectation with the probability of an Erlang tail; of all
 //! frequencies, none does by chance with 99.9 %. Of a frequency that stands out and its multiples the lowest is named; a
 //! multiple is named too where its power is four times that of the lower one, since then it is a source of its own.
+//! Multiples beyond the highest frequency fold back into the spectrum, and belong to the lower one as well.
 //!
 //! What it cannot find: frequencies above half of 1 / grain, whose aliases it may name instead, and periods of which fewer
 //! than four fit a stretch.
@@ -37,6 +38,8 @@ const BAND: usize = 32;
 const NAMED: usize = 8;
 /// The window spreads a frequency over this many places to either side.
 const SMEAR: usize = 2;
+/// Multiples up to this many times the highest frequency are looked for where they fold back to; those beyond are weak.
+const FOLDED_UP_TO: f64 = 8.0;
 /// How much stronger a multiple must be to be a source of its own.
 const OWN: f64 = 4.0;
 
@@ -163,36 +166,49 @@ fn threshold(stretches: u32, frequencies: usize) -> f64 {
 }
 
 fn prominent(power: &[f64], threshold: f64, resolution_hz: f64) -> Vec<Tone> {
-    let mut named: Vec<(usize, f64)> = Vec::new();
-    // Where four periods fit a stretch.
-    for place in 4..power.len() {
-        let around = &power[place.saturating_sub(SMEAR)..(place + SMEAR + 1).min(power.len())];
-        let is_peak = around.iter().all(|other| power[place] >= *other);
-        let prominence = power[place] / level(power, place);
-        if !is_peak || prominence < threshold || power[place] <= 0.0 {
-            continue;
-        }
-        let is_multiple = named.iter().any(|(lower, strength)| {
-            let times = (place as f64 / *lower as f64).round();
-            // The lower one is known to half a place, and each multiple that much worse.
-            let off = (place as f64 - times * *lower as f64).abs();
-            times >= 2.0 && off <= (0.5 * times + 1.0).min(*lower as f64 / 4.0) && power[place] < OWN * strength
-        });
-        if !is_multiple {
-            named.push((place, power[place]));
-        }
-    }
-    let mut tones: Vec<Tone> = named
-        .into_iter()
-        .map(|(place, _)| Tone {
-            hz: interpolated(power, place) * resolution_hz,
-            prominence_ratio: power[place] / level(power, place),
-            amplitude_ns: power[place].sqrt(),
+    // From where on four periods fit a stretch.
+    let peaks: Vec<usize> = (4..power.len())
+        .filter(|place| {
+            let around = &power[place.saturating_sub(SMEAR)..(place + SMEAR + 1).min(power.len())];
+            let is_peak = around.iter().all(|other| power[*place] >= *other);
+            is_peak && power[*place] > 0.0 && power[*place] / level(power, *place) >= threshold
+        })
+        .collect();
+    let places: Vec<f64> = peaks.iter().map(|place| interpolated(power, *place)).collect();
+    let belongs_to_another = |at: usize| {
+        (0..peaks.len()).any(|other| {
+            let (own, others) = (power[peaks[at]], power[peaks[other]]);
+            let (multiple, alias) = (peaks[other] < peaks[at], own < others);
+            other != at && own < OWN * others && is_multiple(places[at], places[other], power.len(), multiple, alias)
+        })
+    };
+    let mut tones: Vec<Tone> = (0..peaks.len())
+        .filter(|at| !belongs_to_another(*at))
+        .map(|at| Tone {
+            hz: places[at] * resolution_hz,
+            prominence_ratio: power[peaks[at]] / level(power, peaks[at]),
+            amplitude_ns: power[peaks[at]].sqrt(),
         })
         .collect();
     tones.sort_by(|a, b| b.amplitude_ns.total_cmp(&a.amplitude_ns));
     tones.truncate(NAMED);
     tones
+}
+
+/// Whether one place is a multiple of another, as it is (`multiple`) or folded back at the ends of a spectrum of this many
+/// places (`alias`), where multiples beyond its end appear.
+fn is_multiple(place: f64, of: f64, places: usize, multiple: bool, alias: bool) -> bool {
+    let end = (places - 1) as f64;
+    let folded = |place: f64| {
+        let rest = place % (2.0 * end);
+        if rest > end { 2.0 * end - rest } else { rest }
+    };
+    (2..)
+        .map(f64::from)
+        .take_while(|times| times * of <= FOLDED_UP_TO * end)
+        .filter(|times| if times * of <= end { multiple } else { alias })
+        // Each place is known to a small part of one, and a multiple that much worse.
+        .any(|times| (folded(times * of) - place).abs() <= (1.0 + 0.05 * times).min(of / 4.0))
 }
 
 /// The median power around a place, without its own smear. A quantum's worth of power keeps silence from being a level.
