@@ -1,8 +1,9 @@
 # What a developer does here. The lanes of `make test` are described, one function each, in .ci/lanes.
 
 RUN := target/latest.becalm
+PREFIX ?= /usr/local
 
-.PHONY: help run test bench fmt lint test-unit test-root test-lab test-fuzz check-aarch64
+.PHONY: help run install test bench fmt lint test-unit test-root test-lab test-fuzz check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -11,6 +12,15 @@ run: ## record all CPUs for 10 s, with sources as far as this user may see them,
 	cargo build --release --package becalm
 	rm -rf $(RUN)
 	target/release/becalm record --duration 10s -o $(RUN)
+
+install: ## binary, manual pages and completions below DESTDIR and PREFIX
+	cargo build --release --package becalm
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/becalm
+	target/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
+	cd $(DESTDIR)$(PREFIX)/share && mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d
+	target/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
+	target/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
+	target/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes

@@ -170,6 +170,12 @@ impl Figure {
         Self { value, unit: "/s" }
     }
 
+    /// A share, in percent.
+    #[must_use]
+    pub const fn percent(value: f64) -> Self {
+        Self { value, unit: "%" }
+    }
+
     /// A factor.
     #[must_use]
     pub const fn times(value: f64) -> Self {

@@ -3,8 +3,10 @@
 //!
 //! Each question has its own program in `bin/`; the package's own program runs them all.
 
+pub mod arrivals;
 pub mod claims;
 pub mod figures;
 pub mod interrupts;
 pub mod kernel_load;
+pub mod mersenne;
 pub mod programs;

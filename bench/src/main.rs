@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use becalm_bench::claims::Verdict;
 
 /// The programs in `bin/`, in the order in which they run.
-const BENCHMARKS: [&str; 5] = ["sharp", "quiet", "afterwards", "replay", "collectives"];
+const BENCHMARKS: [&str; 6] = ["sharp", "quiet", "afterwards", "replay", "collectives", "loggopsim"];
 
 fn main() -> ExitCode {
     let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));

@@ -1,13 +1,15 @@
 //! The fast exact replay beside the plain one: both sides in one go, one core, and the ratio.
 //!
 //! The trace has 1 million detours over 5,000 s; G = 1 ms; 300,000 phases. The plain replay is timed on fewer phases and
-//! scaled; both sides must give the same delays on those. `replay big` adds a trace of 10 million detours with its memory,
-//! `replay d09` D09's study.
+//! scaled; both sides must give the same delays on those. Then D09's study, and a trace of 10 million detours with the
+//! memory that it takes, which a program of its own asks for (`replay big`).
 
-#![allow(clippy::print_stdout, reason = "what is printed is the result")]
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
-use std::time::{Duration, Instant};
-
+use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::programs;
 use becalm_scale::delay::DelayTable;
 use becalm_scale::order::DelayDistribution;
 use becalm_scale::placement::Placement;
@@ -15,6 +17,7 @@ use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::replay::{Method, replay, replay_each};
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 const PHASES: u64 = 300_000;
 
@@ -38,34 +41,37 @@ fn trace(detours: usize, seconds: i64) -> NoiseTrace {
     NoiseTrace::new(length, rows.collect::<Vec<_>>()).expect("sorted and apart")
 }
 
+/// With the processor time of this thread, on which all of it runs: other programs do not count.
 fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
-    let start = Instant::now();
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let start = now();
     let value = what();
-    (value, start.elapsed())
+    (value, now() - start)
 }
 
 fn per_phase(time: Duration, phases: u64) -> f64 {
     time.as_nanos() as f64 / phases as f64
 }
 
-fn compare() {
+fn compare(claims: &mut Claims) {
     let noise = Noise::apart("bench", trace(1_000_000, 5_000));
     let (table, built) = timed(|| DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table"));
+    claims.at_most(&format!("tables of {} pieces", table.len()), Figure::seconds(built.as_secs_f64()), 1.0);
     let (order, sorted) = timed(|| DelayDistribution::new(&table));
     let (_, asked) = timed(|| order.expected_slowdown(1 << 40));
-    println!(
-        "tables: {built:.0?} for {} pieces (target: 1 s); order statistics: {sorted:.0?}, each n {asked:.0?}",
-        table.len()
-    );
-    println!("{:>8} {:>14} {:>12} {:>9} {:>9}  same", "ranks", "plain ns/phase", "fast", "ratio", "target");
-    for (ranks, target) in [
+    let figure = Figure::seconds((sorted + asked).as_secs_f64());
+    claims.at_most("order statistics, and their answer for 2^40 ranks", figure, 1.0);
+    for (ranks, at_least) in [
         (64, None),
         (512, None),
         (1 << 10, None),
         (1 << 12, None),
-        (1 << 14, Some(50)),
+        (1 << 14, Some(50.0)),
         (1 << 16, None),
-        (1 << 19, Some(5_000)),
+        (1 << 19, Some(5_000.0)),
     ] {
         let offsets = Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).expect("offsets");
         let some = (40_000_000 / ranks).clamp(100, PHASES);
@@ -76,19 +82,20 @@ fn compare() {
             delays
         };
         let (plain, plain_time) = timed(|| delays(Some(Method::Plain), some));
-        let same = plain == delays(None, some);
+        let apart = plain.iter().zip(delays(None, some)).filter(|(plain, fast)| *plain != fast).count();
         let (_, fast_time) = timed(|| replay(&table, &offsets, PHASES).expect("a replay"));
         let (plain, fast) = (per_phase(plain_time, some), per_phase(fast_time, PHASES));
-        let target = target.map_or_else(|| "-".to_owned(), |target: u32| format!("{target}"));
-        println!(
-            "{ranks:>8} {plain:>14.0} {fast:>12.1} {:>8.0}x {target:>9}  {same}  (plain on {some} phases)",
-            plain / fast
-        );
+        let what = format!("a phase of {ranks} ranks, against plain");
+        claims.state_beside(&what, Figure::ns(fast), Figure::ns(plain), "");
+        claims.at_most(&format!("  delays that differ, of {some}"), Figure::count(apart as u64), 0.0);
+        match at_least {
+            Some(least) => claims.at_least("  times faster", Figure::times(plain / fast), least),
+            None => claims.state("  times faster", Figure::times(plain / fast), ""),
+        }
     }
 }
 
-fn d09() {
-    let mut lines = Vec::new();
+fn d09(claims: &mut Claims) {
     let (_, time) = timed(|| {
         for detours in [700_000, 350_000] {
             let noise = Noise::apart("study", trace(detours, 1_750));
@@ -96,32 +103,43 @@ fn d09() {
             for bits in 6..=14 {
                 let placement = Placement { ranks: 1 << bits, per_node: 1, synchronized: false };
                 let offsets = placement.draw(&table, 1, 0).expect("offsets");
-                lines.push(replay(&table, &offsets, PHASES).expect("a replay").slowdown());
+                black_box(replay(&table, &offsets, PHASES).expect("a replay"));
             }
         }
     });
-    println!(
-        "D09's study, 64 to 16,384 tasks, 300,000 phases, two configurations: {time:.2?} (target: 10 s), {lines:.3?}"
-    );
+    claims.at_most("D09's study: 64 to 16,384 tasks, 2 configurations", Figure::seconds(time.as_secs_f64()), 10.0);
 }
 
+/// What is measured from outside.
 fn big() {
     let noise = Noise::apart("big", trace(10_000_000, 50_000));
-    let (table, built) = timed(|| DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table"));
+    let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table");
     let offsets = Placement { ranks: 1 << 14, per_node: 1, synchronized: false }.draw(&table, 1, 0).expect("offsets");
-    let (_, replayed) = timed(|| replay(&table, &offsets, PHASES).expect("a replay"));
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map_or("unknown", str::trim);
-    println!(
-        "10 million detours: table {built:.2?}, {:.0} ns a phase at 16,384 ranks, peak memory {peak} (target: 2 GB)",
-        per_phase(replayed, PHASES)
-    );
+    black_box(replay(&table, &offsets, PHASES).expect("a replay"));
 }
 
-fn main() {
-    match std::env::args().nth(1).as_deref() {
-        Some("big") => big(),
-        Some("d09") => d09(),
-        _ => compare(),
+fn memory_of_big(claims: &mut Claims) {
+    let what = "peak memory with 10 million detours";
+    let program = std::env::current_exe();
+    match program.and_then(|program| programs::cost(Command::new(program).arg("big"), None)) {
+        Ok(cost) if cost.success => {
+            claims.at_most(what, Figure::megabytes(cost.peak_bytes), 2_000.0);
+            claims.state("  all of it, with 300,000 phases", Figure::seconds(cost.wall.as_secs_f64()), "");
+        }
+        Ok(_) => claims.skip(what, "its program failed"),
+        Err(error) => claims.skip(what, &error.to_string()),
     }
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("big") {
+        big();
+        return ExitCode::SUCCESS;
+    }
+    let mut claims = Claims::begin("Replay: 1 million detours over 5,000 s, G = 1 ms, one core");
+    // First, since a program that is started counts what this one had at most.
+    memory_of_big(&mut claims);
+    compare(&mut claims);
+    d09(&mut claims);
+    claims.end()
 }

@@ -1,10 +1,12 @@
-//! What a recording means: attribution of detours to kernel activities, statistics, and the summary of a stored run.
+//! What a recording means: attribution of detours to kernel activities, statistics, the summary of a
+//! stored run, and the comparison of two.
 //!
 //! Everything here is pure: it runs on decoded events or on a stored bundle, on any machine and without privileges.
 
 #![forbid(unsafe_code)]
 
 pub mod attribute;
+pub mod compare;
 pub mod stats;
 pub mod summary;
 pub mod work;

@@ -4,14 +4,16 @@
 
 mod commands;
 mod exit;
+mod measuring;
 mod messages;
 mod noise;
+mod progress;
 mod sink;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -35,27 +37,38 @@ enum Command {
     Record(commands::record::RecordArgs),
     Report(commands::report::ReportArgs),
     Sources(commands::sources::SourcesArgs),
+    Top(commands::top::TopArgs),
+    Compare(commands::compare::CompareArgs),
     Work(commands::work::WorkArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
     Import(commands::import::ImportArgs),
     Export(commands::export::ExportArgs),
+    Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
 }
 
 fn main() -> ExitCode {
     // Before anything else, since it must be while the process has one thread.
     let arguments = Arguments::parse();
+    if let Some(width) = messages::page_width() {
+        becalm_report::set_width(width);
+    }
     let mut out = io::stdout().lock();
     let result = match arguments.command {
         None => commands::audit::run(arguments.json, &mut out).map(|()| Exit::Done),
         Some(Command::Record(args)) => commands::record::run(args, &mut out),
         Some(Command::Report(args)) => commands::report::run(&args, &mut out),
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
+        Some(Command::Top(args)) => commands::top::run(&args),
+        Some(Command::Compare(args)) => commands::compare::run(&args, &mut out),
         Some(Command::Work(args)) => commands::work::run(&args, &mut out),
         Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
         Some(Command::Import(args)) => commands::import::run(&args),
         Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), &mut out),
+        Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), &mut out),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));

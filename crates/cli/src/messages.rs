@@ -1,12 +1,23 @@
-//! Messages to the user, on standard error.
+//! Messages to the user, on standard error; and how wide they and the results may be.
 
+use std::env;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+
+use ratatui::crossterm::terminal;
 
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
 pub fn say(message: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "becalm: {message}");
+}
+
+/// How wide results may be: what `COLUMNS` says, else the terminal that they go to; nothing if they go elsewhere, where
+/// nobody knows.
+pub fn page_width() -> Option<usize> {
+    let said = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok()).filter(|columns| *columns > 0);
+    let terminal = || io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
+    said.or_else(|| terminal().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0))
 }
 
 /// An error and its causes, as one line. Many errors name their cause in their own text; it is not said twice.

@@ -14,6 +14,7 @@ use becalm_trace::node::{NodeDoc, Warning};
 use becalm_units::Nanos;
 
 use crate::exit::UsageError;
+use crate::progress::Reading;
 
 /// What was typed: a formula or the path of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,6 +43,8 @@ impl FromStr for NoiseArg {
 pub struct Source {
     /// The noise with its books; a formula has none, as has a run of which they were not asked for.
     pub booked: Option<BookedNoise>,
+    /// The kind and the name of each source in the books.
+    names: Vec<(String, String)>,
     /// The noise as it is.
     pub noise: Noise,
     /// Whether it was recorded, and so ends somewhere.
@@ -61,7 +64,7 @@ impl Source {
         let trace = spec.trace(seed).map_err(|error| UsageError(format!("{spec}: {error}")))?;
         let name = spec.to_string();
         let noise = Noise::apart(&name, trace);
-        Ok(Self { booked: None, noise, recorded: false, name, warnings: Vec::new() })
+        Ok(Self { booked: None, names: Vec::new(), noise, recorded: false, name, warnings: Vec::new() })
     }
 
     /// The noise of the selected CPUs of a run, with the books of its detours if they are asked for.
@@ -70,6 +73,7 @@ impl Source {
     /// If the run cannot be read, the selection names what is not there, books are asked for that are not there or do not
     /// fit their detours, or a CPU's detours are no noise trace.
     pub fn of_run(bundle: &Bundle, selection: &Selection, books: bool) -> anyhow::Result<Self> {
+        let _reading = Reading::of(bundle, 1);
         let mut warnings = Vec::new();
         let mut names = Names::default();
         let mut nodes = Vec::new();
@@ -97,29 +101,53 @@ impl Source {
             booked.push((node, traces));
         }
         let none = vec![false; names.list.len()];
-        let booked = BookedNoise::new(names.list, booked)?;
+        let booked = BookedNoise::new(names.shown(), booked)?;
         let noise = booked.without(&none)?;
         let name = bundle.path().display().to_string();
-        Ok(Self { booked: books.then_some(booked), noise, recorded: true, name, warnings })
+        Ok(Self { booked: books.then_some(booked), names: names.list, noise, recorded: true, name, warnings })
+    }
+
+    /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.
+    ///
+    /// # Errors
+    /// [`ScaleError::UnknownSource`] with the names that there are.
+    pub fn numbers_of(&self, text: &str) -> Result<Vec<usize>, ScaleError> {
+        let meant = |(kind, name): &(String, String)| {
+            name == text || text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix(':')) == Some(name)
+        };
+        let numbers: Vec<usize> = (0..self.names.len()).filter(|number| meant(&self.names[*number])).collect();
+        if numbers.is_empty() {
+            let known = self.booked.as_ref().map_or_else(String::new, |booked| booked.sources().join(", "));
+            return Err(ScaleError::UnknownSource { name: text.to_owned(), known });
+        }
+        Ok(numbers)
     }
 }
 
-/// Sources by name, numbered as they come.
+/// Sources by kind and name, numbered as they come.
 #[derive(Default)]
 struct Names {
-    list: Vec<String>,
-    numbers: HashMap<String, u32>,
+    list: Vec<(String, String)>,
+    numbers: HashMap<(String, String), u32>,
 }
 
 impl Names {
-    fn number(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
+    fn number(&mut self, kind: &str, name: &str) -> u32 {
+        let key = (kind.to_owned(), name.to_owned());
+        if let Some(number) = self.numbers.get(&key) {
             return *number;
         }
         let number = self.list.len() as u32;
-        self.list.push(name.to_owned());
-        self.numbers.insert(name.to_owned(), number);
+        self.list.push(key.clone());
+        self.numbers.insert(key, number);
         number
+    }
+
+    /// What each is called in an answer: its name, with its kind in front where another kind has the same one.
+    fn shown(&self) -> Vec<String> {
+        let alone = |name: &String| self.list.iter().filter(|(_, other)| other == name).count() == 1;
+        let shown = |(kind, name): &(String, String)| if alone(name) { name.clone() } else { format!("{kind}:{name}") };
+        self.list.iter().map(shown).collect()
     }
 }
 
@@ -155,12 +183,13 @@ fn read_books(
     let mut any = cpus.values().all(|cpu| cpu.detours.is_empty());
     for batch in bundle.activities(&doc.node)? {
         let batch = batch?;
-        let values = batch.source_values();
-        let mut numbers: Vec<Option<u32>> = vec![None; values.len()];
+        let (kinds, values) = (batch.kind_values(), batch.source_values());
+        let mut numbers: Vec<Option<u32>> = vec![None; kinds.len() * values.len()];
         for row in 0..batch.len() {
             let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
-            let key = batch.source_key(row);
-            let source = *numbers[key].get_or_insert_with(|| names.number(values[key]));
+            let (kind, key) = (batch.kind_key(row), batch.source_key(row));
+            let number = || names.number(kinds[kind].name(), values[key]);
+            let source = *numbers[kind * values.len() + key].get_or_insert_with(number);
             let detour = usize::try_from(batch.detours()[row]).unwrap_or(usize::MAX);
             cpu.entries.push(Entry { detour, source, self_time: Nanos::new(batch.self_times()[row]) });
             any = true;
@@ -216,6 +245,22 @@ mod tests {
         for wrong in ["periodc:interval=1ms,detour=5us", "poisson:", "poisson:rate=1,detour=5us"] {
             assert!(wrong.parse::<NoiseArg>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn one_name_of_two_kinds_is_told_apart() {
+        let mut names = Names::default();
+        let numbers = [("irq", "timer"), ("softirq", "timer"), ("task", "a:b"), ("irq", "timer")];
+        assert_eq!(numbers.map(|(kind, name)| names.number(kind, name)), [0, 1, 2, 0]);
+        assert_eq!(names.shown(), ["irq:timer", "softirq:timer", "a:b"]);
+        let mut source = Source::of_spec(&"poisson:rate=10Hz,detour=5us".parse().unwrap(), 1).unwrap();
+        source.names = names.list;
+        for (text, meant) in
+            [("timer", vec![0, 1]), ("softirq:timer", vec![1]), ("a:b", vec![2]), ("task:a:b", vec![2])]
+        {
+            assert_eq!(source.numbers_of(text), Ok(meant), "{text}");
+        }
+        assert!(source.numbers_of("task:timer").is_err());
     }
 
     #[test]

@@ -24,9 +24,19 @@ struct Cpu {
     incomplete: u64,
 }
 
+/// The rows that a batch gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// Detours, in order of time.
+    pub detours: &'a [Detour],
+    /// What they are split over, in the order of the detours; none on the lower rungs.
+    pub activities: &'a [Activity],
+}
+
 /// Writes a recording into a bundle.
 pub struct BundleSink {
-    path: PathBuf,
+    /// Nothing, if the rows are only looked at.
+    path: Option<PathBuf>,
     writer: Option<BundleWriter>,
     /// The document as it was at the start.
     node: Option<NodeDoc>,
@@ -37,7 +47,55 @@ pub struct BundleSink {
 impl BundleSink {
     /// Will write to this path; nothing is created yet.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), writer: None, node: None, cpus: Vec::new(), rows: 0 }
+        Self { path: Some(path.to_owned()), ..Self::unstored() }
+    }
+
+    /// Attributes all the same, and stores nothing.
+    pub const fn unstored() -> Self {
+        Self { path: None, writer: None, node: None, cpus: Vec::new(), rows: 0 }
+    }
+
+    /// How many bytes were stored.
+    pub fn bytes_written(&self) -> u64 {
+        self.writer.as_ref().map_or(0, BundleWriter::bytes_written)
+    }
+
+    /// Attributes a batch, and gives the rows that came of it. They wait for [`Self::end_batch`].
+    pub fn attribute(&mut self, batch: Batch<'_>, names: &Names) -> Rows<'_> {
+        let cpu = &mut self.cpus[batch.index];
+        let before = (cpu.detours.len(), cpu.activities.len());
+        match &mut cpu.attributor {
+            Some(attributor) => {
+                cpu.steps.clear();
+                cpu.steps.extend(batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }));
+                attributor.attribute(&cpu.steps, batch.events, &names.tasks, &mut cpu.detours, &mut cpu.activities);
+                attributor.advance(batch.complete_until);
+            }
+            None => cpu.detours.extend(batch.steps.iter().map(|(start, end)| Detour {
+                cpu: cpu.thread.cpu,
+                start: *start,
+                duration: (*end - *start - cpu.thread.t_min).max(Nanos::ZERO),
+                incomplete: false,
+            })),
+        }
+        let rows = Rows { detours: &cpu.detours[before.0..], activities: &cpu.activities[before.1..] };
+        for detour in rows.detours {
+            cpu.longest = cpu.longest.max(detour.duration);
+            cpu.total += detour.duration;
+            cpu.incomplete += u64::from(detour.incomplete);
+        }
+        self.rows += rows.detours.len() + rows.activities.len();
+        rows
+    }
+
+    /// Stores the segment before its time if its rows have become too many.
+    pub fn end_batch(&mut self, names: &Names) -> Result<(), BundleError> {
+        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+    }
+
+    /// From now on stores nothing more.
+    pub fn stop_storing(&mut self) {
+        (self.path, self.writer) = (None, None);
     }
 
     /// Completes the document with what attribution found, and stores it.
@@ -70,7 +128,6 @@ impl BundleSink {
     }
 
     fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
         if self.rows == 0 {
             return Ok(());
         }
@@ -81,7 +138,10 @@ impl BundleSink {
             activities.append(&mut cpu.activities);
         }
         self.rows = 0;
-        writer.write_segment(&detours, &activities, &names.labels)
+        match &mut self.writer {
+            Some(writer) => writer.write_segment(&detours, &activities, &names.labels),
+            None => Ok(()),
+        }
     }
 }
 
@@ -118,35 +178,16 @@ impl Sink for BundleSink {
     fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), BundleError> {
         let tracing = node.tracing.is_some();
         self.cpus = loops.iter().map(|of| Cpu::new(of, tracing, names)).collect();
-        self.writer = Some(BundleWriter::create(&self.path, node)?);
+        if let Some(path) = &self.path {
+            self.writer = Some(BundleWriter::create(path, node)?);
+        }
         self.node = Some(node.clone());
         Ok(())
     }
 
     fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), BundleError> {
-        let cpu = &mut self.cpus[batch.index];
-        let before = (cpu.detours.len(), cpu.activities.len());
-        match &mut cpu.attributor {
-            Some(attributor) => {
-                cpu.steps.clear();
-                cpu.steps.extend(batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }));
-                attributor.attribute(&cpu.steps, batch.events, &names.tasks, &mut cpu.detours, &mut cpu.activities);
-                attributor.advance(batch.complete_until);
-            }
-            None => cpu.detours.extend(batch.steps.iter().map(|(start, end)| Detour {
-                cpu: cpu.thread.cpu,
-                start: *start,
-                duration: (*end - *start - cpu.thread.t_min).max(Nanos::ZERO),
-                incomplete: false,
-            })),
-        }
-        for detour in &cpu.detours[before.0..] {
-            cpu.longest = cpu.longest.max(detour.duration);
-            cpu.total += detour.duration;
-            cpu.incomplete += u64::from(detour.incomplete);
-        }
-        self.rows += cpu.detours.len() - before.0 + cpu.activities.len() - before.1;
-        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+        self.attribute(batch, names);
+        self.end_batch(names)
     }
 
     fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {

@@ -172,6 +172,15 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
+/// Stops the calling process as Ctrl-Z does, and returns when it goes on.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn suspend() -> io::Result<()> {
+    // To the process alone: whatever else runs in the job is stopped by its terminal.
+    Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -204,12 +204,13 @@ impl Collector {
         }
         let Self { feeds, axis, decoder, clock, translator, events, first_broken, .. } = self;
         for (index, feed) in feeds.iter_mut().enumerate() {
+            let first_reading = feed.ring.began().map(|reading| axis.instant(Ticks::new(reading)));
             if let (Some(pages), Some(decoder), Some(clock), Some(translator)) =
                 (&mut feed.pages, &*decoder, &*clock, &mut *translator)
             {
                 // What happened before the loop's first reading or after its last is none of its business; at both it
                 // was running, with nothing above it.
-                let began = feed.ring.began().map_or(Nanos::MAX, |reading| axis.instant(Ticks::new(reading)));
+                let began = first_reading.unwrap_or(Nanos::MAX);
                 let ended = if all { axis.instant(Ticks::new(feed.ring.progress())) } else { Nanos::MAX };
                 let mut start = 0;
                 for end in pages.ends.drain(..) {
@@ -239,7 +240,8 @@ impl Collector {
                 pages.bytes.clear();
             }
             let complete_until = if all { Nanos::MAX } else { feed.complete_until };
-            sink.batch(Batch { index, steps: &feed.steps, work: &feed.work, events, complete_until }, names)?;
+            let (steps, work) = (&feed.steps, &feed.work);
+            sink.batch(Batch { index, steps, work, events, began: first_reading, complete_until }, names)?;
             feed.steps.clear();
             feed.work.clear();
             events.clear();

@@ -26,6 +26,7 @@ mod work_loop;
 
 pub use collector::{Collector, TraceSide};
 pub use companion::Companion;
+pub use counters::Snapshot as CounterSnapshot;
 pub use error::RecordError;
 pub use event_clock::EventClock;
 pub use plan::{Plan, Threshold, WorkPlan};
@@ -62,6 +63,8 @@ pub struct Batch<'a> {
     pub work: &'a [u64],
     /// The kernel events, in order. They may reach beyond the last step.
     pub events: &'a [Event],
+    /// When the loop took its first reading; nothing before that.
+    pub began: Option<Nanos>,
     /// No step that begins before this instant will come any more.
     pub complete_until: Nanos,
 }

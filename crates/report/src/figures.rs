@@ -3,13 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use becalm_analyze::stats::{Interval, TooLittle};
-use becalm_analyze::summary::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
+use becalm_analyze::stats::{Interval, ReturnLevel, Tail, TooLittle};
+use becalm_analyze::summary::{
+    CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
+    Summary,
+};
+use becalm_trace::node::Counter;
 use becalm_units::{CpuId, Nanos};
 
-use crate::Value;
 use crate::field::Field;
 use crate::value::three_digits;
+use crate::{Value, tails};
 
 /// A CPU, or all together where there is none.
 pub(crate) struct CpuRow {
@@ -64,6 +68,18 @@ fn number(number: Option<u64>) -> Value {
     number.map_or(Value::Missing, Value::Number)
 }
 
+fn real(number: Option<f64>) -> Value {
+    number.map_or(Value::Missing, Value::Real)
+}
+
+fn level(row: &CpuRow) -> Option<ReturnLevel> {
+    row.figures.tail.as_ref()?.as_ref().ok().map(|tail| tail.level)
+}
+
+fn tail(row: &CpuRow) -> Option<&Tail> {
+    row.figures.tail.as_ref()?.as_ref().ok().map(|tail| &tail.tail)
+}
+
 fn rate(hz: Option<f64>) -> Value {
     hz.map_or(Value::Missing, Value::Rate)
 }
@@ -90,6 +106,8 @@ fields! {
         "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
         "detours", "detours", |row| Value::Count(row.figures.detours());
         "rate_hz", "rate", |row| rate(row.figures.rate_hz());
+        "rate_low_hz", "low", |row| rate(row.figures.rate_interval.and_then(Interval::low));
+        "rate_high_hz", "high", |row| rate(row.figures.rate_interval.and_then(Interval::high));
         "noise_ratio", "noise", |row| ratio(row.figures.noise_ratio());
         "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
         "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
@@ -98,8 +116,30 @@ fields! {
         "max_ns", "max", |row| time(row.figures.durations.max());
         "mean_ns", "mean", |row| mean(row.figures.durations.mean());
         "median_ns", "median", |row| time(row.figures.median_ns);
+        "median_low_ns", "low", |row| time(row.figures.median_bounds.low);
+        "median_high_ns", "high", |row| time(row.figures.median_bounds.high);
         "p99_ns", "p99", |row| time(row.figures.p99_ns);
+        "p99_low_ns", "low", |row| time(row.figures.p99_bounds.low);
+        "p99_high_ns", "high", |row| time(row.figures.p99_bounds.high);
         "p999_ns", "p99.9", |row| time(row.figures.p999_ns);
+        "p999_low_ns", "low", |row| time(row.figures.p999_bounds.low);
+        "p999_high_ns", "high", |row| time(row.figures.p999_bounds.high);
+        "return_period_ns", "once in", |row| time(level(row).map(|level| level.period_ns));
+        "return_level_ns", "over", |row| time(level(row).map(|level| level.level_ns));
+        "return_level_low_ns", "low", |row| time(level(row).map(|level| level.low_ns));
+        "return_level_high_ns", "high", |row| time(level(row).map(|level| level.high_ns));
+        "tail_verdict", "verdict", |row| text(row.figures.tail.as_ref().map(tails::verdict));
+        "tail_threshold_ns", "threshold", |row| time(tail(row).map(|tail| tail.threshold_ns));
+        "tail_exceedances", "exceedances", |row| count(tail(row).map(|tail| tail.exceedances as u64));
+        "tail_clusters", "clusters", |row| count(tail(row).map(|tail| tail.clusters as u64));
+        "tail_extremal_index", "independent", |row| real(tail(row).map(|tail| tail.extremal_index));
+        "tail_shape", "shape", |row| real(tail(row).map(|tail| tail.shape));
+        "tail_shape_error", "error", |row| real(tail(row).map(|tail| tail.shape_error));
+        "tail_scale_ns", "scale", |row| mean(tail(row).map(|tail| tail.scale_ns));
+        "tail_misfit", "misfit", |row| real(tail(row).map(|tail| tail.misfit));
+        "tail_misfit_limit", "limit", |row| real(tail(row).map(|tail| tail.misfit_limit));
+        "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
+        "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
         "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
         "lost_events", "lost events", |row| Value::Count(row.figures.lost_events);
         "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
@@ -123,6 +163,59 @@ fields! {
         "total_ns", "total", |row| Value::Time(row.times.total());
         "share_ratio", "of noise", |row| share(row.share);
         "time_ratio", "of time", |row| ratio(row.time_ratio);
+        "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
+    }
+}
+
+fields! {
+    /// Of a period on a CPU.
+    PERIOD of PeriodSummary {
+        "node", "node", |row| text(Some(&row.node));
+        "cpu", "cpu", |row| number(Some(u64::from(row.cpu.get())));
+        "source", "source", |row| match &row.origin {
+            Origin::Source { source, .. } => text(Some(source)),
+            Origin::Detours { .. } => Value::Missing,
+        };
+        "kind", "kind", |row| match &row.origin {
+            Origin::Source { kind, .. } => text(Some(kind.name())),
+            Origin::Detours { .. } => Value::Missing,
+        };
+        "from_ns", "from", |row| match row.origin {
+            Origin::Source { .. } => Value::Missing,
+            Origin::Detours { from_ns, .. } => Value::Time(from_ns),
+        };
+        "below_ns", "below", |row| match row.origin {
+            Origin::Source { .. } => Value::Missing,
+            Origin::Detours { below_ns, .. } => Value::Time(below_ns),
+        };
+        "interval_ns", "every", |row| Value::time(row.period.interval_ns);
+        "interval_error_ns", "error", |row| Value::time(row.period.interval_error_ns);
+        "frequency_hz", "rate", |row| Value::Rate(row.period.frequency_hz());
+        "jitter_ns", "jitter", |row| Value::time(row.period.jitter_ns);
+        "events", "events", |row| Value::Count(row.period.events);
+        "beats", "beats", |row| Value::Count(row.period.beats);
+        "seen_ratio", "of beats", |row| Value::Share(row.period.events as f64 / row.period.beats.max(1) as f64);
+        "false_alarm_ratio", "by chance", |row| Value::Ratio(row.period.false_alarm);
+        "label", "what", |row| Value::Text(row.label());
+    }
+}
+
+fields! {
+    /// Of a CPU or a node that differs from its equals.
+    OUTLIER of OutlierSummary {
+        "node", "node", |row| text(Some(&row.node));
+        "cpu", "cpu", |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
+        "median_factor", "of the median", |row| Value::Factor(row.outlier.factor);
+        "chance_ratio", "by chance", |row| Value::Ratio(row.outlier.chance);
+    }
+}
+
+fields! {
+    /// Of equals that were compared: the CPUs of a node, or the nodes where there is no name.
+    PEERS of PeersSummary {
+        "node", "node", |row| text(row.node.as_deref());
+        "compared", "compared", |row| Value::Count(row.compared as u64);
+        "enough", "enough", |row| Value::Flag(row.enough);
     }
 }
 
@@ -145,18 +238,28 @@ fields! {
 
 /// The counters of a node that grew, over all of its selected CPUs or for each; the fastest first, times before counts.
 pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
+    // All loops start together, so the longest is the time over which the counters grew.
+    let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
+    counter_rows(&node.doc.node, &node.doc.counters, observed_ns, per_cpu)
+}
+
+/// The same of counters that no document holds yet.
+pub(crate) fn counter_rows(
+    node: &str,
+    counters: &[Counter],
+    observed_ns: Option<i64>,
+    per_cpu: bool,
+) -> Vec<CounterRow> {
     let mut growth: BTreeMap<(Option<CpuId>, &str), u64> = BTreeMap::new();
-    for counter in &node.doc.counters {
+    for counter in counters {
         let sum = growth.entry((per_cpu.then_some(counter.cpu), counter.name.as_str())).or_default();
         *sum = sum.saturating_add(counter.growth);
     }
-    // All loops start together, so the longest is the time over which the counters grew.
-    let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
     let mut rows: Vec<CounterRow> = growth
         .into_iter()
         .filter(|(_, growth)| *growth > 0)
         .map(|((cpu, name), growth)| CounterRow {
-            node: node.doc.node.clone(),
+            node: node.to_owned(),
             cpu: cpu.map(CpuId::get),
             name: name.to_owned(),
             growth,

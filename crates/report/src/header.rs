@@ -6,6 +6,7 @@ use becalm_analyze::summary::{Books, NodeSummary, Summary};
 use becalm_trace::node::{ClockDoc, Ended, Machine, NodeDoc, Rung};
 use becalm_units::Nanos;
 
+use crate::page;
 use crate::value::{grouped, three_digits, time};
 
 /// How wide running text may become.
@@ -74,6 +75,7 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::Duration) => "ended as asked",
         Some(Ended::Command) => "ended with its command",
         Some(Ended::Signal) => "ended by a signal",
+        Some(Ended::User) => "ended by its user",
         Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
         Some(Ended::Failed) => "FAILED on the way",
@@ -95,6 +97,10 @@ pub(crate) fn machine(machine: &Machine) -> String {
 }
 
 pub(crate) fn clock(clock: &ClockDoc) -> String {
+    // Nobody knows the clock of what another program measured.
+    if clock.rate_hz <= 0.0 {
+        return "unknown".to_owned();
+    }
     let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
     parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
     parts.push(format!("resolves {}", clock.resolution_ns));
@@ -156,18 +162,23 @@ pub(crate) fn line(out: &mut dyn Write, label: &str, text: &str) -> io::Result<(
 /// A text after its first words, wrapped, its further lines below its beginning.
 pub(crate) fn paragraph(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
     let indent = first.chars().count();
+    let limit = page::width().min(WIDTH);
+    // What takes half of a narrow page has its text below it, not beside.
+    let below = indent > limit / 2;
+    let indent = if below { INDENT.min(limit / 4) } else { indent };
     let mut line = first.to_owned();
-    let mut width = indent;
-    let mut empty = true;
+    let mut width = first.chars().count();
+    // Begins a new line with the first word, if that does not fit.
+    let mut empty = !below;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if !empty && width + 1 + length > WIDTH {
-            writeln!(out, "{line}")?;
+        if !empty && width + 1 + length > limit {
+            writeln!(out, "{}", line.trim_end())?;
             line = " ".repeat(indent);
             width = indent;
             empty = true;
         }
-        if !empty {
+        if !empty && !line.ends_with(' ') {
             line.push(' ');
             width += 1;
         }

@@ -2,13 +2,15 @@
 //!
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
-use becalm_analyze::stats::{CONFIDENCE, METHOD, RESAMPLES, SEED};
-use becalm_analyze::summary::{Books, NodeSummary, OpenBook, Summary, Timeline};
+use becalm_analyze::stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
+use becalm_analyze::summary::{
+    Books, NodeSummary, OpenBook, OutlierSummary, PeersSummary, PeriodSummary, Summary, Timeline,
+};
 use becalm_trace::node::{ClockDoc, Ended, Machine, Rung, Settings};
 use serde::Serialize;
 
 use crate::field::Object;
-use crate::figures::{self, COUNTER, CPU, CounterRow, CpuRow, SOURCE};
+use crate::figures::{self, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PEERS, PERIOD, SOURCE};
 use crate::timeline::{DETOUR, ENTRY};
 
 #[derive(Serialize)]
@@ -30,6 +32,11 @@ struct Report<'a> {
     cpus: Vec<Object<'a, CpuRow>>,
     total: Object<'a, CpuRow>,
     interval: IntervalDoc,
+    tail: TailDoc,
+    periods: Vec<Object<'a, PeriodSummary>>,
+    spectrum: Option<SpectrumDoc<'a>>,
+    outliers: Vec<Object<'a, OutlierSummary>>,
+    peers: Vec<Object<'a, PeersSummary>>,
     sources: Vec<Object<'a, becalm_analyze::summary::SourceSummary>>,
     counters: Vec<Object<'a, CounterRow>>,
 }
@@ -72,6 +79,29 @@ struct IntervalDoc {
     confidence_ratio: f64,
     resamples: usize,
     seed: u64,
+}
+
+/// How the tails are made.
+#[derive(Serialize)]
+struct TailDoc {
+    method: &'static str,
+    clusters_min: usize,
+    extrapolation_factor: i64,
+}
+
+/// The peaks of the spectrum; its curve is for pictures.
+#[derive(Serialize)]
+struct SpectrumDoc<'a> {
+    resolution_hz: f64,
+    segments: u32,
+    peaks: Vec<PeakDoc<'a>>,
+}
+
+#[derive(Serialize)]
+struct PeakDoc<'a> {
+    frequency_hz: f64,
+    power_per_hz: f64,
+    label: &'a str,
 }
 
 #[derive(Serialize)]
@@ -138,6 +168,15 @@ fn document(schema: &'static str, summary: &Summary, per_cpu: bool) -> String {
             cpus: cpus.iter().map(|row| Object(CPU, row)).collect(),
             total: Object(CPU, &total),
             interval: IntervalDoc { method: METHOD, confidence_ratio: CONFIDENCE, resamples: RESAMPLES, seed: SEED },
+            tail: TailDoc {
+                method: tail::METHOD,
+                clusters_min: tail::CLUSTERS_MIN,
+                extrapolation_factor: tail::EXTRAPOLATION,
+            },
+            periods: summary.periods.iter().map(|row| Object(PERIOD, row)).collect(),
+            spectrum: summary.spectrum.as_ref().map(spectrum),
+            outliers: summary.outliers.iter().map(|row| Object(OUTLIER, row)).collect(),
+            peers: summary.peers.iter().map(|row| Object(PEERS, row)).collect(),
             sources: sources.iter().map(|row| Object(SOURCE, row)).collect(),
             counters: counters.iter().map(|row| Object(COUNTER, row)).collect(),
         },
@@ -162,6 +201,17 @@ fn open_book(book: &OpenBook) -> OpenBookDoc<'_> {
         detour: book.detour,
         duration_ns: book.duration_ns,
         activities_ns: book.activities_ns,
+    }
+}
+
+fn spectrum(spectrum: &Spectrum) -> SpectrumDoc<'_> {
+    let peaks = spectrum.peaks.iter();
+    SpectrumDoc {
+        resolution_hz: spectrum.resolution_hz,
+        segments: spectrum.segments,
+        peaks: peaks
+            .map(|peak| PeakDoc { frequency_hz: peak.hz, power_per_hz: peak.power, label: &peak.label })
+            .collect(),
     }
 }
 

@@ -7,21 +7,28 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod compare;
 mod field;
 mod figures;
+pub mod grid;
 mod header;
 mod json;
 mod law;
+mod page;
 mod plot;
 mod predict;
+mod sure;
 mod table;
+mod tails;
 mod text;
 mod timeline;
 mod value;
 mod work;
 
+pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
+pub use page::set_width;
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use timeline::render_timelines;

@@ -4,8 +4,12 @@ use std::io::{self, Write};
 
 use becalm_units::Count;
 
-/// Columns of the drawing.
+use crate::page;
+
+/// Columns of the drawing, where the page has room for them and the labels.
 const WIDTH: usize = 64;
+/// Columns of the labels before it, and of what the last one below it sticks out.
+const LABELS: usize = 15;
 /// Its lines.
 const HEIGHT: usize = 12;
 /// Above this ratio of largest to smallest value the upward axis is logarithmic as well.
@@ -29,15 +33,16 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut dyn Write) -> io::Re
     counts.dedup();
     let highest = curves.iter().flat_map(|curve| &curve.points).map(|point| point.1).fold(1.0, f64::max);
     let (&[first, .., last], true) = (counts.as_slice(), highest > 1.0) else { return Ok(()) };
+    let width = page::width().saturating_sub(LABELS).min(WIDTH);
     let column = |count: u64| {
         let along = ((count as f64) / first as f64).ln() / (last as f64 / first as f64).ln();
-        (along * (WIDTH - 1) as f64).round() as usize
+        (along * (width - 1) as f64).round() as usize
     };
     let scale = |value: f64| if highest > LINEAR_UP_TO { value.max(1.0).ln() } else { value.max(1.0) - 1.0 };
     let unscale = |height: f64| if highest > LINEAR_UP_TO { height.exp() } else { height + 1.0 };
     let top = scale(highest);
     let line = |height: f64| HEIGHT - 1 - (height / top * (HEIGHT - 1) as f64).round() as usize;
-    let mut cells = [[' '; WIDTH]; HEIGHT];
+    let mut cells = vec![vec![' '; width]; HEIGHT];
     for (at, curve) in curves.iter().enumerate() {
         for pair in curve.points.windows(2) {
             let ((from, to), (low, high)) =
@@ -65,7 +70,7 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut dyn Write) -> io::Re
         let row: String = row.iter().collect();
         writeln!(out, "  {label:>9} \u{2502}{}", row.trim_end())?;
     }
-    writeln!(out, "  {:>9} \u{2514}{}", "", "\u{2500}".repeat(WIDTH))?;
+    writeln!(out, "  {:>9} \u{2514}{}", "", "\u{2500}".repeat(width))?;
     writeln!(out, "  {:>9}  {}", "", axis(&counts, column))?;
     if curves.len() > 1 {
         let names = curves.iter().enumerate().map(|(at, curve)| format!("{} {}", MARKS[at % MARKS.len()], curve.name));

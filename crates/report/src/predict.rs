@@ -215,10 +215,14 @@ pub fn render_predict(report: &PredictReport<'_>, out: &mut dyn Write) -> io::Re
     table.print(out)?;
     if shown("slowdown_low") {
         let replicas = report.question.replicas;
-        writeln!(out, "  low and high: the 95 % interval of the mean over {replicas} replicas")?;
+        paragraph(out, "  ", &format!("low and high: the 95 % interval of the mean over {replicas} replicas"))?;
     }
     if shown("expected_ratio") {
-        writeln!(out, "  expected: by order statistics, for a phase at a random time; law: by Tsafrir's noise law")?;
+        paragraph(
+            out,
+            "  ",
+            "expected: by order statistics, for a phase at a random time; law: by Tsafrir's noise law",
+        )?;
     }
     plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
     for (grain, blames) in report.blame {

@@ -12,7 +12,7 @@ use crate::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};
 use crate::header::paragraph;
 use crate::table::Table;
 use crate::value::{grouped, three_digits};
-use crate::{Value, advice, header};
+use crate::{Value, advice, header, sure};
 
 /// How many CPUs and sources are shown unless all are asked for.
 const SHOWN: usize = 20;
@@ -37,7 +37,11 @@ pub fn render_text(summary: &Summary, out: &mut dyn Write, options: Options) -> 
     header::print(summary, out)?;
     let cpus = shown_cpus(summary, options);
     print_cpus(summary, &cpus, out)?;
+    sure::print_intervals(summary, &cpus, out)?;
+    sure::print_tails(summary, &cpus, out)?;
+    sure::print_outliers(summary, out)?;
     print_sources(summary, out, options)?;
+    sure::print_periods(summary, out, options.all)?;
     print_loops(summary, &cpus, out)?;
     print_next(summary, out, options)
 }
@@ -69,17 +73,26 @@ fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut dyn Write) -> io::Re
     let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
     names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
     print_cpu_table(summary, rows, names, out)?;
-    writeln!(out, "  low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
+    paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
+    print_notes(summary, rows, out, |row| interval_note(&row.figures))
+}
+
+/// What is to be said of single CPUs; the same of many is said once.
+pub(crate) fn print_notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    out: &mut dyn Write,
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> io::Result<()> {
     let notes: Vec<(String, String)> = rows
         .iter()
         .filter_map(|row| {
             let (node, cpu) = row.place.as_ref()?;
             let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
-            Some((place, interval_note(&row.figures)?))
+            Some((place, note(row)?))
         })
         .collect();
     for (at, (place, note)) in notes.iter().enumerate() {
-        // The same reason for many CPUs is said once.
         if notes[..at].iter().any(|(_, earlier)| earlier == note) {
             continue;
         }
@@ -182,7 +195,8 @@ fn print_ranked(summary: &Summary, rows: &[SourceSummary], out: &mut dyn Write, 
         let share: f64 = hidden.iter().map(|row| row.times.total() as f64).sum::<f64>()
             / (summary.total.durations.total() as f64).max(1.0);
         let share = three_digits(share * 100.0);
-        writeln!(out, "  and {} more with {share}% of the noise; --all shows every one", grouped(hidden.len() as u64))?;
+        let hidden = grouped(hidden.len() as u64);
+        paragraph(out, "  ", &format!("and {hidden} more with {share}% of the noise; --all shows every one"))?;
     }
     if rows.iter().any(|row| row.times.count() == 1) {
         writeln!(out, "  a single value has no stddev")?;
@@ -215,7 +229,8 @@ fn print_next(summary: &Summary, out: &mut dyn Write, options: Options) -> io::R
     commands.push((format!("becalm report {path} --json"), "the same for scripts"));
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     for (command, what) in commands {
-        writeln!(out, "  {command:<width$}   {what}")?;
+        // A command is never cut: on a narrow page what it is for stands below.
+        paragraph(out, &format!("  {command:<width$}   "), what)?;
     }
     Ok(())
 }
@@ -230,6 +245,6 @@ fn quoted(path: &str) -> String {
     }
 }
 
-fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
+pub(crate) fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
     writeln!(out, "\n{title}")
 }

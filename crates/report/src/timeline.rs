@@ -51,7 +51,7 @@ pub(crate) const ENTRY: &[Field<EntryRow>] = &[
 ];
 
 /// What only people need: the bar, and the source indented by what it interrupted.
-const DRAWN: &[Field<EntryRow>] = &[
+pub(crate) const DRAWN: &[Field<EntryRow>] = &[
     Field { name: "bar", title: "", get: |row| Value::Text(bar(row)) },
     Field {
         name: "nested",
@@ -59,6 +59,23 @@ const DRAWN: &[Field<EntryRow>] = &[
         get: |row| Value::Text(format!("{}{}", "  ".repeat(row.entry.depth), row.entry.source)),
     },
 ];
+
+/// What took most of a detour; of equal ones the first.
+pub(crate) const MOSTLY: Field<Timeline> = Field {
+    name: "mostly",
+    title: "mostly",
+    get: |row| {
+        let mut totals: Vec<(&str, i64)> = Vec::new();
+        for entry in &row.entries {
+            match totals.iter_mut().find(|(source, _)| *source == entry.source) {
+                Some((_, total)) => *total += entry.self_time.get(),
+                None => totals.push((&entry.source, entry.self_time.get())),
+            }
+        }
+        let most = totals.iter().rev().max_by_key(|(_, total)| *total);
+        most.map_or(Value::Missing, |(source, _)| Value::Text((*source).to_owned()))
+    },
+};
 
 fn share(row: &EntryRow) -> Value {
     match row.duration.get() {
@@ -105,6 +122,7 @@ pub fn render_timelines(timelines: &[Timeline], out: &mut dyn Write) -> io::Resu
             continue;
         }
         let mut table = Table::new(&fields);
+        table.may_leave_out(0);
         rows(timeline).iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
     }

@@ -24,6 +24,10 @@ pub enum Value {
     Share(f64),
     /// How many times as long: 1 and more, so that what matters stands behind the point.
     Factor(f64),
+    /// By which part something grew or shrank: 0.1 is a tenth more.
+    Change(f64),
+    /// A plain number, written with three digits.
+    Real(f64),
     /// Yes or no; in a table only the yes is shown.
     Flag(bool),
 }
@@ -49,6 +53,15 @@ impl Value {
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
             Self::Share(share) => format!("{:.1}%", share * 100.0),
             Self::Factor(ratio) => factor(*ratio),
+            Self::Change(change) => match change {
+                change if !change.is_finite() => "-".to_owned(),
+                change if *change >= 9.0 => format!("x{}", three_digits(change + 1.0)),
+                0.0 => "0.0%".to_owned(),
+                // Whole percents where a tenth of one is below a thousandth of the figure.
+                change if change.abs() >= 0.9995 => format!("{:+.0}%", change * 100.0),
+                change => format!("{:+.1}%", change * 100.0),
+            },
+            Self::Real(number) => three_digits(*number),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
     }
@@ -66,15 +79,24 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
             Self::Time(ns) => serializer.serialize_i64(*ns),
-            Self::Rate(number) | Self::Ratio(number) | Self::Share(number) | Self::Factor(number)
+            Self::Rate(number)
+            | Self::Ratio(number)
+            | Self::Share(number)
+            | Self::Factor(number)
+            | Self::Change(number)
+            | Self::Real(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
             }
             Self::Flag(flag) => serializer.serialize_bool(*flag),
-            Self::Missing | Self::Rate(_) | Self::Ratio(_) | Self::Share(_) | Self::Factor(_) => {
-                serializer.serialize_none()
-            }
+            Self::Missing
+            | Self::Rate(_)
+            | Self::Ratio(_)
+            | Self::Share(_)
+            | Self::Factor(_)
+            | Self::Change(_)
+            | Self::Real(_) => serializer.serialize_none(),
         }
     }
 }
@@ -106,6 +128,12 @@ pub(crate) fn three_digits(number: f64) -> String {
     let rounded: f64 = format!("{number:.decimals$}").parse().unwrap_or(number);
     let decimals = decimals_of(if rounded == 0.0 { number } else { rounded });
     format!("{number:.decimals$}")
+}
+
+/// A number in three digits with its sign: `+12.3`, `-0.850`, `0`.
+pub(crate) fn signed(number: f64) -> String {
+    let text = three_digits(number);
+    if number > 0.0 { format!("+{text}") } else { text }
 }
 
 /// How many times as long: four decimals near 1, fewer digits behind the point for larger ones.
@@ -179,6 +207,22 @@ mod tests {
             [(1.0, "1.0000"), (1.000_06, "1.0001"), (9.999_96, "10.00"), (99.996, "100.0"), (268.04, "268.0")]
         {
             assert_eq!(Value::Factor(ratio).cell(), text);
+        }
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        for (change, text) in [
+            (0.0, "0.0%"),
+            (0.000_2, "+0.0%"),
+            (0.123, "+12.3%"),
+            (-0.5, "-50.0%"),
+            (-1.0, "-100%"),
+            (1.5, "+150%"),
+            (9.0, "x10.0"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(Value::Change(change).cell(), text);
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Blame {
 /// Predicts without each source, and without the best of them one after another until `steps` are out, nothing is
 /// left to gain, or no source is left. `out` marks sources that are taken out from the start.
 ///
+/// `predicted` is told after each prediction for how many ranks it was.
+///
 /// Ties go to the source with the lower number. Where ranks are too many to be replayed, order statistics take over.
 ///
 /// # Errors
@@ -41,12 +43,14 @@ pub fn blame(
     ranks: &[u64],
     steps: usize,
     out: &[bool],
+    predicted: &mut dyn FnMut(u64),
 ) -> Result<Vec<Blame>, ScaleError> {
-    let slowdowns = |out: &[bool], ranks: &[u64]| -> Result<Vec<f64>, ScaleError> {
+    let mut slowdowns = |out: &[bool], ranks: &[u64]| -> Result<Vec<f64>, ScaleError> {
         let noise = noise.without(out)?;
         let prediction = Prediction::new(&noise, question)?;
-        let slowdown = |ranks: &u64| {
+        let slowdown = |ranks: &u64| -> Result<f64, ScaleError> {
             let row = prediction.row(*ranks)?;
+            predicted(*ranks);
             Ok(row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0))
         };
         ranks.iter().map(slowdown).collect()

@@ -106,6 +106,22 @@ impl Collective {
         }
     }
 
+    /// The bytes of its largest message; a barrier's have one, whatever the payload.
+    #[must_use]
+    pub fn largest_message(&self, ranks: u64, bytes: u64) -> u64 {
+        match self {
+            Self::Ideal | Self::Barrier(Barrier::Hardware) => 0,
+            Self::Barrier(_) => 1,
+            Self::Allreduce(Allreduce::Ring) => bytes.div_ceil(ranks.max(1)),
+            Self::Allreduce(_) | Self::Alltoall(Alltoall::Linear | Alltoall::Pairwise) => bytes,
+            Self::Alltoall(Alltoall::Bruck) => {
+                let bits = (0..u64::BITS - 1).map(|bit| 1 << bit).take_while(|bit| *bit < ranks);
+                let blocks = bits.map(|bit| blocks_with_bit(ranks, bit)).max().unwrap_or(0);
+                bytes.saturating_mul(blocks)
+            }
+        }
+    }
+
     /// Lets all ranks of a machine go through it, with so many ranks a node and bytes of payload.
     ///
     /// # Errors

@@ -24,31 +24,34 @@ pub struct Network {
     barrier_step: Nanos,
 }
 
-/// Named networks, where their figures come from, and their parameters.
+/// Named networks, where their figures come from, and their parameters. What no source states is called assumed.
 const PRESETS: [(&str, &str, Network); 4] = [
     (
         "bgl",
-        "Blue Gene/L: torus link of 175 MB/s (Adiga et al., IBM J. R&D 49, 2005), so G = 5.7 ns; L = 2.5 us, o = 1.5 us, \
-         g = 1 us after the usual LogGOPSim set; hardware barrier 1.5 us in all for two processes a node (B07), of \
-         which each of three CPU steps is taken as 200 ns",
+        "Blue Gene/L: torus links of 175 MB/s (Adiga et al., IBM J. R&D 49, 2005), so G = 5.7 ns; hardware barrier of \
+         1.5 us in all for two processes a node (Beckman et al. 2007), of which each of three CPU steps is assumed to be \
+         200 ns; L = 2.5 us, o = 1.5 us and g = 1 us are assumed: they are LogGOPSim's defaults, so that both can be compared",
         Network::of(2_500, 1_500, 1_000, 5_700, 900, 200),
     ),
     (
         "infiniband",
-        "InfiniBand HDR: 200 Gb/s, so G = 0.04 ns; MPI latency of about 1 us, as vendors state it, split into \
-         L = 0.6 us and two o of 0.2 us; g = 5 ns for the 200 million messages a second of the adapter",
+        "InfiniBand HDR, ConnectX-6: 200 Gb/s, so G = 0.04 ns; 215 million messages a second, so g = 5 ns; latency below \
+         600 ns (NVIDIA, ConnectX-6 user manual, introduction), taken as L = 0.6 us; o = 0.2 us is assumed, with which an MPI \
+         message of a few bytes takes 1 us",
         Network::of(600, 200, 5, 40, 600, 200),
     ),
     (
         "slingshot",
-        "Slingshot: 200 Gb/s, so G = 0.04 ns, switches of about 350 ns (De Sensi et al., SC20) of which a path has up to \
-         three, so L = 1.3 us with cables and adapters; o = 0.3 us and g = 10 ns are assumed",
+        "Slingshot: 200 Gb/s, so G = 0.04 ns; switches of about 350 ns, at most three hops between them (De Sensi et al., An \
+         In-Depth Analysis of the Slingshot Interconnect, SC20); a path through three switches and 250 ns of cables and \
+         adapters is assumed, so L = 1.3 us; o = 0.3 us and g = 10 ns are assumed",
         Network::of(1_300, 300, 10, 40, 1_300, 300),
     ),
     (
         "ethernet",
-        "25 Gb/s Ethernet with kernel TCP: G = 0.32 ns; a half round trip of about 15 us, split into L = 5 us and two o of \
-         5 us; g = 1 us; all but the link rate are assumed",
+        "25 Gb/s Ethernet (IEEE 802.3by), so G = 0.32 ns; all else is assumed, for TCP through the kernel without busy \
+         polling: 15 us from program to program, as L = 5 us and o = 5 us; g = 1 us, a million small messages a second of one \
+         thread",
         Network::of(5_000, 5_000, 1_000, 320, 5_000, 5_000),
     ),
 ];

@@ -18,6 +18,12 @@ use crate::replay::{Outcome, replay};
 /// The most ranks whose messages are followed: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
 
+/// Bytes that a rank of the ideal collective takes: its offset, the sorted one, and its share of the index.
+const RANK_MEMORY: u64 = 24;
+
+/// Bytes that the replicas which run side by side may take together, unless one alone takes more.
+const REPLICAS_MEMORY: u64 = 2 << 30;
+
 /// A question.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
@@ -117,6 +123,7 @@ impl<'a> Prediction<'a> {
         if !ranks.is_multiple_of(question.per_node) {
             return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
         }
+        question.network.bytes_time(question.collective.largest_message(ranks, question.bytes))?;
         let replicas: Vec<u64> = (0..question.replicas).collect();
         let (outcomes, quiet_phase_ns) = match &self.table {
             Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
@@ -124,8 +131,14 @@ impl<'a> Prediction<'a> {
                 let one = |replica: &u64| {
                     replay(table, &self.placement(ranks).draw(table, question.seed, *replica)?, question.phases)
                 };
-                let outcomes: Result<Vec<Outcome>, ScaleError> = replicas.par_iter().map(one).collect();
-                (outcomes?, question.grain.get() as f64)
+                // As many side by side as their offsets fit into memory.
+                let together = (REPLICAS_MEMORY / (RANK_MEMORY * ranks)).clamp(1, question.replicas) as usize;
+                let mut outcomes = Vec::with_capacity(replicas.len());
+                for some in replicas.chunks(together) {
+                    let some: Result<Vec<Outcome>, ScaleError> = some.par_iter().map(one).collect();
+                    outcomes.extend(some?);
+                }
+                (outcomes, question.grain.get() as f64)
             }
             None => {
                 if ranks > MESSAGES_LIMIT {

@@ -324,3 +324,34 @@ fn clocks_past_the_limit_are_refused() {
     assert!(machine.work(Nanos::new(1 << 60)).is_err());
     assert!(Machine::new(network(1, 1, 1, 1), &[]).is_err());
 }
+
+/// What is asked before a replay, and what the replay finds.
+#[test]
+fn payloads_are_refused_for_their_largest_message() {
+    // A message of up to 1,001 bytes takes no more than the limit.
+    let second_a_byte = 1 << 40;
+    let network = Network::new(Nanos::ZERO, Nanos::new(1), Nanos::ZERO, second_a_byte).unwrap();
+    let silence = NoiseTrace::silent(Nanos::new(1)).unwrap();
+    for name in [
+        "ideal",
+        "barrier:dissemination",
+        "barrier:binomial",
+        "barrier:hardware",
+        "allreduce:recursive-doubling",
+        "allreduce:ring",
+        "allreduce:tree",
+        "alltoall:pairwise",
+        "alltoall:linear",
+        "alltoall:bruck",
+    ] {
+        let collective: Collective = name.parse().unwrap();
+        for ranks in [2, 3, 6, 8] {
+            for bytes in [1, 200, 334, 501, 1_001, 1_002, 2_002, 2_003, 9_000] {
+                let mut machine = Machine::new(network, &vec![(&silence, 0); ranks]).unwrap();
+                let replayed = collective.run(&mut machine, 1, bytes).is_ok();
+                let asked = network.bytes_time(collective.largest_message(ranks as u64, bytes)).is_ok();
+                assert_eq!(replayed, asked, "{name}, {ranks} ranks, {bytes} bytes");
+            }
+        }
+    }
+}

@@ -47,6 +47,8 @@ pub enum Ended {
     Command,
     /// A signal asked it to end.
     Signal,
+    /// Its user ended it by a key, in the live view.
+    User,
     /// A buffer was full, so that going on would have lost detours.
     BufferFull,
     /// Every measured CPU went offline or left the process's cpuset.

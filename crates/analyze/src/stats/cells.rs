@@ -28,6 +28,17 @@ impl TimeCells {
         Self { start, length, width, current: 0, current_end: start.saturating_add(width), noise: vec![0; cells] }
     }
 
+    /// The number of the cell in which this time lies; times outside of the run lie in its first or last cell.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, time: i64) -> usize {
+        if time >= self.current_end.saturating_sub(self.width) && time < self.current_end {
+            self.current
+        } else {
+            self.cell_of(time)
+        }
+    }
+
     /// Adds a detour. What lies outside of the run is counted in its first or last cell.
     #[inline]
     pub fn add(&mut self, start: i64, duration: i64) {
@@ -74,6 +85,18 @@ impl TimeCells {
     #[must_use]
     pub fn noise(&self) -> &[i64] {
         &self.noise
+    }
+
+    /// When the run begins, in nanoseconds.
+    #[must_use]
+    pub const fn start(&self) -> i64 {
+        self.start
+    }
+
+    /// How long it lasts, in nanoseconds, at least 1.
+    #[must_use]
+    pub const fn length(&self) -> i64 {
+        self.length
     }
 
     /// How long one cell lasts, in nanoseconds.

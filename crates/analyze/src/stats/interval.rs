@@ -1,4 +1,4 @@
-//! The interval of a noise ratio: a circular block bootstrap over equal cells of time.
+//! The intervals of a noise ratio and of a rate: a circular block bootstrap over equal cells of time.
 //!
 //! Detours come in trains: a tick brings its softirq, a daemon wakes another. Treating them as independent would give
 //! intervals far too narrow, so whole stretches of time are drawn again, long enough to hold a train:
@@ -35,19 +35,22 @@ pub const SEED: u64 = 0x6265_6361_6c6d;
 pub const METHOD: &str = "circular block bootstrap, studentized";
 
 /// Fewer blocks than this are not drawn from: their spread, which scales the interval, would itself be a guess.
-const BLOCKS_MIN: usize = 20;
+pub(crate) const BLOCKS_MIN: usize = 20;
+
+/// Correlations up to half of this lag count in full, even where they cannot be told from none.
+const WINDOW_MIN: usize = 4;
 
 /// The noise must rest on this many blocks, counted by their weight; see [`TooLittle::FewTrains`].
 const TRAINS_MIN: f64 = 10.0;
 
-/// The interval of a ratio, or why there is none.
+/// The interval of a ratio or a rate, or why there is none.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Interval {
-    /// The ratio lies between these with [`CONFIDENCE`].
+    /// It lies between these with [`CONFIDENCE`].
     Between {
         /// The lower end, at least 0.
         low: f64,
-        /// The upper end, at most 1.
+        /// The upper end; of a ratio at most 1.
         high: f64,
     },
     /// The run is too short to say.
@@ -80,29 +83,30 @@ impl Interval {
     /// sum over all whose noise the cells hold.
     #[must_use]
     pub fn of(cells: &TimeCells, observed: i64) -> Self {
-        let noise: Vec<f64> = cells.noise().iter().map(|ns| *ns as f64).collect();
-        let n = noise.len();
-        if n < BLOCKS_MIN {
-            return Self::Unknown(TooLittle::ShortRun);
-        }
-        let sum: f64 = noise.iter().sum();
-        if sum <= 0.0 || observed <= 0 {
-            return Self::Unknown(TooLittle::NoDetour);
-        }
-        let block = match block_length(&noise) {
-            Ok(block) => block,
-            Err(cells_needed) => {
-                let block_ns = cells.width().saturating_mul(cells_needed as i64);
-                return Self::Unknown(TooLittle::LongTrains { block_ns });
+        match mean_of_cells(cells.noise(), cells.width()) {
+            Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
+            Ok((low, high)) => {
+                let per_cell = observed as f64 / cells.noise().len() as f64;
+                Self::Between { low: (low / per_cell).max(0.0), high: (high / per_cell).min(1.0) }
             }
-        };
-        let trains = sum * sum / noise.chunks(block).map(|block| block.iter().sum::<f64>().powi(2)).sum::<f64>();
-        if trains < TRAINS_MIN {
-            return Self::Unknown(TooLittle::FewTrains { trains });
+            Err(why) => Self::Unknown(why),
         }
-        let (low, high) = studentized(&noise, block, &mut Xoshiro256PlusPlus::seed_from_u64(SEED));
-        let per_cell = observed as f64 / n as f64;
-        Self::Between { low: (low / per_cell).max(0.0), high: (high / per_cell).min(1.0) }
+    }
+
+    /// Of the rate of detours in 1/s, from how many began in each cell, over the time that was observed. The upper end
+    /// of a run without any is 3 over its length, as e^-3 is 5 %.
+    #[must_use]
+    pub fn of_rate(counts: &[i64], width: i64, observed: i64) -> Self {
+        let seconds = observed as f64 / 1e9;
+        match mean_of_cells(counts, width) {
+            Ok(_) | Err(TooLittle::NoDetour) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
+            Ok((low, high)) => {
+                let per_cell = seconds / counts.len() as f64;
+                Self::Between { low: (low / per_cell).max(0.0), high: high / per_cell }
+            }
+            Err(TooLittle::NoDetour) => Self::Between { low: 0.0, high: super::chance::CERTAIN_COUNT / seconds },
+            Err(why) => Self::Unknown(why),
+        }
     }
 
     /// The lower end, where there is one. A run without a detour has the lower end 0.
@@ -125,13 +129,64 @@ impl Interval {
     }
 }
 
-/// The block length in cells, at least 1; or, as the error, the length that would be needed where the cells do not
+/// The interval of what a cell holds on average.
+fn mean_of_cells(values: &[i64], width: i64) -> Result<(f64, f64), TooLittle> {
+    let values: Vec<f64> = values.iter().map(|value| *value as f64).collect();
+    if values.len() < BLOCKS_MIN {
+        return Err(TooLittle::ShortRun);
+    }
+    let sum: f64 = values.iter().sum();
+    if sum <= 0.0 {
+        return Err(TooLittle::NoDetour);
+    }
+    let dependence = blocks(&values)
+        .map_err(|cells_needed| TooLittle::LongTrains { block_ns: width.saturating_mul(cells_needed as i64) })?;
+    let trains = trains(&values, dependence.length);
+    if trains < TRAINS_MIN {
+        return Err(TooLittle::FewTrains { trains });
+    }
+    Ok(studentized(&values, dependence, &mut Xoshiro256PlusPlus::seed_from_u64(SEED)))
+}
+
+/// How many equal blocks would weigh the same as these; see [`TooLittle::FewTrains`].
+pub(super) fn trains(values: &[f64], block: usize) -> f64 {
+    let sum: f64 = values.iter().sum();
+    sum * sum / values.chunks(block).map(|block| block.iter().sum::<f64>().powi(2)).sum::<f64>()
+}
+
+/// How the cells depend on their neighbors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocks {
+    /// The block length in cells, at least 1.
+    pub(crate) length: usize,
+    /// The variance of the sum of all cells over their number: what the variance of a cell would be, were they
+    /// independent.
+    ///
+    /// The spread of block means falls short of it by a part of the order of 1 over the block's length, as trains are cut
+    /// at the ends of blocks; the sum of the autocovariances under the flat-top window does not (D. N. Politis,
+    /// J. P. Romano, *Bias-corrected nonparametric spectral estimation*, J. Time Series Analysis 16 (1995)), but scatters
+    /// more, and may be negative. It is the larger of the two.
+    pub(super) variance: f64,
+}
+
+impl Blocks {
+    fn of(values: &[f64], length: usize, spectrum: f64) -> Self {
+        let (n, size) = (values.len(), length as f64);
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let squares: f64 = block_means(values, length, mean).iter().map(|mean| mean * mean).sum();
+        // The mean of all moves with the blocks and takes a part length/n of their spread away, which is given back.
+        let spread = squares / n as f64 / (1.0 - size / n as f64);
+        Self { length, variance: spectrum.max(spread * size) }
+    }
+}
+
+/// How the cells depend on each other, with the block length; or, as the error, the length that would be needed where the cells do not
 /// hold [`BLOCKS_MIN`] of those.
 ///
 /// Politis and White 2004, section 3.2: b = (2 G^2 / D)^(1/3) n^(1/3), with G the sum of lambda(k/M) |k| R(k) and
 /// D = 4/3 g(0)^2, g(0) the sum of lambda(k/M) R(k), over |k| <= M; R the autocovariance, lambda the flat-top window,
 /// and M twice the last lag before the correlation vanishes.
-fn block_length(noise: &[f64]) -> Result<usize, usize> {
+pub(crate) fn blocks(noise: &[f64]) -> Result<Blocks, usize> {
     let n = noise.len();
     let mean = noise.iter().sum::<f64>() / n as f64;
     let covariance = |lag: usize| -> f64 {
@@ -139,7 +194,7 @@ fn block_length(noise: &[f64]) -> Result<usize, usize> {
     };
     let variance = covariance(0);
     if variance <= 0.0 {
-        return Ok(1);
+        return Ok(Blocks { length: 1, variance: 0.0 });
     }
     // "Vanishes" is K correlations in a row below the band that independent cells leave once in twenty times or less.
     let log = (n as f64).log10();
@@ -149,7 +204,8 @@ fn block_length(noise: &[f64]) -> Result<usize, usize> {
     let small: Vec<bool> = (1..=lag_max).map(|lag| (covariance(lag) / variance).abs() < band).collect();
     let vanishes = small.windows(run).position(|lags| lags.iter().all(|small| *small));
     let last = vanishes.unwrap_or_else(|| small.iter().rposition(|small| !small).map_or(0, |at| at + 1));
-    let window = (2 * last).clamp(1, lag_max);
+    // Correlation between neighbors may be real although it is within the band.
+    let window = (2 * last).clamp(WINDOW_MIN, lag_max);
 
     let (mut spectrum, mut slope) = (variance, 0.0);
     for lag in 1..=window {
@@ -162,26 +218,31 @@ fn block_length(noise: &[f64]) -> Result<usize, usize> {
     let needed = (2.0 * slope.powi(2) / (4.0 / 3.0 * spectrum.powi(2)) * n as f64).cbrt();
     let needed = if needed.is_finite() { (needed.round() as usize).clamp(1, n) } else { n };
     if needed <= longest {
-        Ok(needed)
+        Ok(Blocks::of(noise, needed, spectrum))
     } else if spectrum <= variance {
         // Neighbors balance each other, as with a tick that beats against the cells. Long blocks would narrow the
         // interval; short ones err to the wide side, so what fits is enough.
-        Ok(longest)
+        Ok(Blocks::of(noise, longest, spectrum))
     } else {
         Err(needed)
     }
 }
 
+/// The mean of the cells from each on around the circle, less the mean of all: every block that can be drawn.
+pub(super) fn block_means(values: &[f64], block: usize, mean: f64) -> Vec<f64> {
+    let n = values.len();
+    let sum = |first: usize| (first..first + block).map(|cell| values[cell % n]).sum::<f64>();
+    (0..n).map(|first| sum(first) / block as f64 - mean).collect()
+}
+
 /// The interval of the mean of a cell, from the quantiles of (mean* - mean) / error* over the resamples.
-fn studentized(noise: &[f64], block: usize, random: &mut impl Rng) -> (f64, f64) {
+fn studentized(noise: &[f64], dependence: Blocks, random: &mut impl Rng) -> (f64, f64) {
     let n = noise.len();
     let mean = noise.iter().sum::<f64>() / n as f64;
-    // The sum of the cells from each on around the circle, less the mean: every block that can be drawn.
-    let blocks: Vec<f64> = (0..n)
-        .map(|first| (first..first + block).map(|cell| noise[cell % n]).sum::<f64>() / block as f64 - mean)
-        .collect();
+    let block = dependence.length;
+    let blocks = block_means(noise, block, mean);
     let draws = n.div_ceil(block);
-    let error = (blocks.iter().map(|b| b * b).sum::<f64>() / n as f64 / draws as f64).sqrt();
+    let error = (dependence.variance / n as f64).sqrt();
     if error == 0.0 {
         return (mean, mean);
     }
@@ -207,7 +268,7 @@ fn studentized(noise: &[f64], block: usize, random: &mut impl Rng) -> (f64, f64)
 }
 
 /// A uniform number below `n`, which is small: the multiplication's bias is below n / 2^64.
-fn below(n: usize, random: &mut impl Rng) -> usize {
+pub(crate) fn below(n: usize, random: &mut impl Rng) -> usize {
     ((u128::from(random.next_u64()) * n as u128) >> 64) as usize
 }
 

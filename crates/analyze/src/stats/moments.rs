@@ -16,11 +16,14 @@ pub struct Moments {
 
 impl Default for Moments {
     fn default() -> Self {
-        Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 }
+        Self::EMPTY
     }
 }
 
 impl Moments {
+    /// Of no values.
+    pub const EMPTY: Self = Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 };
+
     /// Takes one more value.
     #[inline]
     pub fn add(&mut self, value: i64) {

@@ -7,7 +7,8 @@ use becalm_trace::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::Books;
-use crate::stats::{Interval, Moments};
+use crate::stats::outliers::Outlier;
+use crate::stats::{Bounds, Interval, Moments, NoTail, Period, ReturnLevel, Spectrum, Tail};
 
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
@@ -25,6 +26,15 @@ pub struct Summary {
     pub sources: Vec<SourceSummary>,
     /// The sources of each CPU, in the order of the CPUs and within one as above.
     pub cpu_sources: Vec<SourceSummary>,
+    /// What comes again and again after the same time, by place and then the most frequent first. From the sources where
+    /// there are any, else from the detours themselves.
+    pub periods: Vec<PeriodSummary>,
+    /// The CPUs and nodes that differ from their equals, those of a node together, the noisiest first.
+    pub outliers: Vec<OutlierSummary>,
+    /// Which equals were compared for that.
+    pub peers: Vec<PeersSummary>,
+    /// The spectrum of the noise; none of a run whose length is not known, or that is too short.
+    pub spectrum: Option<Spectrum>,
     /// Whether the activities add up to the detours.
     pub books: Books,
     /// The lowest rung of any node.
@@ -82,12 +92,26 @@ pub struct Figures {
     pub durations: Moments,
     /// Half of the detours are not longer than this.
     pub median_ns: Option<i64>,
+    /// Between which lengths that lies.
+    pub median_bounds: Bounds,
     /// 99 of 100.
     pub p99_ns: Option<i64>,
+    /// Between which lengths that lies.
+    pub p99_bounds: Bounds,
     /// 999 of 1,000.
     pub p999_ns: Option<i64>,
+    /// Between which lengths that lies.
+    pub p999_bounds: Bounds,
     /// The interval of the noise ratio; none where the observed time is unknown.
     pub interval: Option<Interval>,
+    /// The interval of the rate of detours; none as above.
+    pub rate_interval: Option<Interval>,
+    /// What comes more rarely than once in this time may have been missed, with more than 5 %; of several CPUs, on one of
+    /// them.
+    pub rarest_seen_ns: Option<i64>,
+    /// Which length is exceeded how seldom, or why that cannot be said; none where the observed time is unknown, and over
+    /// several nodes, whose clocks have nothing to do with each other.
+    pub tail: Option<Result<LongTail, NoTail>>,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Kernel events that were lost.
@@ -137,4 +161,69 @@ pub struct SourceSummary {
     pub share: Option<f64>,
     /// Its share of the time observed in the same place.
     pub time_ratio: Option<f64>,
+    /// How long to run to see it at least once with 95 %, from its rate in this run.
+    pub run_at_least_ns: Option<i64>,
+}
+
+/// Something periodic on a CPU.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PeriodSummary {
+    /// The node's name.
+    pub node: String,
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+    /// What it is.
+    pub origin: Origin,
+    /// Its period.
+    pub period: Period,
+}
+
+/// What a period was found in.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Origin {
+    /// The activities of a source.
+    Source {
+        /// What kind of thing it is.
+        kind: Kind,
+        /// Its stable name.
+        source: String,
+    },
+    /// The detours of this length, where no source is known.
+    Detours {
+        /// At least this, in nanoseconds.
+        from_ns: i64,
+        /// Below this, in nanoseconds.
+        below_ns: i64,
+    },
+}
+
+/// The tail of the detours' lengths, and what it says.
+#[derive(Clone, Debug)]
+pub struct LongTail {
+    /// The fit with its diagnostics.
+    pub tail: Tail,
+    /// What is exceeded once in the longest time that the run allows.
+    pub level: ReturnLevel,
+}
+
+/// One that differs from its equals.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OutlierSummary {
+    /// The node's name.
+    pub node: String,
+    /// The kernel's number of the CPU, which differs from the others of the node; none for a node that differs.
+    pub cpu: Option<CpuId>,
+    /// By how much, and how surely.
+    pub outlier: Outlier,
+}
+
+/// Equals whose noise ratios were compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeersSummary {
+    /// The node whose CPUs they are; none for the nodes.
+    pub node: Option<String>,
+    /// How many have a noise ratio with an interval.
+    pub compared: usize,
+    /// Whether that is enough to tell what is usual.
+    pub enough: bool,
 }

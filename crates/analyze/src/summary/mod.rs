@@ -8,13 +8,20 @@ mod books;
 mod error;
 mod figures;
 mod findings;
+mod peers;
+mod recurring;
 mod run;
 mod scan;
 mod timeline;
 
 pub use books::{Books, OpenBook};
 pub use error::SummaryError;
-pub use figures::{CpuSummary, Figures, NodeSummary, Observed, SourceSummary, Summary};
+pub use figures::{
+    CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
+    SourceSummary, Summary,
+};
+pub(crate) use run::spans;
 pub use run::{Selection, summarize};
+pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub use timeline::{DetourId, Entry, Timeline, longest, timelines};

@@ -8,12 +8,15 @@ use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
 use super::findings::Findings;
+use super::peers::Peers;
+use super::recurring::Recurring;
 use super::scan::CpuScan;
 use super::{
-    ActivityColumns, Books, CpuSummary, DetourColumns, Figures, NodeSummary, Observed, Scan, SourceSummary, Summary,
-    SummaryError, books,
+    ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, Scan, SourceSummary,
+    Summary, SummaryError, books,
 };
-use crate::stats::{Interval, Moments, Quantiles, TimeCells};
+use crate::stats::chance::{rarest_seen, run_at_least};
+use crate::stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
 
 /// Which part of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -58,8 +61,8 @@ impl Selection {
 
 /// Reads the selected part of a bundle and adds it up.
 ///
-/// One pass over its rows, in memory that does not grow with them: at most about 140 KiB a CPU and 80 bytes a source of
-/// each CPU. Of a run that did not end, the detours are read again before, since their last end is all that says how long
+/// One pass over its rows, in memory that does not grow with them: at most about 550 KiB a CPU, usually 350, and 8.3 KiB a
+/// source of each CPU. Of a run that did not end, the detours are read again before, since their last end is all that says how long
 /// the loops ran.
 ///
 /// # Errors
@@ -81,9 +84,13 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         (true, false) => Books::NoActivities,
     };
     findings.of_books(&books);
-    let total = gathered.together.figures(&gathered.cpus);
+    let total = gathered.together.figures(&gathered.cpus, nodes.len());
     let observed = total.duration_ns;
-    let sources = ranked(gathered.sources, None, total.durations.total(), observed);
+    // All CPUs are observed at the same time.
+    let elapsed = gathered.cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
+    let sources = ranked(gathered.sources, None, total.durations.total(), observed, elapsed);
+    let (periods, spectrum) = gathered.recurring.found(&sources);
+    let peers = gathered.peers.of_nodes();
     Ok(Summary {
         path: bundle.path().to_owned(),
         lost_events: total.lost_events,
@@ -93,6 +100,10 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         total,
         sources,
         cpu_sources: gathered.cpu_sources,
+        outliers: peers.outliers,
+        peers: peers.compared,
+        periods,
+        spectrum,
         books,
         rung,
     })
@@ -108,13 +119,17 @@ struct Gathered {
     cpu_sources: Vec<SourceSummary>,
     open: Vec<super::OpenBook>,
     together: Together,
+    recurring: Recurring,
+    peers: Peers,
 }
 
 impl Gathered {
     /// Reads one node; gives the number of its activities.
     fn take(&mut self, bundle: &Bundle, doc: &NodeDoc, findings: &mut Findings) -> Result<u64, SummaryError> {
         let spans = spans(bundle, doc)?;
-        let mut scan = Scan::default();
+        // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
+        let seen = doc.rung == Rung::Tracepoints;
+        let mut scan = Scan::default().searching_detours(!seen);
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.of(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }
@@ -124,14 +139,13 @@ impl Gathered {
             let (cpus, starts, durations) = (batch.cpus(), batch.starts(), batch.durations());
             scan.detours(&DetourColumns { cpus, starts, durations, incomplete });
         }
-        // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
-        let seen = doc.rung == Rung::Tracepoints;
         if seen {
             for batch in bundle.activities(&doc.node)? {
                 let batch = batch?;
                 scan.activities(&ActivityColumns {
                     cpus: batch.cpus(),
                     detours: batch.detours(),
+                    starts: batch.starts(),
                     self_times: batch.self_times(),
                     kinds: batch.kind_values(),
                     sources: &batch.source_values(),
@@ -143,18 +157,37 @@ impl Gathered {
             }
         }
         findings.of_unlisted(doc, scan.unexpected(), self.whole);
+        self.recurring.add_spectrum(scan.spectrum());
         let names = scan.names().to_vec();
+        let first = self.cpus.len();
+        let mut of_node = Together::default();
         for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {
             findings.of_rows(doc, cpu, &rows.durations);
-            let figures = self.together.add(doc, cpu, &spans, rows, &names);
+            self.recurring.add_cpu(&doc.node, rows, &names);
+            self.together.add(rows);
+            of_node.add_noise(rows);
+            let figures = figures(doc, cpu, &spans, rows, &names);
             let place = Some((doc.node.clone(), cpu.cpu));
             let times = names.iter().cloned().zip(rows.sources.iter().copied());
             let times: Vec<_> = times.filter(|(_, times)| times.count() > 0).collect();
             for (name, times) in &times {
                 self.sources.entry(name.clone()).or_default().merge(times);
             }
-            self.cpu_sources.extend(ranked(times, place, figures.durations.total(), figures.duration_ns));
+            self.cpu_sources.extend(ranked(
+                times,
+                place,
+                figures.durations.total(),
+                figures.duration_ns,
+                figures.duration_ns,
+            ));
             self.cpus.push(CpuSummary { node: doc.node.clone(), cpu: cpu.cpu, figures });
+        }
+        let cpus = &self.cpus[first..];
+        self.peers.of_node(&doc.node, cpus);
+        let observed = sum(cpus.iter().map(|cpu| cpu.figures.duration_ns)).filter(|ns| *ns > 0);
+        if let Some((cells, observed)) = of_node.cells.zip(observed) {
+            let ratio = cells.noise().iter().sum::<i64>() as f64 / observed as f64;
+            self.peers.add_node(&doc.node, ratio, Interval::of(&cells, observed));
         }
         Ok(scan.count_activities())
     }
@@ -175,14 +208,15 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
 }
 
 /// How long the loops of a node ran.
-struct Spans {
-    observed: Observed,
+pub(crate) struct Spans {
+    pub(crate) observed: Observed,
     /// Of a run without an end: when the last detour of each CPU ended.
     ends: BTreeMap<i32, i64>,
 }
 
 impl Spans {
-    fn of(&self, cpu: &CpuDoc) -> Option<i64> {
+    /// Of the CPU's loop, in nanoseconds.
+    pub(crate) fn of(&self, cpu: &CpuDoc) -> Option<i64> {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
             Observed::LastDetour => {
@@ -193,9 +227,10 @@ impl Spans {
     }
 }
 
-fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
+/// Reads how long they ran.
+pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
     Ok(match doc.ended {
-        Some(Ended::Duration | Ended::Command | Ended::Signal | Ended::BufferFull | Ended::CpusGone) => {
+        Some(Ended::Duration | Ended::Command | Ended::Signal | Ended::User | Ended::BufferFull | Ended::CpusGone) => {
             Spans { observed: Observed::Document, ends: BTreeMap::new() }
         }
         // What failed on its way may never have asked the loops how long they ran.
@@ -222,59 +257,39 @@ struct Together {
     durations: Moments,
     quantiles: Quantiles,
     cells: Option<TimeCells>,
+    lengths: Option<LengthCells>,
+    longest: Longest,
 }
 
 impl Together {
-    /// Adds a CPU, and gives its figures.
-    fn add(
-        &mut self,
-        doc: &NodeDoc,
-        cpu: &CpuDoc,
-        spans: &Spans,
-        rows: &mut CpuScan,
-        names: &[(Kind, String)],
-    ) -> Figures {
+    fn add(&mut self, rows: &CpuScan) {
         self.durations.merge(&rows.durations);
         self.quantiles.merge(&rows.quantiles);
+        self.longest.merge(&rows.longest);
+        self.add_noise(rows);
+        if let Some(lengths) = &rows.lengths {
+            match &mut self.lengths {
+                Some(ours) => ours.merge(lengths),
+                None => self.lengths = Some(lengths.clone()),
+            }
+        }
+    }
+
+    fn add_noise(&mut self, rows: &CpuScan) {
         if let Some(cells) = &rows.cells {
             match &mut self.cells {
                 Some(ours) => ours.merge(cells),
                 None => self.cells = Some(cells.clone()),
             }
         }
-        let duration_ns = spans.of(cpu);
-        let unseen = names.iter().zip(&rows.sources).filter(|((kind, _), _)| *kind == Kind::Unseen);
-        let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
-        // The document of a run that did not end was written at its start, when the loops had counted nothing.
-        let ended = spans.observed == Observed::Document;
-        let known = |ns: i64| (ended || ns > 0).then_some(ns);
-        Figures {
-            duration_ns,
-            observed: spans.observed,
-            iterations: (ended || cpu.iterations > 0).then_some(cpu.iterations),
-            t_min_ns: known(cpu.t_min_ns.get()),
-            threshold_ns: known(cpu.threshold_ns.get()),
-            durations: rows.durations,
-            median_ns: rows.quantiles.at(0.5),
-            p99_ns: rows.quantiles.at(0.99),
-            p999_ns: rows.quantiles.at(0.999),
-            interval: rows.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::of(cells, observed)),
-            incomplete: rows.incomplete,
-            lost_events: cpu.lost_events,
-            unseen_ns: (doc.rung == Rung::Tracepoints).then(|| unseen.map(|(_, times)| times.total()).sum()),
-            steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
-            cut_short: cpu.cut_short,
-        }
     }
 
-    fn figures(mut self, cpus: &[CpuSummary]) -> Figures {
+    fn figures(mut self, cpus: &[CpuSummary], nodes: usize) -> Figures {
         let each = || cpus.iter().map(|cpu| &cpu.figures);
-        /// A sum is known where all of its parts are.
-        fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
-            parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
-        }
         let duration_ns = sum(each().map(|figures| figures.duration_ns)).filter(|_| !cpus.is_empty());
         let killed = each().any(|figures| figures.observed == Observed::LastDetour);
+        let elapsed = each().filter_map(|figures| figures.duration_ns).max().filter(|_| duration_ns.is_some());
+        let [median_bounds, p99_bounds, p999_bounds] = bounds(&mut self.quantiles, self.lengths.as_ref());
         Figures {
             duration_ns,
             observed: if killed { Observed::LastDetour } else { Observed::Document },
@@ -282,10 +297,16 @@ impl Together {
             t_min_ns: each().filter_map(|figures| figures.t_min_ns).min(),
             threshold_ns: each().filter_map(|figures| figures.threshold_ns).max(),
             durations: self.durations,
-            median_ns: self.quantiles.at(0.5),
-            p99_ns: self.quantiles.at(0.99),
-            p999_ns: self.quantiles.at(0.999),
+            median_ns: self.quantiles.at(SHARES[0]),
+            median_bounds,
+            p99_ns: self.quantiles.at(SHARES[1]),
+            p99_bounds,
+            p999_ns: self.quantiles.at(SHARES[2]),
+            p999_bounds,
             interval: self.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::of(cells, observed)),
+            rate_interval: self.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
+            rarest_seen_ns: elapsed.map(rarest_seen),
+            tail: elapsed.filter(|_| nodes == 1).map(|elapsed| long_tail(self.longest, elapsed)),
             incomplete: each().map(|figures| figures.incomplete).sum(),
             lost_events: each().map(|figures| figures.lost_events).sum(),
             unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
@@ -295,12 +316,70 @@ impl Together {
     }
 }
 
+/// The figures of a CPU.
+fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
+    let duration_ns = spans.of(cpu);
+    let unseen = names.iter().zip(&rows.sources).filter(|((kind, _), _)| *kind == Kind::Unseen);
+    let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
+    // The document of a run that did not end was written at its start, when the loops had counted nothing.
+    let ended = spans.observed == Observed::Document;
+    let known = |ns: i64| (ended || ns > 0).then_some(ns);
+    let [median_bounds, p99_bounds, p999_bounds] = bounds(&mut rows.quantiles, rows.lengths.as_ref());
+    let longest = std::mem::take(&mut rows.longest);
+    Figures {
+        duration_ns,
+        observed: spans.observed,
+        iterations: (ended || cpu.iterations > 0).then_some(cpu.iterations),
+        t_min_ns: known(cpu.t_min_ns.get()),
+        threshold_ns: known(cpu.threshold_ns.get()),
+        durations: rows.durations,
+        median_ns: rows.quantiles.at(SHARES[0]),
+        median_bounds,
+        p99_ns: rows.quantiles.at(SHARES[1]),
+        p99_bounds,
+        p999_ns: rows.quantiles.at(SHARES[2]),
+        p999_bounds,
+        interval: rows.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::of(cells, observed)),
+        rate_interval: rows.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
+        rarest_seen_ns: duration_ns.map(rarest_seen),
+        tail: duration_ns.map(|observed| long_tail(longest, observed)),
+        incomplete: rows.incomplete,
+        lost_events: cpu.lost_events,
+        unseen_ns: (doc.rung == Rung::Tracepoints).then(|| unseen.map(|(_, times)| times.total()).sum()),
+        steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
+        cut_short: cpu.cut_short,
+    }
+}
+
+/// The quantiles that are shown.
+const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
+
+fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [Bounds; 3] {
+    SHARES.map(|share| lengths.map_or(Bounds::UNKNOWN, |lengths| Bounds::of(quantiles, lengths, share)))
+}
+
+fn rate(lengths: &LengthCells, observed: i64) -> Interval {
+    Interval::of_rate(&lengths.counts(), lengths.width(), observed)
+}
+
+fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {
+    let tail = Tail::of(longest, observed)?;
+    let level = tail.longest_return_level()?;
+    Ok(LongTail { tail, level })
+}
+
+/// A sum is known where all of its parts are.
+fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+    parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
+}
+
 /// The largest total first; equal ones by name, then by kind.
 fn ranked(
     times: impl IntoIterator<Item = ((Kind, String), Moments)>,
     place: Option<(String, CpuId)>,
     noise: i64,
     observed: Option<i64>,
+    elapsed: Option<i64>,
 ) -> Vec<SourceSummary> {
     let share = |times: &Moments, of: i64| (of > 0).then(|| times.total() as f64 / of as f64);
     let mut sources: Vec<SourceSummary> = times
@@ -309,6 +388,7 @@ fn ranked(
             place: place.clone(),
             share: share(&times, noise),
             time_ratio: observed.and_then(|ns| share(&times, ns)),
+            run_at_least_ns: elapsed.and_then(|ns| run_at_least(times.count() as f64 / (ns as f64 / 1e9))),
             source,
             kind,
             times,

@@ -6,7 +6,9 @@ use becalm_trace::Kind;
 use becalm_units::CpuId;
 
 use super::books::Balance;
-use crate::stats::{Moments, Quantiles, TimeCells};
+use crate::stats::periods::Times;
+use crate::stats::spectrum::{Stretch, Welch};
+use crate::stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
 
 /// Consecutive rows of the table of detours.
 #[derive(Clone, Copy)]
@@ -28,6 +30,8 @@ pub struct ActivityColumns<'a, K> {
     pub cpus: &'a [i32],
     /// The number of the detour of each.
     pub detours: &'a [i64],
+    /// When each began, in nanoseconds.
+    pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
     /// Kinds by key.
@@ -50,6 +54,8 @@ pub struct Scan {
     ids: HashMap<(Kind, String), u32>,
     activities: u64,
     unexpected: BTreeSet<i32>,
+    searches_detours: bool,
+    spectrum: Welch,
 }
 
 /// The sums over the rows of one CPU.
@@ -60,16 +66,35 @@ pub(super) struct CpuScan {
     pub(super) quantiles: Quantiles,
     /// None where it is not known when the CPU's loop ended.
     pub(super) cells: Option<TimeCells>,
+    /// None as above.
+    pub(super) lengths: Option<LengthCells>,
+    pub(super) longest: Longest,
+    /// None as above, and in short runs.
+    stretch: Option<Stretch>,
+    /// The first detours of each length, by the octave of it; empty where that is not asked for.
+    pub(super) octaves: Vec<Times>,
     pub(super) incomplete: u64,
     balance: Balance,
     /// By the number of the source in `names`.
     pub(super) sources: Vec<Moments>,
+    /// The first activities of each source, numbered as above.
+    pub(super) times: Vec<Times>,
 }
+
+/// How many octaves a length has.
+const OCTAVES: usize = 63;
 
 /// A pair of kind and source that the batch has not used yet.
 const UNUSED: u32 = u32::MAX;
 
 impl Scan {
+    /// Keeps the times of the first detours of each length, so that periods can be looked for where no source is known.
+    #[must_use]
+    pub fn searching_detours(mut self, yes: bool) -> Self {
+        self.searches_detours = yes;
+        self
+    }
+
     /// Makes room for a CPU, whose rows are skipped otherwise: with the cells of its run, if it is known how long that
     /// lasted.
     pub fn expect(&mut self, cpu: CpuId, cells: Option<TimeCells>) {
@@ -79,10 +104,15 @@ impl Scan {
             cpu,
             durations: Moments::default(),
             quantiles: Quantiles::default(),
+            lengths: cells.as_ref().map(LengthCells::like),
+            longest: Longest::default(),
+            stretch: cells.as_ref().and_then(|cells| Stretch::new(cells.start(), cells.length())),
+            octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },
             cells,
             incomplete: 0,
             balance: Balance::default(),
             sources: Vec::new(),
+            times: Vec::new(),
         });
     }
 
@@ -99,8 +129,16 @@ impl Scan {
                 cpu.balance.detour(cpu.durations.count(), duration);
                 cpu.durations.add(duration);
                 cpu.quantiles.add(duration);
-                if let Some(cells) = &mut cpu.cells {
+                cpu.longest.add(start, duration);
+                if let Some((cells, lengths)) = cpu.cells.as_mut().zip(cpu.lengths.as_mut()) {
+                    lengths.add(cells.place(start), duration);
                     cells.add(start, duration);
+                }
+                if let Some(stretch) = &mut cpu.stretch {
+                    stretch.add(start, duration, &mut self.spectrum);
+                }
+                if let Some(times) = cpu.octaves.get_mut(octave(duration)) {
+                    times.add(start);
                 }
                 cpu.incomplete += u64::from((rows.incomplete)(row));
             }
@@ -124,8 +162,10 @@ impl Scan {
                 let cpu = &mut self.cpus[place];
                 if id >= cpu.sources.len() {
                     cpu.sources.resize(id + 1, Moments::default());
+                    cpu.times.resize(id + 1, Times::default());
                 }
                 cpu.sources[id].add(rows.self_times[row]);
+                cpu.times[id].add(rows.starts[row]);
                 cpu.balance.activity(rows.detours[row] as u64, rows.self_times[row]);
             }
         }
@@ -140,6 +180,14 @@ impl Scan {
         self.names.push(key.clone());
         self.ids.insert(key, id);
         id
+    }
+
+    /// The spectrum of the noise of all CPUs. What comes after is not in it.
+    pub(super) fn spectrum(&mut self) -> &Welch {
+        for stretch in self.cpus.iter_mut().filter_map(|cpu| cpu.stretch.take()) {
+            stretch.finish(&mut self.spectrum);
+        }
+        &self.spectrum
     }
 
     /// The CPUs whose books do not close.
@@ -169,8 +217,14 @@ impl Scan {
     }
 }
 
+/// Lengths from 2^k to below 2^(k+1) nanoseconds have the number k, those below 1 the number 0.
+#[inline]
+const fn octave(duration: i64) -> usize {
+    if duration < 1 { 0 } else { duration.ilog2() as usize }
+}
+
 /// The ranges of rows that follow each other on one CPU.
-pub(super) fn runs(cpus: &[i32]) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(crate) fn runs(cpus: &[i32]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut start = 0;
     cpus.chunk_by(|a, b| a == b).map(move |run| {
         let range = start..start + run.len();
@@ -222,9 +276,11 @@ mod tests {
             let cpus: Vec<i32> = batch.iter().map(|part| part.0).collect();
             let detours: Vec<i64> = batch.iter().map(|part| part.1).collect();
             let self_times: Vec<i64> = batch.iter().map(|part| part.2.2).collect();
+            let starts: Vec<i64> = (0..).take(batch.len()).collect();
             scan.activities(&ActivityColumns {
                 cpus: &cpus,
                 detours: &detours,
+                starts: &starts,
                 self_times: &self_times,
                 kinds: &KINDS,
                 sources: &SOURCES,

@@ -36,6 +36,15 @@ pub struct Timeline {
     pub entries: Vec<Entry>,
 }
 
+impl Timeline {
+    /// A detour with its activities, which are put in order of time and nested here.
+    #[must_use]
+    pub fn new(id: DetourId, start: Nanos, duration: Nanos, incomplete: bool, mut entries: Vec<Entry>) -> Self {
+        nest(&mut entries);
+        Self { id, start, duration, incomplete, entries }
+    }
+}
+
 /// An activity in a detour.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {

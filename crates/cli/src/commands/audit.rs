@@ -8,6 +8,8 @@ use becalm_linux::audit::{Audit, State};
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use serde_json::json;
 
+use crate::messages;
+
 /// Columns of a line, as on the smallest terminal.
 const WIDTH: usize = 100;
 /// Where the text of a finding begins.
@@ -58,8 +60,15 @@ fn document(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut d
 }
 
 fn text(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "becalm on {host}: Linux {release}, {processor}")?;
-    writeln!(out, "{}\n", audit.rung())?;
+    let page = messages::page_width();
+    let width = page.unwrap_or(WIDTH).clamp(INDENT + 20, WIDTH);
+    for line in wrap(&format!("becalm on {host}: Linux {release}, {processor}"), width) {
+        writeln!(out, "{line}")?;
+    }
+    for line in wrap(&audit.rung().to_string(), width) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
     for finding in &audit.findings {
         let mark = match finding.state {
             State::Available => "yes",
@@ -74,7 +83,7 @@ fn text(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn W
             said += &format!(". To change that: {}", finding.advice);
         }
         let mut head = format!("  {:<12} {mark:<9}", finding.area.name().replace('_', " "));
-        for line in wrap(&said, WIDTH - INDENT) {
+        for line in wrap(&said, width - INDENT) {
             writeln!(out, "{head:INDENT$}{line}")?;
             head.clear();
         }
@@ -83,10 +92,20 @@ fn text(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn W
     if !steps.is_empty() {
         writeln!(out, "\nTo begin with:")?;
     }
-    for step in steps {
-        writeln!(out, "  {:<48}  {}", step.command, step.why)?;
+    let steps: Vec<(&str, &str)> = steps.iter().map(|step| (step.command.as_str(), step.why.as_str())).collect();
+    for (command, why) in steps.into_iter().chain([("becalm --help", "everything else")]) {
+        let line = format!("  {command:<48}  {why}");
+        if page.is_none_or(|page| line.chars().count() <= page) {
+            writeln!(out, "{line}")?;
+            continue;
+        }
+        // A command is never cut; what it is for stands below.
+        writeln!(out, "  {command}")?;
+        for line in wrap(why, width - 6) {
+            writeln!(out, "      {line}")?;
+        }
     }
-    writeln!(out, "  {:<48}  everything else", "becalm --help").map_err(Into::into)
+    Ok(())
 }
 
 /// Breaks a text at spaces into lines of at most `width` characters, but for words that are longer.

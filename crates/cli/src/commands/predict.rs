@@ -17,12 +17,12 @@ use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Warning;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::report::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise::{NoiseArg, Source};
+use crate::progress;
 
 /// How many sources are taken out together, one after another.
 const STEPS: usize = 5;
@@ -84,7 +84,8 @@ pub struct PredictArgs {
     #[arg(long)]
     sync: bool,
 
-    /// Take a source out of every detour before predicting; may be given several times
+    /// Take a source out of every detour before predicting; may be given several times. Where activities of several kinds
+    /// have one name, all of them, or one as kind:source
     #[arg(long, value_name = "SOURCE")]
     without: Vec<String>,
 
@@ -130,7 +131,9 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut taken_out = vec![false; sources.len()];
     if let Some(booked) = &source.booked {
         for name in &args.without {
-            taken_out[booked.source(name).map_err(refusal)?] = true;
+            for number in source.numbers_of(name).map_err(refusal)? {
+                taken_out[number] = true;
+            }
         }
         source.noise = booked.without(&taken_out)?;
     }
@@ -144,7 +147,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     source.warnings.extend(questions.iter().find_map(|question| short_recording(&source, question, &ranks)));
 
-    let bar = progress_bar(&bill);
+    let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
     let mut rows: Vec<Row> = Vec::with_capacity(questions.len() * ranks.len());
     let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
     for question in &questions {
@@ -156,8 +159,12 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
         if let (true, Some(booked)) = (args.blame, &source.booked) {
             bar.set_message("blame");
-            blames.push((question.grain, blame(booked, *question, &ranks, STEPS, &taken_out).map_err(refusal)?));
-            bar.inc(bill.steps_of_blame(question, &ranks) as u64);
+            // It may end early, with nothing left to gain.
+            let end = bar.position() + bill.steps_of_blame(question, &ranks) as u64;
+            let mut progress = |ranks: u64| bar.inc(cost::steps_of_row(question, ranks) as u64);
+            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, &mut progress).map_err(refusal)?;
+            blames.push((question.grain, blamed));
+            bar.set_position(end);
         }
     }
     bar.finish_and_clear();
@@ -221,6 +228,7 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
     if ranks == 0 {
         return Err(ScaleError::NoRanks);
     }
+    args.network.bytes_time(args.collective.largest_message(ranks, args.bytes.get()))?;
     if !ranks.is_multiple_of(per_node) {
         return Err(ScaleError::PartialNode { ranks, per_node });
     }
@@ -259,12 +267,4 @@ fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Optio
         ),
         advice: "record for longer, or on more CPUs or nodes".to_owned(),
     })
-}
-
-/// With the time left, on a terminal; indicatif hides it elsewhere.
-fn progress_bar(bill: &cost::Bill) -> ProgressBar {
-    let bar = ProgressBar::new(bill.steps() as u64);
-    let style = ProgressStyle::with_template("predicting {msg} {wide_bar} {percent}%, {eta} left");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }

@@ -1,7 +1,7 @@
 //! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,19 @@ use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
-use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::{Plan, Progress, Recording, Threshold};
+use becalm_measure::{Plan, Progress, Recording};
 use becalm_report::Options;
 use becalm_trace::Bundle;
 use becalm_trace::node::{Ended, NodeDoc};
-use becalm_units::{CpuList, Nanos, Share};
+use becalm_units::{Nanos, Share};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::exit::{Exit, UsageError};
+use crate::measuring::{MeasuringArgs, default_path};
 use crate::messages::say;
+use crate::progress::{self, Reading};
 use crate::sink::BundleSink;
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
@@ -39,9 +40,8 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
-    /// The CPUs to measure, like 0-3,8, isolated ones included [default: all that are online]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    cpus: Option<CpuList>,
+    #[command(flatten)]
+    measuring: MeasuringArgs,
 
     /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -50,18 +50,6 @@ pub struct RecordArgs {
     /// Measure until Ctrl-C
     #[arg(long, conflicts_with = "duration")]
     until_stopped: bool,
-
-    /// Keep steps from this length on: a time, or auto, which is three times the 99th percentile of the loop's own steps
-    #[arg(long, value_name = "auto|TIME", default_value = "auto", allow_hyphen_values = true)]
-    threshold: Threshold,
-
-    /// The scheduling class of the measuring threads: other, batch, fifo:PRIORITY, rr:PRIORITY
-    #[arg(long, value_name = "CLASS", default_value = "other")]
-    sched: Policy,
-
-    /// Only catch detours; do not trace the kernel for their sources
-    #[arg(long)]
-    no_sources: bool,
 
     /// Exit with code 3 if a detour is longer than this
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -74,15 +62,6 @@ pub struct RecordArgs {
     /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed
     #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     segment: Nanos,
-
-    /// Memory between each measuring thread and the collector, in KiB; 16 bytes a detour
-    #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
-    buffer: u32,
-
-    /// The kernel's trace buffer of each measured CPU, in KiB [default: 16384, less where that were more than a sixteenth
-    /// of the memory in total]
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
-    trace_buffer: Option<u32>,
 
     /// Print the report as one JSON document on standard output
     #[arg(long)]
@@ -111,7 +90,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         refuse_missing(program)?;
     }
     // While the process has one thread.
-    let janitor = if args.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
+    let janitor = if args.measuring.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
     let signals = StopSignals::block().context("cannot block signals")?;
     let bar = progress_bar(&args);
     let mut sink = BundleSink::new(&path);
@@ -129,13 +108,16 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         }
     };
     let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
-    let limit = limit.filter(|_| args.sched.is_realtime());
+    let limit = limit.filter(|_| args.measuring.sched.is_realtime());
     sink.finish(&mut node, limit).with_context(|| format!("cannot complete the recording {}", path.display()))?;
 
     if args.json || !args.quiet {
         let bundle = Bundle::open(&path)?;
         // A bundle may hold other nodes beside this one.
+        // The loops have ended.
+        let reading = Reading::of(&bundle, 1);
         let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
+        drop(reading);
         if args.json {
             out.write_all(becalm_report::to_json(&summary).as_bytes())?;
         } else {
@@ -158,7 +140,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
              give --buffer more than {} KiB, or a higher --threshold",
             node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default(),
             path.display(),
-            args.buffer
+            args.measuring.buffer
         );
     }
     if node.ended == Some(Ended::CpusGone) {
@@ -191,23 +173,13 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
     if args.segment < Nanos::from_millis(100) {
         return Err(usage("--segment is shorter than 100ms, which would store more than it measures").into());
     }
-    let mut plan = Plan::new();
-    plan.cpus = args.cpus.clone();
+    let mut plan = args.measuring.plan(root);
     plan.duration = match args.duration {
         Some(duration) => Some(duration),
         None if args.until_stopped || !args.command.is_empty() => None,
         None => plan.duration,
     };
-    plan.threshold = args.threshold;
-    plan.policy = args.sched;
-    plan.sources = !args.no_sources;
     plan.segment = args.segment;
-    plan.ring_bytes = args.buffer as usize * 1024;
-    if let Some(kib) = args.trace_buffer {
-        plan.trace_bytes = kib as usize * 1024;
-    } else {
-        plan.limit_trace_buffers();
-    }
     plan.command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
         command.args(arguments);
@@ -217,15 +189,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
         }
         (command, args.command.clone())
     });
-    plan.root = root.to_owned();
     Ok(plan)
-}
-
-/// `HOST-TIME.becalm`.
-pub fn default_path(root: &Path) -> PathBuf {
-    let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    PathBuf::from(format!("{host}-{now}.becalm"))
 }
 
 /// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
@@ -260,15 +224,11 @@ fn refuse_missing(program: &str) -> Result<()> {
 }
 
 fn progress_bar(args: &RecordArgs) -> ProgressBar {
-    if args.quiet || !io::stderr().is_terminal() {
+    if args.quiet {
         return ProgressBar::hidden();
     }
     // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
-    let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template("{spinner} recording {msg} {wide_bar} {pos}%");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_length(100);
-    bar
+    progress::bar(100, "{spinner} recording {msg} {wide_bar} {pos}%")
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {
@@ -279,7 +239,8 @@ fn show(bar: &ProgressBar, progress: Progress) {
     match progress.duration {
         Some(duration) => {
             bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
-            bar.set_message(format!("{seconds:.1}s of {duration}, {} detours", progress.detours));
+            let left = (duration.as_secs_f64() - seconds).max(0.0);
+            bar.set_message(format!("{seconds:.1}s of {duration}, {left:.0}s left, {} detours", progress.detours));
         }
         None => bar.set_message(format!("{seconds:.1}s, {} detours, Ctrl-C ends it", progress.detours)),
     }

@@ -11,6 +11,7 @@ use becalm_units::CpuList;
 use clap::Args;
 
 use crate::exit::Exit;
+use crate::progress::Reading;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///
@@ -104,7 +105,9 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         out.flush()?;
         return Ok(Exit::Done);
     }
+    let reading = Reading::of(&bundle, 1);
     let summary = summarize(&bundle, &args.run.selection())?;
+    drop(reading);
     if args.json {
         out.write_all(becalm_report::to_json(&summary).as_bytes())?;
     } else {

@@ -11,6 +11,7 @@ use clap::Args;
 
 use super::report::RunArgs;
 use crate::exit::{Exit, UsageError};
+use crate::progress::Reading;
 
 /// Show who took the time: the sources of a run, ranked, or single detours activity by activity
 ///
@@ -75,6 +76,8 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bundle = args.run.open()?;
     let selection = args.run.selection();
     let mut out = BufWriter::new(out);
+    // Which are the longest is known when all have been read once.
+    let reading = Reading::of(&bundle, if args.longest.is_some() { 2 } else { 1 });
     let detours = match (args.detour, args.longest) {
         (Some(detour), _) => Some(vec![find(&bundle, &selection, detour)?]),
         (None, Some(count)) => Some(longest(&bundle, &selection, count as usize)?),
@@ -82,6 +85,7 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     if let Some(detours) = detours {
         let timelines = timelines(&bundle, &detours)?;
+        drop(reading);
         if args.json {
             out.write_all(becalm_report::timelines_json(&timelines).as_bytes())?;
         } else {
@@ -89,6 +93,7 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
     } else {
         let summary = summarize(&bundle, &selection)?;
+        drop(reading);
         if args.json {
             out.write_all(becalm_report::sources_json(&summary, args.per_cpu).as_bytes())?;
         } else {

@@ -14,6 +14,8 @@ pub fn write_all(folder: &Path) {
     busy("node1").write(&folder.join("busy.becalm"), true);
     quiet().write(&folder.join("quiet.becalm"), true);
     counters_only().write(&folder.join("plain.becalm"), true);
+    quieter().write(&folder.join("quieter.becalm"), true);
+    right().write(&folder.join("right.becalm"), true);
     many().write(&folder.join("many.becalm"), true);
 
     let mut killed = busy("node1");
@@ -229,6 +231,36 @@ fn quiet() -> Run {
     run.doc.machine.hypervisor = None;
     run.doc.settings.sched = "fifo:80".to_owned();
     run.doc.tracing.as_mut().unwrap().missing = vec!["nmi/nmi_handler: NMIs appear as unseen".to_owned()];
+    run
+}
+
+/// The node of `busy` after it was tuned: no thread that burns time and half of the ticks, with a higher threshold.
+fn quieter() -> Run {
+    let mut run = Run::new("node1", 2, Rung::Tracepoints);
+    for cpu in &mut run.doc.cpus {
+        cpu.threshold_ns = Nanos::new(2_500);
+        cpu.t_min_ns = Nanos::new(40);
+    }
+    for cpu in 0..2 {
+        for tick in 0..1_250 {
+            let handler = 1_500 + 10 * (tick % 50);
+            let parts = [(0, 700, Kind::Edge, "edge", ""), (300, handler, Kind::Irq, "local_timer", "236")];
+            let start = 8_000_000 * tick + 1_000_000;
+            match tick % 25 {
+                10 => {
+                    run.detour(cpu, start, &[(0, 900, Kind::Edge, "edge", ""), (200, 9_000, Kind::Softirq, "rcu", "")])
+                }
+                _ => run.detour(cpu, start, &parts),
+            }
+        }
+    }
+    run
+}
+
+/// Another CPU than the others measured.
+fn right() -> Run {
+    let mut run = Run::new("node1", 4, Rung::Tracepoints);
+    run.doc.cpus.retain(|cpu| cpu.cpu == CpuId::new(3));
     run
 }
 

@@ -104,9 +104,9 @@ mod cost {
     /// One rank in one phase of the plain replay.
     pub(super) const RANK: f64 = 6.0;
     /// One look-up of a piece among the offsets.
-    pub(super) const LOOK_UP: f64 = 8.0;
+    pub(super) const LOOK_UP: f64 = 20.0;
     /// One phase of the skyline.
-    pub(super) const SKYLINE_PHASE: f64 = 200.0;
+    pub(super) const SKYLINE_PHASE: f64 = 600.0;
 }
 
 fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {

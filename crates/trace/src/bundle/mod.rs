@@ -40,6 +40,6 @@ mod writer;
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
-pub use reader::{ActivityBatches, Bundle, DetourBatches, SampleBatches};
+pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
 pub use schema::{ACTIVITIES_SCHEMA, DETOURS_SCHEMA, SAMPLES_SCHEMA};
 pub use writer::BundleWriter;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::Batch;
 use super::decode::Decoder;
@@ -16,6 +18,19 @@ use crate::NodeDoc;
 pub struct Bundle {
     path: PathBuf,
     nodes: Vec<NodeDoc>,
+    progress: ReadProgress,
+}
+
+/// How much of a bundle's tables was read, by whoever reads it; clones look at the same count.
+#[derive(Clone, Debug, Default)]
+pub struct ReadProgress(Arc<AtomicU64>);
+
+impl ReadProgress {
+    /// The bytes of all segments that were read to their end; those that were read twice count twice.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Bundle {
@@ -40,7 +55,7 @@ impl Bundle {
                 why: "it holds no node's document, as if a run died at its start",
             });
         }
-        Ok(Self { path, nodes: nodes.into_values().collect() })
+        Ok(Self { path, nodes: nodes.into_values().collect(), progress: ReadProgress::default() })
     }
 
     /// The bundle's folder.
@@ -55,13 +70,30 @@ impl Bundle {
         &self.nodes
     }
 
+    /// How much was read so far.
+    #[must_use]
+    pub fn progress(&self) -> ReadProgress {
+        self.progress.clone()
+    }
+
+    /// The bytes of all tables, as far as they can be looked at.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let folders = self.nodes.iter().flat_map(|doc| {
+            [DETOURS.name, ACTIVITIES.name].map(|table| layout::table_folder(&self.path, table, &doc.node))
+        });
+        let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
     /// The detours of a node, batch after batch. Of a run that goes on, the segments that are there now.
     ///
     /// # Errors
     /// If there is no such node, or one of its segments is missing.
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
-        Ok(DetourBatches(Batches::new(layout::table_folder(&self.path, DETOURS.name, node), segments)))
+        let folder = layout::table_folder(&self.path, DETOURS.name, node);
+        Ok(DetourBatches(Batches::new(folder, segments, self.progress())))
     }
 
     /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
@@ -71,7 +103,8 @@ impl Bundle {
     /// If there is no such node, or one of its segments is missing.
     pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
         let segments = self.count_segments(node, &SAMPLES)?;
-        Ok(SampleBatches(Batches::new(layout::table_folder(&self.path, SAMPLES.name, node), segments)))
+        let folder = layout::table_folder(&self.path, SAMPLES.name, node);
+        Ok(SampleBatches(Batches::new(folder, segments, self.progress())))
     }
 
     /// The activities of a node, batch after batch, of the same segments as the detours (or samples).
@@ -89,7 +122,7 @@ impl Bundle {
                 return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
             }
         }
-        Ok(ActivityBatches(Batches::new(folder, segments)))
+        Ok(ActivityBatches(Batches::new(folder, segments, self.progress())))
     }
 
     /// A segment counts if its detours are there; activities without them are what a killed writer left.
@@ -167,6 +200,7 @@ struct Batches<B> {
     segments: std::ops::Range<u32>,
     open: Option<Segment>,
     order: RowOrder,
+    progress: ReadProgress,
     /// Ties the batches to their table.
     kind: std::marker::PhantomData<fn() -> B>,
 }
@@ -179,8 +213,9 @@ struct Segment {
 }
 
 impl<B: Batch> Batches<B> {
-    fn new(folder: PathBuf, segments: u32) -> Self {
-        Self { folder, segments: 0..segments, open: None, order: RowOrder::default(), kind: std::marker::PhantomData }
+    fn new(folder: PathBuf, segments: u32, progress: ReadProgress) -> Self {
+        let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
+        Self { folder, segments: 0..segments, open: None, order, progress, kind }
     }
 
     fn next(&mut self) -> Option<Result<B, BundleError>> {
@@ -207,6 +242,8 @@ impl<B: Batch> Batches<B> {
             let record = segment.decoder.next();
             let record = record.map_err(|cause| BundleError::parquet(&segment.path, &cause))?;
             let Some(record) = record else {
+                let read = fs::metadata(&segment.path).map_or(0, |metadata| metadata.len());
+                self.progress.0.fetch_add(read, Ordering::Relaxed);
                 self.open = None;
                 continue;
             };

@@ -1,5 +1,10 @@
 //! Detours as selfish benchmarks print them: a line for each with its offset and its duration, two numbers between blanks.
 //! Lines that begin with `#` are remarks; further columns are left alone.
+//!
+//! netgauge's noise pattern (`-x noise`, method selfish) writes such files: remarks, then `time<TAB>duration` in nanoseconds with
+//! two decimals, the duration being the step minus the shortest one, as everywhere here; and remarks again. Its times count
+//! from the first detour. Times are rounded to nanoseconds by their begin and their end, so that what does not overlap in
+//! the file does not after rounding.
 
 use becalm_units::Nanos;
 
@@ -16,11 +21,11 @@ pub struct SelfishError {
 /// The detours `(start, duration)` of a text, whose numbers are in the given unit: `ns`, `us`, `ms` or `s`.
 ///
 /// # Errors
-/// [`SelfishError`] for a line without two numbers, times that are no whole nanoseconds or do not fit, and detours that are
-/// not in order of time or overlap.
+/// [`SelfishError`] for a line without two numbers, times that are negative or do not fit, detours that are not in order of
+/// time or overlap, and an unknown unit.
 pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
     let mut detours = Vec::new();
-    let mut end = Nanos::ZERO;
+    let mut last_end = 0;
     for (at, content) in text.lines().enumerate() {
         let err = |why: String| SelfishError { line: at + 1, why };
         let content = content.trim();
@@ -28,20 +33,43 @@ pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError
             continue;
         }
         let mut words = content.split_whitespace();
-        let mut time = |what: &str| -> Result<Nanos, SelfishError> {
+        let mut time = |what: &str| -> Result<i128, SelfishError> {
             let word = words.next().ok_or_else(|| err(format!("it has no {what}")))?;
-            format!("{word}{unit}").parse().map_err(|error| err(format!("its {what}: {error}")))
+            picoseconds(word, unit).map_err(|why| err(format!("its {what}, '{word}', {why}")))
         };
         let (start, duration) = (time("offset")?, time("duration")?);
-        if start < end {
-            return Err(err(format!(
-                "the detour starts at {start}, before the end of the one in front of it, at {end}"
-            )));
+        let end = start + duration;
+        if start < last_end {
+            let (start, end) = (start as f64 / 1e3, last_end as f64 / 1e3);
+            let why = format!("the detour starts at {start}ns, before the end of the one in front of it, at {end}ns");
+            return Err(err(why));
         }
-        end = start.checked_add(duration).ok_or_else(|| err("it ends later than times can hold".to_owned()))?;
-        detours.push((start, duration));
+        last_end = end;
+        let too_late = || err("it ends later than times can hold".to_owned());
+        let [begin, end] = [start, end].map(|time| i64::try_from((time + 500).div_euclid(1_000)).ok());
+        let (begin, end) = (begin.ok_or_else(too_late)?, end.ok_or_else(too_late)?);
+        detours.push((Nanos::new(begin), Nanos::new(end - begin)));
     }
     Ok(detours)
+}
+
+/// A decimal number of a unit, in picoseconds; what is finer is cut off.
+fn picoseconds(number: &str, unit: &str) -> Result<i128, &'static str> {
+    let zeros = match unit {
+        "ns" => 3,
+        "us" => 6,
+        "ms" => 9,
+        "s" => 12,
+        _ => return Err("has an unknown unit"),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return Err("is no decimal number of 0 or more");
+    }
+    // So many digits that no time could hold them are too many for 128 bits only far beyond.
+    let fraction = format!("{fraction:0<zeros$}");
+    format!("{whole}{}", &fraction[..zeros]).parse().ok().filter(|time| *time < 1 << 100).ok_or("does not fit")
 }
 
 #[cfg(test)]
@@ -62,13 +90,25 @@ mod tests {
     }
 
     #[test]
+    fn reads_what_netgauge_writes() {
+        let text = "# Benchmark Method: selfish\n# Number of Cycles/Detours: 100\n# Selfish Benchmark\n\
+                    # Minimal cycle length [ns]: 22.692308 \n# Threshold: [% minimal cycle length]: 900 \n# \n\
+                    # Time [ns]\tselfish duration [ns]\n0.00\t203.46\n226.50\t1034.50\n1003988.46\t11.04\n\
+                    # CPU overhead due to noise: 0.12%\n# Measurement period: 0.00 s\n";
+        let times = [(0, 203), (227, 1_034), (1_003_988, 12)].map(|(at, time)| (Nanos::new(at), Nanos::new(time)));
+        assert_eq!(parse(text, "ns"), Ok(times.to_vec()));
+    }
+
+    #[test]
     fn says_which_line_is_wrong() {
         for (text, line, why) in [
             ("1 2\n3", 2, "no duration"),
             ("1 x", 1, "its duration"),
             ("#\n-1 2", 2, "its offset"),
             ("10 5\n\n14 1", 3, "before the end"),
-            ("1 0.5", 1, "its duration"),
+            ("1 .5", 1, "its duration"),
+            ("1 1e3", 1, "no decimal number"),
+            ("99999999999999999999999999999999999999999 1", 1, "does not fit"),
             ("9223372036854775807 1", 1, "later than times"),
         ] {
             let error = parse(text, "ns").unwrap_err();
@@ -79,8 +119,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics(text in "[0-9 .#\\n-]*", unit in "ns|us|ms|s") {
+        fn never_panics(text in "[0-9 .#\\n-]*", unit in "ns|us|ms|s|h") {
             let _ = parse(&text, &unit);
+        }
+
+        #[test]
+        fn rounding_makes_no_overlap(gaps in proptest::collection::vec((0_u32..5_000, 0_u32..5_000), 0..20)) {
+            let (mut text, mut now) = (String::new(), 0_u64);
+            for (gap, duration) in &gaps {
+                let start = now + u64::from(*gap);
+                text += &format!("{}.{:03} {}.{:03}\n", start / 1_000, start % 1_000, duration / 1_000, duration % 1_000);
+                now = start + u64::from(*duration);
+            }
+            let detours = parse(&text, "ns").unwrap();
+            prop_assert_eq!(detours.len(), gaps.len());
+            prop_assert!(detours.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
         }
     }
 }

@@ -1,0 +1,163 @@
+//! Two runs' figures against each other: the difference, the ratio, their intervals and the test, all from the same
+//! redraws, so that they never contradict each other.
+//!
+//! Of figures a and b and any ratio r the pivot is (b - r a) / sqrt(var b + r^2 var a), the studentized statistic of two
+//! samples (B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, 1993, sections 12.5 and 16.2), and its
+//! distribution is that over the redraws of both runs, or Student's t with Welch's degrees of freedom (B. L. Welch,
+//! Biometrika 34, 1947) where that reaches further. Redraws know of skewness, which two runs of different lengths do not
+//! share; of a few heavy detours they know too little, and t is the more careful one:
+//!
+//! - with r = 1 its quantiles give the interval of the difference b - a, and its tails the p-value of no difference;
+//! - the ratios r at which b - r a is not shown to differ from 0 are the interval of the ratio b / a, after E. C. Fieller,
+//!   *Some problems in interval estimation*, Journal of the Royal Statistical Society B 16 (1954). It holds 1 exactly if
+//!   the interval of the difference holds 0.
+//!
+//! Redraws resolve p-values down to about their number's inverse, and many rows at once need smaller ones. Beyond the
+//! tenth most extreme redraw the tail is taken to fall as that of the same t.
+
+use super::series::Scatter;
+use super::student;
+use super::{Doubt, series};
+use crate::stats::CONFIDENCE;
+
+/// The figures of both runs must together rest on this many equal blocks, as those of one run for its interval.
+const TRAINS_MIN: f64 = 10.0;
+
+/// Tails are counted where at least this many redraws lie in them.
+const COUNTED: usize = 10;
+
+/// Beyond this a ratio is not looked for.
+const RATIO_MAX: f64 = 1e9;
+
+/// What two figures say of each other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Contrast {
+    /// The interval of b - a.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// The interval of b / a; no upper end where a cannot be told from 0, nothing where a is 0.
+    pub(super) ratio_low: Option<f64>,
+    pub(super) ratio_high: Option<f64>,
+    /// The two-sided p-value of no difference.
+    pub(super) p_value: f64,
+}
+
+/// Holds two figures against each other.
+///
+/// # Errors
+/// If they rest on too little.
+pub(super) fn contrast(a: &Scatter, b: &Scatter) -> Result<Contrast, Doubt> {
+    let trains = series::trains(a, b);
+    if trains < TRAINS_MIN {
+        return Err(Doubt::FewTrains { trains });
+    }
+    let pair = Pair::new(a, b);
+    let mut pivots = Vec::with_capacity(a.redraws.len());
+    let (low, high) = pair.interval(1.0, &mut pivots);
+    // Now sorted, for the test.
+    pivots.sort_unstable_by(f64::total_cmp);
+    let p_value = pair.p_value(&pivots);
+    let (ratio_low, ratio_high) = if a.value > 0.0 { pair.ratios(&mut pivots) } else { (None, None) };
+    Ok(Contrast { low, high, ratio_low, ratio_high, p_value })
+}
+
+struct Pair<'a> {
+    a: &'a Scatter,
+    b: &'a Scatter,
+    /// Welch's degrees of freedom.
+    df: f64,
+    /// The t that is exceeded at the interval's level.
+    critical: f64,
+}
+
+impl<'a> Pair<'a> {
+    fn new(a: &'a Scatter, b: &'a Scatter) -> Self {
+        let part = |of: &Scatter| of.variance * of.variance / (of.draws - 1) as f64;
+        let df = (a.variance + b.variance).powi(2) / (part(a) + part(b));
+        // Without any scatter the degrees of freedom do not matter.
+        let df = if df.is_finite() { df } else { 1.0 };
+        Self { a, b, df, critical: student::critical((1.0 - CONFIDENCE) / 2.0, df) }
+    }
+
+    /// The standard error of b - r a.
+    fn error(&self, r: f64) -> f64 {
+        (self.b.variance + r * r * self.a.variance).sqrt()
+    }
+
+    /// The interval of b - r a.
+    fn interval(&self, r: f64, pivots: &mut Vec<f64>) -> (f64, f64) {
+        let (difference, error) = (self.b.value - r * self.a.value, self.error(r));
+        if error == 0.0 {
+            return (difference, difference);
+        }
+        pivots.clear();
+        pivots.extend(self.a.redraws.iter().zip(&self.b.redraws).map(|(a, b)| {
+            let shift = b.shift - r * a.shift;
+            let spread = b.variance + r * r * a.variance;
+            // Of redraws without any spread only the sign is known.
+            match (spread > 0.0, shift == 0.0) {
+                (true, _) => shift / spread.sqrt(),
+                (false, true) => 0.0,
+                (false, false) => f64::INFINITY.copysign(shift),
+            }
+        }));
+        let n = pivots.len();
+        let tail = (1.0 - CONFIDENCE) / 2.0;
+        let rank = |share: f64| ((share * n as f64).ceil() as usize).clamp(1, n) - 1;
+        let (low, high) = (rank(tail), rank(1.0 - tail));
+        let (below, upper, _) = pivots.select_nth_unstable_by(high, f64::total_cmp);
+        let upper = upper.max(self.critical);
+        let lower = below.select_nth_unstable_by(low, f64::total_cmp).1.min(-self.critical);
+        (difference - upper * error, difference - lower * error)
+    }
+
+    /// Of no difference, from the sorted pivots.
+    fn p_value(&self, pivots: &[f64]) -> f64 {
+        let difference = self.b.value - self.a.value;
+        let error = self.error(1.0);
+        if error == 0.0 {
+            // Two runs in which every cell is like every other.
+            return if difference == 0.0 { 1.0 } else { 0.0 };
+        }
+        let t = difference / error;
+        let above = tail(pivots.iter().rev().copied(), t, self.df);
+        let under = tail(pivots.iter().map(|pivot| -pivot), -t, self.df);
+        (2.0 * above.min(under).max(student::upper_tail(t.abs(), self.df))).min(1.0)
+    }
+
+    /// The ratios that the runs allow. `low` falls and `high` rises through 0 as r grows past them.
+    fn ratios(&self, pivots: &mut Vec<f64>) -> (Option<f64>, Option<f64>) {
+        let estimate = self.b.value / self.a.value;
+        let mut search = |mut inside: f64, mut outside: f64, allowed: &dyn Fn((f64, f64)) -> bool| {
+            for _ in 0..32 {
+                let middle = f64::midpoint(inside, outside);
+                if allowed(self.interval(middle, pivots)) { inside = middle } else { outside = middle }
+            }
+            f64::midpoint(inside, outside)
+        };
+        let low = if estimate > 0.0 { search(estimate, 0.0, &|(low, _)| low <= 0.0) } else { 0.0 };
+        let mut beyond = estimate.max(1e-9);
+        loop {
+            beyond *= 2.0;
+            if beyond > RATIO_MAX {
+                return (Some(low), None);
+            }
+            let mut scratch = Vec::with_capacity(self.a.redraws.len());
+            if self.interval(beyond, &mut scratch).1 < 0.0 {
+                break;
+            }
+        }
+        (Some(low), Some(search(estimate, beyond, &|(_, high)| high >= 0.0)))
+    }
+}
+
+/// The share of pivots that are at least `t`, of pivots from the largest down.
+fn tail(falling: impl Clone + ExactSizeIterator<Item = f64>, t: f64, df: f64) -> f64 {
+    let n = falling.len();
+    let reached = falling.clone().take_while(|pivot| *pivot >= t).count();
+    let anchor = falling.clone().nth(COUNTED.min(n) - 1).unwrap_or(f64::INFINITY);
+    if reached >= COUNTED || anchor <= 0.0 || !anchor.is_finite() {
+        return reached.max(1) as f64 / n as f64;
+    }
+    COUNTED as f64 / n as f64 * student::upper_tail(t, df) / student::upper_tail(anchor, df)
+}

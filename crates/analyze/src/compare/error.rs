@@ -1,0 +1,79 @@
+//! Why two runs cannot be compared.
+
+use std::path::PathBuf;
+
+use becalm_units::{CpuId, CpuList};
+
+use crate::summary::SummaryError;
+
+/// A comparison that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// One of the runs cannot be read, or does not hold what was asked for.
+    #[error("{}", of_run(.path, .cause))]
+    Run {
+        /// The run.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: SummaryError,
+    },
+    /// No CPU was measured in both runs.
+    #[error(
+        "the runs have no CPU in common: {} measured {cpus_a}, {} measured {cpus_b}; name the CPUs of each that are to be \
+         compared as a whole (--cpus-a, --cpus-b)", .a.display(), .b.display()
+    )]
+    NoCommonCpu {
+        /// The first run.
+        a: PathBuf,
+        /// What it measured.
+        cpus_a: CpuList,
+        /// The second run.
+        b: PathBuf,
+        /// What it measured.
+        cpus_b: CpuList,
+    },
+    /// The runs have several nodes, none with the same name.
+    #[error(
+        "the runs have no node in common: {} has {nodes_a}, {} has {nodes_b}; name one of each (--node-a, --node-b)",
+        .a.display(), .b.display()
+    )]
+    NoCommonNode {
+        /// The first run.
+        a: PathBuf,
+        /// Its nodes.
+        nodes_a: String,
+        /// The second run.
+        b: PathBuf,
+        /// Its nodes.
+        nodes_b: String,
+    },
+    /// It is not known how long a CPU was observed, without which there are no rates.
+    #[error(
+        "{} does not say for how long CPU {cpu} of node '{node}' was observed, and without that it has no rates; compare \
+         other CPUs, or record again", .path.display()
+    )]
+    NoDuration {
+        /// The run.
+        path: PathBuf,
+        /// The node.
+        node: String,
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// A run in which no CPU was measured by a loop that looks for detours.
+    #[error(
+        "{} holds no detours of any CPU: it is another kind of run, or one that failed at its start", .path.display()
+    )]
+    NoDetourLoop {
+        /// The run.
+        path: PathBuf,
+    },
+}
+
+/// The bundle's own errors name their files.
+fn of_run(path: &std::path::Path, cause: &SummaryError) -> String {
+    match cause {
+        SummaryError::Bundle(cause) => cause.to_string(),
+        cause => format!("{}: {cause}", path.display()),
+    }
+}

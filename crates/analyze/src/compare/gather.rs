@@ -1,0 +1,233 @@
+//! Reading: one run's rows, batch after batch, into what is kept of it for a comparison.
+
+use std::collections::{BTreeMap, HashMap};
+
+use becalm_trace::Kind;
+use becalm_trace::bundle::{ActivityBatch, Bundle, BundleError, DetourBatch};
+
+use super::CompareError;
+use super::ground::{Ground, Loop};
+use super::sample::Sample;
+use crate::stats::TimeCells;
+use crate::summary::{SummaryError, runs};
+
+/// What is kept of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    /// All CPUs together.
+    pub(super) all: Sample,
+    /// Each CPU, where there are several and they stand against those of the other run.
+    pub(super) places: Vec<Sample>,
+    /// The sources over all CPUs.
+    pub(super) sources: BTreeMap<(Kind, String), SourceSample>,
+    /// Detours that are shorter than what is compared.
+    pub(super) dropped: u64,
+    pub(super) dropped_ns: i64,
+    /// Kept detours in which kernel events were lost.
+    pub(super) incomplete: u64,
+}
+
+/// A source's activities over the cells of time.
+#[derive(Clone, Debug)]
+pub(super) struct SourceSample {
+    pub(super) times: TimeCells,
+    pub(super) count: TimeCells,
+}
+
+impl SourceSample {
+    /// Without any activity, over `length` nanoseconds.
+    pub(super) fn empty(length: i64) -> Self {
+        let cells = TimeCells::new(0, length);
+        Self { times: cells.clone(), count: cells }
+    }
+
+    fn add(&mut self, start: i64, self_time: i64) {
+        self.times.add(start, self_time);
+        self.count.add(start, 1);
+    }
+}
+
+/// Reads one of the two runs.
+pub(super) fn gather(bundle: &Bundle, ground: &Ground, which: usize) -> Result<Gathered, CompareError> {
+    let side = &ground.sides[which];
+    let read = Reading::new(ground, which).all(bundle);
+    read.map_err(|cause| CompareError::Run { path: side.path.clone(), cause: SummaryError::Bundle(cause) })
+}
+
+struct Reading<'a> {
+    ground: &'a Ground,
+    which: usize,
+    gathered: Gathered,
+    /// Which detours of each CPU are kept, in the order of the loops.
+    kept: Vec<Kept>,
+    /// The position of a node's CPUs among the loops, by their number.
+    at: HashMap<i32, usize>,
+    /// The sources in the order in which they came.
+    sources: Vec<SourceSample>,
+    source_ids: HashMap<(Kind, String), usize>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(ground: &'a Ground, which: usize) -> Self {
+        let side = &ground.sides[which];
+        let stretch = ground.stretch_ns;
+        let several = ground.places.len() > 1;
+        let of_loop = |of_cpu: &Loop| Sample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
+        let gathered = Gathered {
+            all: Sample::new(0, side.length_ns, side.observed_ns, stretch),
+            places: if several { side.loops.iter().map(of_loop).collect() } else { Vec::new() },
+            sources: BTreeMap::new(),
+            dropped: 0,
+            dropped_ns: 0,
+            incomplete: 0,
+        };
+        let kept = vec![Kept::default(); side.loops.len()];
+        Self { ground, which, gathered, kept, at: HashMap::new(), sources: Vec::new(), source_ids: HashMap::new() }
+    }
+
+    fn all(mut self, bundle: &Bundle) -> Result<Gathered, BundleError> {
+        self.each_node(|reading, node| {
+            for batch in bundle.detours(node)? {
+                reading.detours(&batch?);
+            }
+            Ok(())
+        })?;
+        self.gathered.all.set_levels();
+        self.gathered.places.iter_mut().for_each(Sample::set_levels);
+        self.each_node(|reading, node| {
+            for batch in bundle.detours(node)? {
+                reading.detours_above(&batch?);
+            }
+            if reading.ground.has_sources() {
+                for batch in bundle.activities(node)? {
+                    reading.activities(&batch?);
+                }
+            }
+            Ok(())
+        })?;
+        let sample = |(name, id): ((Kind, String), usize)| (name, self.sources[id].clone());
+        self.gathered.sources = self.source_ids.into_iter().map(sample).collect();
+        Ok(self.gathered)
+    }
+
+    fn each_node(
+        &mut self,
+        mut read: impl FnMut(&mut Self, &str) -> Result<(), BundleError>,
+    ) -> Result<(), BundleError> {
+        let mut first = 0;
+        let ground = self.ground;
+        for doc in &ground.sides[self.which].docs {
+            let number = |cpu: &becalm_trace::node::CpuDoc| cpu.cpu.get() as i32;
+            self.at = doc.cpus.iter().map(number).zip(first..).collect();
+            first += doc.cpus.len();
+            read(self, &doc.node)?;
+        }
+        Ok(())
+    }
+
+    fn detours(&mut self, batch: &DetourBatch) {
+        for range in runs(batch.cpus()) {
+            let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
+            let origin = self.ground.sides[self.which].loops[at].start;
+            for row in range {
+                let (start, duration) = (batch.starts()[row], batch.durations()[row]);
+                let keep = duration >= self.ground.shortest_ns;
+                self.kept[at].push(keep);
+                if !keep {
+                    self.gathered.dropped += 1;
+                    self.gathered.dropped_ns = self.gathered.dropped_ns.saturating_add(duration);
+                    continue;
+                }
+                self.gathered.incomplete += u64::from(batch.incomplete(row));
+                self.gathered.all.add(start.saturating_sub(origin), duration);
+                if let Some(place) = self.gathered.places.get_mut(at) {
+                    place.add(start, duration);
+                }
+            }
+        }
+    }
+
+    fn detours_above(&mut self, batch: &DetourBatch) {
+        for range in runs(batch.cpus()) {
+            let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
+            let origin = self.ground.sides[self.which].loops[at].start;
+            for row in range {
+                let (start, duration) = (batch.starts()[row], batch.durations()[row]);
+                if duration < self.ground.shortest_ns {
+                    continue;
+                }
+                self.gathered.all.add_above(start.saturating_sub(origin), duration);
+                if let Some(place) = self.gathered.places.get_mut(at) {
+                    place.add_above(start, duration);
+                }
+            }
+        }
+    }
+
+    fn activities(&mut self, batch: &ActivityBatch) {
+        let side = &self.ground.sides[self.which];
+        let sources = batch.source_values();
+        let kinds = batch.kind_values();
+        // Names are looked up once a batch and pair of keys, not once a row.
+        let mut ids: Vec<Option<usize>> = vec![None; kinds.len() * sources.len()];
+        for range in runs(batch.cpus()) {
+            let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
+            let origin = side.loops[at].start;
+            for row in range {
+                if !self.kept[at].holds(batch.detours()[row] as u64) {
+                    continue;
+                }
+                let (kind, source) = (batch.kind_key(row), batch.source_key(row));
+                let id = *ids[kind * sources.len() + source].get_or_insert_with(|| {
+                    let next = self.source_ids.len();
+                    *self.source_ids.entry((kinds[kind], sources[source].to_owned())).or_insert(next)
+                });
+                if id == self.sources.len() {
+                    self.sources.push(SourceSample::empty(side.length_ns));
+                }
+                self.sources[id].add(batch.starts()[row].saturating_sub(origin), batch.self_times()[row]);
+            }
+        }
+    }
+}
+
+/// Which detours of a CPU are kept, a bit for each.
+#[derive(Clone, Default, Debug)]
+struct Kept {
+    bits: Vec<u64>,
+    count: u64,
+}
+
+impl Kept {
+    fn push(&mut self, keep: bool) {
+        let (word, bit) = (self.count / 64, self.count % 64);
+        if bit == 0 {
+            self.bits.push(0);
+        }
+        self.bits[word as usize] |= u64::from(keep) << bit;
+        self.count += 1;
+    }
+
+    /// Whether detour `number` is kept; no, if there is none.
+    fn holds(&self, number: u64) -> bool {
+        number < self.count && self.bits[(number / 64) as usize] >> (number % 64) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_a_list_of_flags(flags in proptest::collection::vec(proptest::bool::ANY, 0..300)) {
+            let mut kept = Kept::default();
+            flags.iter().for_each(|flag| kept.push(*flag));
+            for (number, flag) in flags.iter().enumerate() {
+                prop_assert_eq!(kept.holds(number as u64), *flag);
+            }
+            prop_assert!(!kept.holds(flags.len() as u64) && !kept.holds(u64::MAX));
+        }
+    }
+}

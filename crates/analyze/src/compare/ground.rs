@@ -1,0 +1,347 @@
+//! What two runs have in common, on which they are compared.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use becalm_trace::bundle::Bundle;
+use becalm_trace::node::{NodeDoc, Rung, Warning};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use super::CompareError;
+use super::gather::Gathered;
+use crate::summary::{Observed, Selection, SummaryError, spans};
+
+/// The shorter run is cut into this many stretches, of which the longest detours are compared.
+const STRETCHES: i64 = 32;
+
+/// The longer run into at most this many.
+const STRETCHES_MAX: i64 = 1_024;
+
+/// A CPU of a node.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The node's name; of two runs of one node each, that in the first.
+    pub node: String,
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+}
+
+/// One of the two runs.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The bundle's folder.
+    pub path: PathBuf,
+    /// The nodes' documents, with only the CPUs that are compared.
+    pub docs: Vec<NodeDoc>,
+    /// How long the loops ran, added up over these CPUs, in nanoseconds.
+    pub observed_ns: i64,
+    /// The longest of them.
+    pub length_ns: i64,
+    /// Whether that ends with the last detour, as the run was killed or still goes on.
+    pub open_ended: bool,
+    /// The shortest step of any of these CPUs; none where the run does not say.
+    pub t_min_ns: Option<i64>,
+    /// The highest threshold of any of them; none where the run does not say.
+    pub threshold_ns: Option<i64>,
+    /// The lowest rung of any node.
+    pub rung: Rung,
+    /// How many detours are compared.
+    pub detours: u64,
+    /// How many were left out, as they are shorter than what the other run's loops kept.
+    pub dropped: u64,
+    /// What those add up to, in nanoseconds.
+    pub dropped_ns: i64,
+    /// Detours in which kernel events were lost.
+    pub incomplete: u64,
+    /// Where each compared CPU's loop began and how long it ran, in the order of the documents.
+    pub(super) loops: Vec<Loop>,
+}
+
+/// The loop of a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loop {
+    pub(super) start: i64,
+    pub(super) length: i64,
+}
+
+impl Side {
+    fn read(bundle: &Bundle, docs: Vec<NodeDoc>) -> Result<Self, CompareError> {
+        let failed = |cause: SummaryError| CompareError::Run { path: bundle.path().to_owned(), cause };
+        let mut side = Self {
+            path: bundle.path().to_owned(),
+            observed_ns: 0,
+            length_ns: 0,
+            open_ended: false,
+            t_min_ns: None,
+            threshold_ns: None,
+            rung: docs.iter().map(|doc| doc.rung).min().unwrap_or(Rung::Loop),
+            detours: 0,
+            dropped: 0,
+            dropped_ns: 0,
+            incomplete: 0,
+            loops: Vec::new(),
+            docs: Vec::new(),
+        };
+        for doc in &docs {
+            let spans = spans(bundle, doc).map_err(failed)?;
+            side.open_ended |= spans.observed == Observed::LastDetour;
+            for cpu in &doc.cpus {
+                let length = spans.of(cpu).filter(|ns| *ns > 0);
+                let no_duration = || CompareError::NoDuration {
+                    path: bundle.path().to_owned(),
+                    node: doc.node.clone(),
+                    cpu: cpu.cpu,
+                };
+                let length = length.ok_or_else(no_duration)?;
+                side.loops.push(Loop { start: cpu.start_ns.get(), length });
+                side.observed_ns = side.observed_ns.saturating_add(length);
+                side.length_ns = side.length_ns.max(length);
+            }
+        }
+        let known = |ns: fn(&becalm_trace::node::CpuDoc) -> Nanos| {
+            docs.iter().flat_map(|doc| &doc.cpus).map(move |cpu| ns(cpu).get()).filter(|ns| *ns > 0)
+        };
+        side.t_min_ns = known(|cpu| cpu.t_min_ns).min();
+        side.threshold_ns = known(|cpu| cpu.threshold_ns).max();
+        side.docs = docs;
+        Ok(side)
+    }
+
+    /// The shortest detour that each of its loops would have kept, in nanoseconds: threshold less t_min. Where a loop's
+    /// threshold is not known, at least its own shortest detour is.
+    fn shortest(&self, bundle: &Bundle) -> Result<i64, CompareError> {
+        let failed = |cause| CompareError::Run { path: self.path.clone(), cause: SummaryError::Bundle(cause) };
+        let mut shortest = 0;
+        for doc in &self.docs {
+            for cpu in &doc.cpus {
+                shortest = shortest.max(cpu.threshold_ns.get().saturating_sub(cpu.t_min_ns.get()));
+            }
+            if doc.cpus.iter().all(|cpu| cpu.threshold_ns.get() > 0) {
+                continue;
+            }
+            let mut least: Option<i64> = None;
+            for batch in bundle.detours(&doc.node).map_err(failed)? {
+                let batch = batch.map_err(failed)?;
+                least = batch.durations().iter().copied().chain(least).min();
+            }
+            shortest = shortest.max(least.unwrap_or(0));
+        }
+        Ok(shortest)
+    }
+
+    /// With what was read of its detours.
+    pub(super) fn counted(mut self, gathered: &Gathered) -> Self {
+        self.detours = gathered.all.durations().count();
+        self.dropped = gathered.dropped;
+        self.dropped_ns = gathered.dropped_ns;
+        self.incomplete = gathered.incomplete;
+        self
+    }
+
+    /// How many CPUs.
+    #[must_use]
+    pub fn count_cpus(&self) -> usize {
+        self.loops.len()
+    }
+
+    /// The numbers of its CPUs on any node.
+    #[must_use]
+    pub fn cpus(&self) -> CpuList {
+        cpus_of(&self.docs)
+    }
+}
+
+/// Both runs, and what is compared of them.
+pub(super) struct Ground {
+    pub(super) sides: [Side; 2],
+    /// Detours shorter than this are left out.
+    pub(super) shortest_ns: i64,
+    /// How long the stretches are of which the longest detours are compared.
+    pub(super) stretch_ns: i64,
+    /// The CPUs that stand against each other, in the order of both runs' documents; none if only all together do.
+    pub(super) places: Vec<Place>,
+    notes: Vec<Warning>,
+}
+
+impl Ground {
+    pub(super) fn of(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Self, CompareError> {
+        let mut notes = Vec::new();
+        let [mut docs_a, mut docs_b] = [select(a.0, a.1)?, select(b.0, b.1)?];
+        // Of two runs of one node each the names do not matter.
+        let by_name = docs_a.len() > 1 || docs_b.len() > 1;
+        if a.1.cpus.is_none() && b.1.cpus.is_none() {
+            let (before_a, before_b) = (docs_a.clone(), docs_b.clone());
+            let common: BTreeSet<(String, CpuId)> = &keys(&docs_a, by_name) & &keys(&docs_b, by_name);
+            for docs in [&mut docs_a, &mut docs_b] {
+                for doc in docs.iter_mut() {
+                    let node = if by_name { doc.node.clone() } else { String::new() };
+                    doc.cpus.retain(|cpu| common.contains(&(node.clone(), cpu.cpu)));
+                }
+                docs.retain(|doc| !doc.cpus.is_empty());
+            }
+            if common.is_empty() {
+                return Err(nothing_common(a.0, &before_a, b.0, &before_b, by_name));
+            }
+            for (name, before, docs) in [("A", &before_a, &docs_a), ("B", &before_b, &docs_b)] {
+                left_out(name, before, docs, by_name, &mut notes);
+            }
+        }
+        let sides = [Side::read(a.0, docs_a)?, Side::read(b.0, docs_b)?];
+        let matched = keys(&sides[0].docs, by_name) == keys(&sides[1].docs, by_name);
+        if !matched {
+            let message = format!(
+                "the CPUs of A ({}) and of B ({}) are not the same: they are compared as a whole, not one by one",
+                sides[0].cpus(),
+                sides[1].cpus()
+            );
+            notes.push(note("cpus_differ", message, "name the same CPUs of both to see them one by one"));
+        }
+        let shortest_ns = sides[0].shortest(a.0)?.max(sides[1].shortest(b.0)?);
+        let lengths = || sides.iter().flat_map(|side| &side.loops).map(|of_cpu| of_cpu.length);
+        let (least, most) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(1));
+        let stretch_ns = (least / STRETCHES).max(most / STRETCHES_MAX).max(1);
+        let places = if matched { places(&sides[0].docs) } else { Vec::new() };
+        Ok(Self { sides, shortest_ns, stretch_ns, places, notes })
+    }
+
+    /// Whether the sources of both runs are known.
+    pub(super) fn has_sources(&self) -> bool {
+        self.sides.iter().all(|side| side.rung == Rung::Tracepoints)
+    }
+
+    /// Everything that limits the comparison.
+    pub(super) fn notes(&self, samples: &[Gathered; 2]) -> Vec<Warning> {
+        let mut notes = self.notes.clone();
+        let [a, b] = &self.sides;
+        for (name, sample) in ["A", "B"].into_iter().zip(samples) {
+            if sample.dropped > 0 {
+                let noise = sample.dropped_ns.saturating_add(sample.all.durations().total());
+                let message = format!(
+                    "{} of {} detours of {name}, {:.2}% of its noise, are shorter than {}, which the loops of the other \
+                     run did not keep; they are left out",
+                    sample.dropped,
+                    sample.dropped + sample.all.durations().count(),
+                    100.0 * sample.dropped_ns as f64 / noise.max(1) as f64,
+                    Nanos::new(self.shortest_ns)
+                );
+                notes.push(note("below_common_threshold", message, "record both with the same --threshold"));
+            }
+            if sample.incomplete > 0 && self.has_sources() {
+                let message = format!(
+                    "detours of {name} in which kernel events were lost: {}; the sources of these may be wrong",
+                    sample.incomplete
+                );
+                notes.push(note("lost_events", message, "record fewer CPUs at once, or leave one CPU unmeasured"));
+            }
+        }
+        if let (Some(t_a), Some(t_b)) = (a.t_min_ns, b.t_min_ns)
+            && t_a.max(t_b) * 5 > t_a.min(t_b) * 6
+        {
+            let message = format!(
+                "the shortest step, t_min, is {} in A and {} in B: the loops do not resolve alike",
+                Nanos::new(t_a),
+                Nanos::new(t_b)
+            );
+            notes.push(note("t_min_differs", message, "look at differences of detours near t_min with care"));
+        }
+        for (name, side) in [("A", a), ("B", b)] {
+            if side.open_ended {
+                let message = format!("{name} did not end: its time is taken to end with the last stored detour");
+                notes.push(note("not_ended", message, "record again for exact rates"));
+            }
+        }
+        self.note_sources(&mut notes);
+        let sched = |side: &Side| side.docs.first().map(|doc| doc.settings.sched.clone()).unwrap_or_default();
+        if sched(a) != sched(b) {
+            let message = format!("the loops ran in different classes: {} in A, {} in B", sched(a), sched(b));
+            notes.push(note("sched_differs", message, "record both with the same --sched"));
+        }
+        notes
+    }
+
+    fn note_sources(&self, notes: &mut Vec<Warning>) {
+        let blind: Vec<&str> = ["A", "B"]
+            .into_iter()
+            .zip(&self.sides)
+            .filter(|(_, side)| side.rung < Rung::Tracepoints)
+            .map(|(name, _)| name)
+            .collect();
+        if !blind.is_empty() {
+            let message =
+                format!("{} was recorded without the kernel's trace: sources are not compared", blind.join(" and "));
+            notes.push(note("sources_unknown", message, "record both as root"));
+            return;
+        }
+        let missing = |side: &Side| -> BTreeSet<String> {
+            side.docs.iter().filter_map(|doc| doc.tracing.as_ref()).flat_map(|doc| doc.missing.clone()).collect()
+        };
+        let [missing_a, missing_b] = [missing(&self.sides[0]), missing(&self.sides[1])];
+        for (name, only) in [("A", &missing_a - &missing_b), ("B", &missing_b - &missing_a)] {
+            if !only.is_empty() {
+                let only: Vec<String> = only.into_iter().collect();
+                let message = format!("only {name} could not see all sources: {}", only.join("; "));
+                notes.push(note("seen_differently", message, "compare sources of the same kernel"));
+            }
+        }
+    }
+}
+
+fn select(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, CompareError> {
+    let failed = |cause| CompareError::Run { path: bundle.path().to_owned(), cause };
+    let mut docs = selection.documents(bundle).map_err(failed)?;
+    docs.retain(|doc| !doc.cpus.is_empty());
+    if docs.is_empty() {
+        return Err(CompareError::NoDetourLoop { path: bundle.path().to_owned() });
+    }
+    Ok(docs)
+}
+
+/// What stands against each other.
+fn keys(docs: &[NodeDoc], by_name: bool) -> BTreeSet<(String, CpuId)> {
+    let node = |doc: &NodeDoc| if by_name { doc.node.clone() } else { String::new() };
+    docs.iter().flat_map(|doc| doc.cpus.iter().map(move |cpu| (node(doc), cpu.cpu))).collect()
+}
+
+fn places(docs: &[NodeDoc]) -> Vec<Place> {
+    docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| Place { node: doc.node.clone(), cpu: cpu.cpu })).collect()
+}
+
+fn cpus_of(docs: &[NodeDoc]) -> CpuList {
+    docs.iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect()
+}
+
+fn nodes_of(docs: &[NodeDoc]) -> String {
+    let names: Vec<&str> = docs.iter().map(|doc| doc.node.as_str()).collect();
+    names.join(", ")
+}
+
+fn nothing_common(a: &Bundle, docs_a: &[NodeDoc], b: &Bundle, docs_b: &[NodeDoc], by_name: bool) -> CompareError {
+    let [path_a, path_b] = [a.path().to_owned(), b.path().to_owned()];
+    let shared = docs_a.iter().any(|doc| docs_b.iter().any(|other| other.node == doc.node));
+    if by_name && !shared {
+        let (nodes_a, nodes_b) = (nodes_of(docs_a), nodes_of(docs_b));
+        return CompareError::NoCommonNode { a: path_a, nodes_a, b: path_b, nodes_b };
+    }
+    CompareError::NoCommonCpu { a: path_a, cpus_a: cpus_of(docs_a), b: path_b, cpus_b: cpus_of(docs_b) }
+}
+
+/// Says which CPUs and nodes of a run the other one does not have.
+fn left_out(name: &str, before: &[NodeDoc], docs: &[NodeDoc], by_name: bool, notes: &mut Vec<Warning>) {
+    let gone = &keys(before, by_name) - &keys(docs, by_name);
+    if gone.is_empty() {
+        return;
+    }
+    let nodes: BTreeSet<&str> = gone.iter().map(|(node, _)| node.as_str()).collect();
+    let cpus_of = |node: &str| -> CpuList { gone.iter().filter(|(of, _)| of == node).map(|(_, cpu)| *cpu).collect() };
+    let list = |node: &&str| match by_name {
+        true => format!("CPU {} of {node}", cpus_of(node)),
+        false => format!("CPU {}", cpus_of(node)),
+    };
+    let lists: Vec<String> = nodes.iter().map(list).collect();
+    let message = format!("only {name} measured {}; that is left out", lists.join(", "));
+    notes.push(note("cpus_left_out", message, "--cpus-a and --cpus-b compare different CPUs as a whole"));
+}
+
+fn note(code: &str, message: String, advice: &str) -> Warning {
+    Warning { code: code.to_owned(), message, advice: advice.to_owned() }
+}

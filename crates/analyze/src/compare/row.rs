@@ -1,0 +1,359 @@
+//! The rows of a comparison: which figures there are, and what is said of each.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use becalm_trace::Kind;
+
+use super::contrast::{Contrast, contrast};
+use super::gather::{Gathered, SourceSample};
+use super::ground::{Ground, Place};
+use super::sample::Sample;
+use super::series::{Scatter, Series};
+use super::verdict::Verdict;
+use super::{extremes, holm, tails};
+
+/// A figure that is compared. Of each, more is worse.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Metric {
+    /// Time lost over time observed.
+    NoiseRatio,
+    /// Detours a second, of one CPU; of a source, its activities a second.
+    Rate,
+    /// The mean detour.
+    Mean,
+    /// The detour that 1 in 100 exceeds.
+    P99,
+    /// The detour that 1 in 1,000 exceeds.
+    P999,
+    /// The longest detour in a stretch of time, the same in both runs; the value is the median over the stretches.
+    StretchMax,
+    /// The longest detour of the run.
+    Max,
+    /// A source's time over time observed.
+    TimeRatio,
+}
+
+/// What a figure is measured in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Times a second.
+    Hertz,
+    /// Parts of 1.
+    Ratio,
+}
+
+impl Metric {
+    /// Its name in JSON, as in a report: it ends in the unit.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoiseRatio => "noise_ratio",
+            Self::Rate => "rate_hz",
+            Self::Mean => "mean_ns",
+            Self::P99 => "p99_ns",
+            Self::P999 => "p999_ns",
+            Self::StretchMax => "stretch_max_ns",
+            Self::Max => "max_ns",
+            Self::TimeRatio => "time_ratio",
+        }
+    }
+
+    /// Its unit.
+    #[must_use]
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::NoiseRatio | Self::TimeRatio => Unit::Ratio,
+            Self::Rate => Unit::Hertz,
+            Self::Mean | Self::P99 | Self::P999 | Self::StretchMax | Self::Max => Unit::Nanoseconds,
+        }
+    }
+}
+
+/// Rows whose verdicts are right together: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs any of a family
+/// finds a difference.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Family {
+    /// The noise ratio of all CPUs together, the question of every comparison, alone.
+    Headline,
+    /// The other figures of all CPUs together.
+    Total,
+    /// The sources.
+    Sources,
+    /// The single CPUs.
+    Cpus,
+}
+
+/// Why two figures cannot be held against each other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Doubt {
+    /// Neither run has a detour here, or one has none and the figure is one of detours.
+    NoDetour,
+    /// Nearly all of both runs' figures comes from a few stretches of time: so many equal ones would weigh the same.
+    FewTrains {
+        /// How many.
+        trains: f64,
+    },
+    /// A run drifts, or its trains are so long that fewer than 20 independent stretches fit into it.
+    LongTrains {
+        /// The stretch that would be needed, in nanoseconds.
+        block_ns: i64,
+    },
+    /// A run is so short that it has fewer than 20 cells.
+    ShortRun,
+    /// Too few detours lie above the quantile.
+    FewDetours {
+        /// How many a run would need.
+        needed: u64,
+    },
+    /// Too few stretches of time, of which the longest detours are compared.
+    FewStretches {
+        /// How many the shorter run has.
+        stretches: usize,
+        /// How long they must be, in nanoseconds.
+        width_ns: i64,
+    },
+    /// The runs have different numbers of CPUs, of which more have a longer longest detour.
+    CpusDiffer,
+    /// One detour of each run shows nothing of the others: see [`Metric::StretchMax`].
+    OneValue,
+}
+
+/// How large a difference is, without a unit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Effect {
+    /// b / a; of [`Metric::StretchMax`] the median of b / a over all pairs of stretches. None if a is 0.
+    pub ratio: Option<f64>,
+    /// The lower end of its 95 % interval.
+    pub ratio_low: Option<f64>,
+    /// The upper end; none if there is none, as a may be 0.
+    pub ratio_high: Option<f64>,
+    /// Cliff's delta: the share of pairs of stretches in which b is longer less that in which a is. Of
+    /// [`Metric::StretchMax`] alone.
+    pub cliffs_delta: Option<f64>,
+}
+
+/// A figure of both runs.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// With which other rows its verdict is adjusted.
+    pub family: Family,
+    /// Where; none over all CPUs together.
+    pub place: Option<Place>,
+    /// Of which source; none over all of them.
+    pub source: Option<(Kind, String)>,
+    /// Which figure.
+    pub metric: Metric,
+    /// Its value in the first run, in the metric's unit; none where it has none.
+    pub a: Option<f64>,
+    /// Its value in the second run.
+    pub b: Option<f64>,
+    /// b - a; of [`Metric::StretchMax`] the median of b - a over all pairs of stretches.
+    pub difference: Option<f64>,
+    /// The lower end of its 95 % interval, which is that of this row by itself.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// The size of the difference.
+    pub effect: Option<Effect>,
+    /// The p-value of no difference, of this row by itself.
+    pub p_value: Option<f64>,
+    /// The same, adjusted for all rows of the family by Holm's procedure.
+    pub p_adjusted: Option<f64>,
+    /// What is said in the end, by the adjusted p-value.
+    pub verdict: Verdict,
+    /// Why there is not enough data.
+    pub doubt: Option<Doubt>,
+    /// Of [`Metric::StretchMax`], how long a stretch is, in nanoseconds.
+    pub stretch_ns: Option<i64>,
+}
+
+impl Row {
+    fn new(metric: Metric, a: Option<f64>, b: Option<f64>) -> Self {
+        Self {
+            family: Family::Total,
+            place: None,
+            source: None,
+            metric,
+            a,
+            b,
+            difference: a.zip(b).map(|(a, b)| b - a),
+            low: None,
+            high: None,
+            effect: ratio_of(a, b),
+            p_value: None,
+            p_adjusted: None,
+            verdict: Verdict::NotEnoughData,
+            doubt: None,
+            stretch_ns: None,
+        }
+    }
+
+    /// Fills in what was found, which is in units of 1 / `scale`.
+    fn found(mut self, result: Result<Contrast, Doubt>, scale: f64) -> Self {
+        match result {
+            Ok(found) => {
+                (self.low, self.high) = (Some(found.low * scale), Some(found.high * scale));
+                if let Some(effect) = &mut self.effect {
+                    (effect.ratio_low, effect.ratio_high) = (found.ratio_low, found.ratio_high);
+                }
+                self.p_value = Some(found.p_value);
+            }
+            Err(doubt) => self.doubt = Some(doubt),
+        }
+        self
+    }
+}
+
+fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
+    let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a)?;
+    Some(Effect { ratio: Some(ratio), ratio_low: None, ratio_high: None, cliffs_delta: None })
+}
+
+/// All rows of two runs.
+pub(super) fn rows(ground: &Ground, samples: &[Gathered; 2]) -> Vec<Row> {
+    let [a, b] = samples;
+    let same_cpus = ground.sides[0].count_cpus() == ground.sides[1].count_cpus();
+    let mut rows = of_samples(&a.all, &b.all, same_cpus);
+    rows[0].family = Family::Headline;
+    rows.extend(of_sources(ground, a, b));
+    for ((place, a), b) in ground.places.iter().zip(&a.places).zip(&b.places) {
+        rows.extend(of_samples(a, b, true).into_iter().map(|row| Row {
+            family: Family::Cpus,
+            place: Some(place.clone()),
+            ..row
+        }));
+    }
+    judge(&mut rows);
+    rows
+}
+
+/// Gives the verdicts, family by family.
+pub(super) fn judge(rows: &mut [Row]) {
+    for family in [Family::Headline, Family::Total, Family::Sources, Family::Cpus] {
+        let mut tested: Vec<&mut Row> =
+            rows.iter_mut().filter(|row| row.family == family && row.p_value.is_some()).collect();
+        let p_values: Vec<f64> = tested.iter().filter_map(|row| row.p_value).collect();
+        for (row, p) in tested.iter_mut().zip(holm::adjusted(&p_values)) {
+            row.p_adjusted = Some(p);
+            // The interval's sign: the median difference of pairs may be 0 where one of the runs is longer all the same.
+            let direction = match row.difference {
+                Some(difference) if difference != 0.0 => difference,
+                _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
+            };
+            row.verdict = Verdict::of(direction, p);
+        }
+    }
+}
+
+/// The rows of one place.
+pub(super) fn of_samples(a: &Sample, b: &Sample, same_cpus: bool) -> Vec<Row> {
+    let mut rows = of_sums(a, b);
+    for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
+        let values = [a.quantile(which), b.quantile(which)].map(|ns| ns.map(|ns| ns as f64));
+        let result = match (a.tail(which, 0), b.tail(which, 1)) {
+            (Some(a), Some(b)) => a.and_then(|mut a| Ok(tails::contrast_tails(&mut a, &mut b?))),
+            _ => Err(Doubt::NoDetour),
+        };
+        rows.push(Row::new(metric, values[0], values[1]).found(result, 1.0));
+    }
+    rows.push(of_stretches(a, b, same_cpus));
+    let max = |sample: &Sample| sample.durations().max().map(|ns| ns as f64);
+    rows.push(Row { doubt: Some(Doubt::OneValue), ..Row::new(Metric::Max, max(a), max(b)) });
+    rows
+}
+
+/// The rows of the figures that are sums over time.
+pub(super) fn of_sums(a: &Sample, b: &Sample) -> Vec<Row> {
+    vec![
+        of_series(Metric::NoiseRatio, &[a.noise_ratio(), b.noise_ratio()], 1.0),
+        of_series(Metric::Rate, &[a.rate(), b.rate()], 1e9),
+        of_series(Metric::Mean, &[a.mean(), b.mean()], 1.0),
+    ]
+}
+
+fn of_series(metric: Metric, series: &[Option<Series>; 2], scale: f64) -> Row {
+    let values = series.each_ref().map(|series| series.as_ref().map(|series| series.value * scale));
+    Row::new(metric, values[0], values[1]).found(contrast_series(series), scale)
+}
+
+fn contrast_series(series: &[Option<Series>; 2]) -> Result<Contrast, Doubt> {
+    let (a, b) = both(series)?;
+    contrast(&a, &b)
+}
+
+fn both(series: &[Option<Series>; 2]) -> Result<(Scatter, Scatter), Doubt> {
+    let [Some(a), Some(b)] = series else { return Err(Doubt::NoDetour) };
+    if a.value == 0.0 && b.value == 0.0 {
+        return Err(Doubt::NoDetour);
+    }
+    Ok((a.scatter(0)?, b.scatter(1)?))
+}
+
+fn of_stretches(a: &Sample, b: &Sample, same_cpus: bool) -> Row {
+    let result = match same_cpus {
+        true => both(&[a.noise_ratio(), b.noise_ratio()]).and_then(|(noise_a, noise_b)| {
+            // The cells may be wider than the stretches; a train of one cell says that these do not depend on each other.
+            let train = |scatter: &Scatter, sample: &Sample| match scatter.train_ns {
+                train if train <= sample.cell_ns() => 1,
+                train => train,
+            };
+            extremes::rank(a.stretches(), b.stretches(), train(&noise_a, a).max(train(&noise_b, b)))
+        }),
+        false => Err(Doubt::CpusDiffer),
+    };
+    match result {
+        Ok(found) => Row {
+            difference: Some(found.shift),
+            low: Some(found.low),
+            high: Some(found.high),
+            effect: Some(Effect {
+                ratio: found.ratio,
+                ratio_low: found.ratio_low,
+                ratio_high: found.ratio_high,
+                cliffs_delta: Some(found.delta),
+            }),
+            p_value: Some(found.p_value),
+            stretch_ns: Some(found.width_ns),
+            ..Row::new(Metric::StretchMax, Some(found.a), Some(found.b))
+        },
+        Err(doubt) => Row {
+            doubt: Some(doubt),
+            stretch_ns: Some(a.stretches().width()),
+            ..Row::new(Metric::StretchMax, None, None)
+        },
+    }
+}
+
+/// The rows of the sources that either run has, two for each: its share of time and its rate. The largest change of the
+/// share of time first; equal ones by name, then by kind.
+fn of_sources(ground: &Ground, a: &Gathered, b: &Gathered) -> Vec<Row> {
+    let names: BTreeSet<&(Kind, String)> = a.sources.keys().chain(b.sources.keys()).collect();
+    let side = |side: usize, sources: &Gathered, name: &(Kind, String)| {
+        let none = || SourceSample::empty(ground.sides[side].length_ns);
+        sources.sources.get(name).cloned().unwrap_or_else(none)
+    };
+    let mut pairs: Vec<[Row; 2]> = Vec::new();
+    for name in names {
+        let [source_a, source_b] = [side(0, a, name), side(1, b, name)];
+        let over = |cells: fn(&SourceSample) -> &crate::stats::TimeCells| {
+            [
+                Series::over_time(cells(&source_a), a.all.observed()),
+                Series::over_time(cells(&source_b), b.all.observed()),
+            ]
+        };
+        let time = of_series(Metric::TimeRatio, &over(|source| &source.times), 1.0);
+        let rate = of_series(Metric::Rate, &over(|source| &source.count), 1e9);
+        let of_source = |row| Row { family: Family::Sources, source: Some(name.clone()), ..row };
+        pairs.push([of_source(time), of_source(rate)]);
+    }
+    let change = |pair: &[Row; 2]| pair[0].difference.unwrap_or(0.0).abs();
+    let name = |pair: &[Row; 2]| pair[0].source.clone().map(|(kind, source)| (source, kind.name()));
+    pairs.sort_by(|a, b| {
+        let changes = change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal);
+        changes.then_with(|| name(a).cmp(&name(b)))
+    });
+    pairs.into_iter().flatten().collect()
+}

@@ -1,0 +1,112 @@
+//! What is kept of one run's detours in one place (a CPU, or all together) for a comparison.
+
+use super::Doubt;
+use super::extremes::Stretches;
+use super::series::{Scatter, Series};
+use super::tails::Tail;
+use crate::stats::{Moments, Quantiles, TimeCells};
+
+/// The quantiles that are compared, as the share of detours above them.
+pub(super) const ABOVE: [f64; 2] = [0.01, 0.001];
+
+/// Sums, quantiles and cells of time, in memory that does not grow with the detours.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    /// How long the loops ran, added up over the CPUs, in nanoseconds.
+    observed: i64,
+    durations: Moments,
+    quantiles: Quantiles,
+    noise: TimeCells,
+    count: TimeCells,
+    stretches: Stretches,
+    /// The quantiles, once all detours were seen, with the detours above each.
+    above: [(i64, TimeCells); ABOVE.len()],
+}
+
+impl Sample {
+    /// Of loops that ran for `length` nanoseconds from `start` on, `observed` in all; the longest detours are kept of
+    /// stretches of `stretch` nanoseconds.
+    pub(super) fn new(start: i64, length: i64, observed: i64, stretch: i64) -> Self {
+        let cells = TimeCells::new(start, length);
+        Self {
+            observed,
+            durations: Moments::default(),
+            quantiles: Quantiles::default(),
+            noise: cells.clone(),
+            count: cells.clone(),
+            stretches: Stretches::new(start, length, stretch),
+            above: std::array::from_fn(|_| (i64::MAX, cells.clone())),
+        }
+    }
+
+    /// Adds a detour.
+    #[inline]
+    pub(super) fn add(&mut self, start: i64, duration: i64) {
+        self.durations.add(duration);
+        self.quantiles.add(duration);
+        self.noise.add(start, duration);
+        self.count.add(start, 1);
+        self.stretches.add(start, duration);
+    }
+
+    /// Ends the first round: now the quantiles are known.
+    pub(super) fn set_levels(&mut self) {
+        for ((level, _), above) in self.above.iter_mut().zip(ABOVE) {
+            *level = self.quantiles.at(1.0 - above).unwrap_or(i64::MAX);
+        }
+    }
+
+    /// Takes a detour in the second round.
+    #[inline]
+    pub(super) fn add_above(&mut self, start: i64, duration: i64) {
+        for (level, cells) in &mut self.above {
+            if duration > *level {
+                cells.add(start, 1);
+            }
+        }
+    }
+
+    pub(super) const fn observed(&self) -> i64 {
+        self.observed
+    }
+
+    pub(super) const fn durations(&self) -> &Moments {
+        &self.durations
+    }
+
+    pub(super) const fn stretches(&self) -> &Stretches {
+        &self.stretches
+    }
+
+    /// How long a cell of time is, in nanoseconds.
+    pub(super) const fn cell_ns(&self) -> i64 {
+        self.noise.width()
+    }
+
+    /// Time lost over time observed.
+    pub(super) fn noise_ratio(&self) -> Option<Series> {
+        Series::over_time(&self.noise, self.observed)
+    }
+
+    /// Detours a nanosecond.
+    pub(super) fn rate(&self) -> Option<Series> {
+        Series::over_time(&self.count, self.observed)
+    }
+
+    /// The mean detour, in nanoseconds.
+    pub(super) fn mean(&self) -> Option<Series> {
+        Series::over(&self.noise, &self.count)
+    }
+
+    /// One of the quantiles [`ABOVE`], in nanoseconds.
+    pub(super) fn quantile(&self, which: usize) -> Option<i64> {
+        Some(self.above[which].0).filter(|_| self.durations.count() > 0)
+    }
+
+    /// The same with how it scatters. None of no detours.
+    pub(super) fn tail(&self, which: usize, side: u64) -> Option<Result<Tail, Doubt>> {
+        let exceed = Series::over(&self.above[which].1, &self.count)?;
+        let tail = |exceed: Scatter| Tail::new(ABOVE[which], self.durations.count(), &exceed, &self.quantiles);
+        Some(exceed.scatter(side).and_then(tail))
+    }
+}

@@ -1,0 +1,184 @@
+//! A figure of one run as a ratio of sums over its cells of time, and how it scatters.
+//!
+//! The noise ratio is noise over time, the rate detours over time, the mean detour noise over detours. Each is
+//! R = sum of y(k) / sum of x(k) over the cells k. To the first order its error is the mean of the residuals
+//! (y(k) - R x(k)) / (mean of x) (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3), and these are drawn again in
+//! blocks, as [`Interval`](crate::stats::Interval) does with the noise itself.
+//!
+//! The blocks are longer than those of one run's interval. The length that is best for one run lets through some of the
+//! correlation of trains, so that the error comes out too small by a few percent; of two equal runs a tenth would then be
+//! called different. Four times that length, and at least 8 of 256 cells, brings this below 6 in 100, as the tests of
+//! this module's parent measure, and leaves at least 8 blocks.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::Doubt;
+use crate::stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, below, blocks};
+
+/// How many times as long as for one run's interval the blocks are.
+const BLOCK_FACTOR: usize = 4;
+
+/// How many blocks a run has at most and at least.
+const BLOCKS: (usize, usize) = (32, 8);
+
+/// A ratio of sums.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    /// The ratio.
+    pub(super) value: f64,
+    /// By how much each cell is off it; they add up to 0.
+    residuals: Vec<f64>,
+    /// What each cell adds to the numerator, by which it weighs.
+    weights: Vec<f64>,
+    /// How long a cell lasts.
+    width_ns: i64,
+}
+
+impl Series {
+    /// Of sums to the time that was observed, in nanoseconds. None if there was no such time.
+    pub(super) fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
+        let per_cell = observed as f64 / sums.noise().len() as f64;
+        (per_cell > 0.0).then(|| Self::new(sums, |_| 1.0, per_cell))
+    }
+
+    /// Of sums to counts, cell by cell. None if the counts are all 0.
+    pub(super) fn over(sums: &TimeCells, counts: &TimeCells) -> Option<Self> {
+        let total: f64 = counts.noise().iter().map(|count| *count as f64).sum();
+        let mean = total / counts.noise().len() as f64;
+        (mean > 0.0).then(|| Self::new(sums, |cell| counts.noise()[cell] as f64 / mean, mean))
+    }
+
+    /// `size` is that of a cell in units of the mean cell, and `mean` that of the denominator.
+    fn new(sums: &TimeCells, size: impl Fn(usize) -> f64, mean: f64) -> Self {
+        let weights: Vec<f64> = sums.noise().iter().map(|sum| *sum as f64 / mean).collect();
+        let value = weights.iter().sum::<f64>() / weights.len() as f64;
+        let residuals = weights.iter().enumerate().map(|(cell, weight)| weight - value * size(cell)).collect();
+        Self { value, residuals, weights, width_ns: sums.width() }
+    }
+
+    /// Draws the run again. `side` keeps the two runs of a comparison independent of each other.
+    ///
+    /// # Errors
+    /// If the run has too few cells, or its trains are too long for it.
+    pub(super) fn scatter(&self, side: u64) -> Result<Scatter, Doubt> {
+        let n = self.residuals.len();
+        if n < BLOCKS_MIN {
+            return Err(Doubt::ShortRun);
+        }
+        let block = blocks(&self.residuals)
+            .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?
+            .length;
+        let train_ns = self.width_ns.saturating_mul(block as i64);
+        // Trains are counted as they are: that several share a block makes none of them weigh more.
+        let weights = self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect();
+        let blocks_of = |length: usize| -> Vec<f64> {
+            let sum = |first: usize| (first..first + length).map(|cell| self.residuals[cell % n]).sum::<f64>();
+            (0..n).map(|first| sum(first) / length as f64).collect()
+        };
+        let spread = |length: usize| blocks_of(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
+        // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
+        let factor = if spread(block) > spread(1) { BLOCK_FACTOR } else { 1 };
+        let block = (factor * block).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
+        let blocks = blocks_of(block);
+        let draws = n.div_ceil(block);
+        let k = draws as f64;
+        let variance = blocks.iter().map(|b| b * b).sum::<f64>() / n as f64 / (k - 1.0);
+        // The seed of the noise ratio's interval, and another one for the other run.
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED ^ side);
+        let redraw = |_| {
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for _ in 0..draws {
+                let drawn = blocks[below(n, &mut random)];
+                sum += drawn;
+                squares += drawn * drawn;
+            }
+            let shift = sum / k;
+            Redraw { shift, variance: (squares / k - shift * shift).max(0.0) / (k - 1.0) }
+        };
+        Ok(Scatter {
+            value: self.value,
+            variance,
+            draws,
+            train_ns,
+            redraws: (0..RESAMPLES).map(redraw).collect(),
+            weights,
+        })
+    }
+}
+
+/// A figure of a run with what redrawing it gave.
+#[derive(Clone, Debug)]
+pub(super) struct Scatter {
+    pub(super) value: f64,
+    /// The variance of `value`.
+    pub(super) variance: f64,
+    /// How many blocks a redraw takes.
+    pub(super) draws: usize,
+    /// How long a train is, beyond which detours do not depend on each other; one cell where there are none.
+    pub(super) train_ns: i64,
+    pub(super) redraws: Vec<Redraw>,
+    /// How much of `value` each train's length of time holds.
+    weights: Vec<f64>,
+}
+
+/// A redraw: how far its figure is from the run's, and the variance as seen from within it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Redraw {
+    pub(super) shift: f64,
+    pub(super) variance: f64,
+}
+
+/// On how many equal blocks the figures of both runs together rest: Kish's effective number, as for one run in
+/// [`TooLittle::FewTrains`](crate::stats::TooLittle::FewTrains).
+pub(super) fn trains(a: &Scatter, b: &Scatter) -> f64 {
+    let weights = || a.weights.iter().chain(&b.weights);
+    let squares: f64 = weights().map(|weight| weight * weight).sum();
+    if squares > 0.0 { weights().sum::<f64>().powi(2) / squares } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cells(sums: &[i64]) -> TimeCells {
+        let mut cells = TimeCells::new(0, 256_000);
+        sums.iter().enumerate().for_each(|(cell, sum)| cells.add(cell as i64 * 1_000, *sum));
+        cells
+    }
+
+    proptest! {
+        #[test]
+        fn a_series_is_the_ratio_of_its_sums(sums in proptest::collection::vec((1_i64..1_000, 1_i64..9), 256)) {
+            let (noise, counts): (Vec<i64>, Vec<i64>) = sums.into_iter().unzip();
+            let (noise_sum, count_sum) = (noise.iter().sum::<i64>() as f64, counts.iter().sum::<i64>() as f64);
+            let over_time = Series::over_time(&cells(&noise), 256_000).unwrap();
+            let mean = Series::over(&cells(&noise), &cells(&counts)).unwrap();
+            prop_assert!((over_time.value - noise_sum / 256_000.0).abs() < 1e-12);
+            prop_assert!((mean.value / (noise_sum / count_sum) - 1.0).abs() < 1e-12);
+            for series in [over_time, mean] {
+                prop_assert!(series.residuals.iter().sum::<f64>().abs() < 1e-9 * series.value * 256.0);
+            }
+        }
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_ratio() {
+        assert!(Series::over(&cells(&[0; 256]), &cells(&[0; 256])).is_none());
+        assert!(Series::over_time(&cells(&[1; 256]), 0).is_none());
+        let short = Series::over_time(&TimeCells::new(0, 19), 19).unwrap();
+        assert_eq!(short.scatter(0).unwrap_err(), Doubt::ShortRun);
+    }
+
+    #[test]
+    fn trains_are_counted_over_both_runs() {
+        let spread = |every: usize| -> Vec<i64> { (0..256).map(|cell| i64::from(cell % every == 0) * 500).collect() };
+        let scatter = |sums: &[i64]| Series::over_time(&cells(sums), 256_000).unwrap().scatter(0).unwrap();
+        let (one, few, none) = (scatter(&spread(256)), scatter(&spread(32)), scatter(&[]));
+        assert!((trains(&one, &none) - 1.0).abs() < 1e-9);
+        assert_eq!(trains(&none, &none), 0.0);
+        assert!((trains(&few, &few) - 16.0).abs() < 1e-9);
+        assert!(trains(&few, &one) < 10.0);
+    }
+}

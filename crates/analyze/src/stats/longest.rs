@@ -1,0 +1,101 @@
+//! The longest detours with their times, in bounded memory: what a tail is fitted to.
+
+/// How many are kept at least, if there are that many.
+pub const LONGEST: usize = 1_024;
+
+/// The [`LONGEST`] longest detours so far, and at most as many more until they are sorted out.
+#[derive(Clone, Debug)]
+pub struct Longest {
+    /// Start and duration.
+    kept: Vec<(i64, i64)>,
+    /// Detours up to this length may have been left out; all longer ones are there.
+    floor: i64,
+    count: u64,
+}
+
+impl Default for Longest {
+    fn default() -> Self {
+        Self { kept: Vec::new(), floor: -1, count: 0 }
+    }
+}
+
+impl Longest {
+    /// Takes a detour.
+    #[inline]
+    pub fn add(&mut self, start: i64, duration: i64) {
+        self.count += 1;
+        if duration > self.floor {
+            self.kept.push((start, duration));
+            if self.kept.len() >= 2 * LONGEST {
+                self.drop_short();
+            }
+        }
+    }
+
+    /// Takes all detours of another set.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.floor = self.floor.max(other.floor);
+        self.kept.extend_from_slice(&other.kept);
+        self.drop_short();
+    }
+
+    /// Selects once for as many new detours as are kept, so that a detour costs constant time on average.
+    #[cold]
+    fn drop_short(&mut self) {
+        if self.kept.len() > LONGEST {
+            let (_, last, _) = self.kept.select_nth_unstable_by(LONGEST, |a, b| b.1.cmp(&a.1));
+            self.floor = self.floor.max(last.1);
+        }
+        let floor = self.floor;
+        self.kept.retain(|(_, duration)| *duration > floor);
+    }
+
+    /// How many detours were taken, kept or not.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All detours that are longer than a length which is shorter than all of these, with that length; start and duration
+    /// in order of time. Fewer than [`LONGEST`] if many are equally long.
+    #[must_use]
+    pub fn sorted(mut self) -> (i64, Vec<(i64, i64)>) {
+        self.drop_short();
+        self.kept.sort_unstable();
+        (self.floor, self.kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_sorting_all(
+            lengths in proptest::collection::vec(0_i64..5_000, 0..6_000), at in 0_usize..6_000,
+        ) {
+            let fill = |lengths: &[i64], first: usize| {
+                let mut longest = Longest::default();
+                lengths.iter().enumerate().for_each(|(n, length)| longest.add((first + n) as i64, *length));
+                longest
+            };
+            let at = at.min(lengths.len());
+            let mut merged = fill(&lengths[..at], 0);
+            merged.merge(&fill(&lengths[at..], at));
+            let mut sorted = lengths.clone();
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            for (longest, exact) in [(fill(&lengths, 0), true), (merged, false)] {
+                prop_assert_eq!(longest.count(), lengths.len() as u64);
+                let (floor, kept) = longest.sorted();
+                let plain: Vec<(i64, i64)> = (0..).zip(lengths.iter().copied()).filter(|row| row.1 > floor).collect();
+                prop_assert_eq!(&kept, &plain);
+                if exact {
+                    prop_assert_eq!(floor, sorted.get(LONGEST).copied().unwrap_or(-1));
+                }
+            }
+        }
+    }
+}

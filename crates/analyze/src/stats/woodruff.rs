@@ -1,0 +1,113 @@
+//! Between which lengths a quantile lies, for detours that come in trains.
+//!
+//! The interval that order statistics give holds for independent values only: of a train of 50 detours of 100 us it would
+//! take 50 to be evidence of what is one event. The way of R. S. Woodruff, *Confidence intervals for medians and other
+//! position measures*, J. Am. Stat. Assoc. 47 (1952), asks instead how well the share p of detours above the quantile is
+//! known, and reads the lengths off at the ends of *its* interval:
+//!
+//! - The run is cut into equal cells of time; of cell k, with n(k) detours and e(k) above the quantile, the residual is
+//!   r(k) = e(k) - p n(k), the linearized ratio (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3).
+//! - The variance of their sum allows for their dependence as that of the [noise ratio](super::Interval) does. Over the
+//!   variance of independent values it is the design effect, which is taken to be at least 1; the number of detours over that is how many independent ones
+//!   would tell as much.
+//! - With that number the interval of p is E. B. Wilson's, J. Am. Stat. Assoc. 22 (1927), which holds where few values lie
+//!   above (design effect and score interval together: P. S. Kott, D. A. Carr, *Developing an estimation strategy for a
+//!   pesticide data program*, J. Official Statistics 13 (1997)), with Student's t for as many blocks as there are.
+//!
+//! The counts by cell come in classes of length ([`LengthCells`]). The class that holds the quantile is divided in
+//! proportion, and the chance of that division is added to the variance.
+
+use super::distributions::student_quantile;
+use super::interval::{CONFIDENCE, blocks, trains};
+use super::{LengthCells, Quantiles};
+
+/// Detours above the quantile must come from at least this many blocks, counted by weight, for their spread to be known;
+/// below 10 the blocks that they fall into are still few, which Student's t allows for.
+const TRAINS_MIN: f64 = 4.0;
+
+/// Between which lengths a quantile lies with 95 %, in nanoseconds. Where the run does not bound it, there is no end.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Bounds {
+    /// The lower end.
+    pub low: Option<i64>,
+    /// The upper end.
+    pub high: Option<i64>,
+}
+
+impl Bounds {
+    /// No end.
+    pub const UNKNOWN: Self = Self { low: None, high: None };
+
+    /// Of the quantile for this share, which is above 0 and below 1.
+    #[must_use]
+    pub fn of(quantiles: &mut Quantiles, lengths: &LengthCells, share: f64) -> Self {
+        let Some(above) = Above::of(lengths, 1.0 - share) else { return Self::UNKNOWN };
+        let Some((low, high)) = above.interval() else { return Self::UNKNOWN };
+        Self {
+            // Of the shares that may lie above the quantile the largest gives the shortest length. Where less than one
+            // detour lies above, the true quantile may be longer than all that was seen; and so below.
+            low: if (1.0 - high) * above.detours >= 1.0 { quantiles.at(1.0 - high) } else { None },
+            high: if low * above.detours >= 1.0 { quantiles.at(1.0 - low) } else { None },
+        }
+    }
+}
+
+/// The detours above a quantile.
+struct Above {
+    /// What share of all.
+    share: f64,
+    detours: f64,
+    /// How many there are in each cell; fractions where the quantile divides a class.
+    counts: Vec<f64>,
+    /// How many more there are in each cell than its detours let expect.
+    residuals: Vec<f64>,
+    /// The variance of how many of the divided class lie above.
+    divided: f64,
+}
+
+impl Above {
+    fn of(lengths: &LengthCells, share: f64) -> Option<Self> {
+        let all = lengths.counts();
+        let detours = all.iter().sum::<i64>() as f64;
+        if detours < 1.0 {
+            return None;
+        }
+        let mut counts = vec![0.0; all.len()];
+        let (mut missing, mut divided) = (share * detours, 0.0);
+        for class in lengths.classes() {
+            let size: f64 = class.iter().map(|count| f64::from(*count)).sum();
+            let part = (missing / size).min(1.0);
+            counts.iter_mut().zip(class).for_each(|(sum, count)| *sum += part * f64::from(*count));
+            divided = part * (1.0 - part) * size;
+            missing -= size;
+            if missing <= 0.0 {
+                break;
+            }
+        }
+        let residuals = counts.iter().zip(&all).map(|(above, all)| above - share * *all as f64).collect();
+        Some(Self { share, detours, counts, residuals, divided })
+    }
+
+    /// The interval of the share; none if the run does not hold enough blocks.
+    fn interval(&self) -> Option<(f64, f64)> {
+        let n = self.residuals.len();
+        let dependence = blocks(&self.residuals).ok()?;
+        let blocks = n as f64 / dependence.length as f64;
+        let trains = trains(&self.counts, dependence.length).min(blocks);
+        if blocks < 4.0 || trains < TRAINS_MIN {
+            return None;
+        }
+        let variance = dependence.variance * n as f64 + self.divided;
+        let p = self.share;
+        let effect = (variance / (self.detours * p * (1.0 - p))).max(1.0);
+        let size = self.detours / effect;
+        let t = student_quantile((1.0 - CONFIDENCE) / 2.0, trains - 1.0);
+        // Wilson 1927.
+        let middle = (p + t * t / (2.0 * size)) / (1.0 + t * t / size);
+        let half = t / (1.0 + t * t / size) * (p * (1.0 - p) / size + t * t / (4.0 * size * size)).sqrt();
+        Some((middle - half, middle + half))
+    }
+}
+
+#[cfg(test)]
+mod tests;

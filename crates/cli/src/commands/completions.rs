@@ -1,0 +1,49 @@
+//! `becalm completions`: what shells need to complete the command line, made from the arguments themselves.
+
+use std::io::Write;
+
+use anyhow::Result;
+use clap::{Args, Command, ValueEnum};
+use clap_complete::{Shell, generate};
+
+use crate::exit::Exit;
+
+/// Print what a shell needs to complete becalm's commands and options
+///
+/// bash: `becalm completions bash > ~/.local/share/bash-completion/completions/becalm`; zsh: into a file `_becalm` in a
+/// folder of $fpath; fish: into ~/.config/fish/completions/becalm.fish.
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: ShellArg,
+}
+
+/// The shells, with their names as users write them.
+#[derive(Clone, Copy, ValueEnum, Debug)]
+enum ShellArg {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
+}
+
+/// Prints the script.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn run(args: &CompletionsArgs, mut command: Command, out: &mut dyn Write) -> Result<Exit> {
+    let shell = match args.shell {
+        ShellArg::Bash => Shell::Bash,
+        ShellArg::Zsh => Shell::Zsh,
+        ShellArg::Fish => Shell::Fish,
+        ShellArg::Elvish => Shell::Elvish,
+        ShellArg::Powershell => Shell::PowerShell,
+    };
+    // It panics where it cannot write, so it writes to memory.
+    let mut script = Vec::new();
+    generate(shell, &mut command, "becalm", &mut script);
+    out.write_all(&script)?;
+    Ok(Exit::Done)
+}

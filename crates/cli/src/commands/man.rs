@@ -1,0 +1,72 @@
+//! `becalm man`: manual pages, made from the arguments themselves.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+use crate::exit::Exit;
+
+/// Write the manual pages: becalm.1 and one for each command
+///
+/// To read one: `becalm man --page record | man -l -`.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// The folder into which all pages go, like /usr/local/share/man/man1; it is made if need be
+    #[arg(value_name = "DIR", conflicts_with = "page")]
+    folder: Option<PathBuf>,
+
+    /// Print the page of this command instead of becalm's own
+    #[arg(long, value_name = "COMMAND")]
+    page: Option<String>,
+}
+
+/// Writes all pages into a folder, or prints one.
+///
+/// # Errors
+/// If there is no such command, or a page cannot be written.
+pub fn run(args: &ManArgs, mut command: Command, out: &mut dyn Write) -> Result<Exit> {
+    command = command.disable_help_subcommand(true);
+    // Gives each command the name of its page.
+    command.build();
+    let pages = pages(&command);
+    if let Some(folder) = &args.folder {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        for (name, page) in &pages {
+            let path = folder.join(format!("{name}.1"));
+            fs::write(&path, render(page)?).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let wanted = args.page.as_ref().map_or_else(|| "becalm".to_owned(), |page| format!("becalm-{page}"));
+    match pages.iter().find(|(name, _)| *name == wanted) {
+        Some((_, page)) => out.write_all(&render(page)?)?,
+        None => {
+            let known: Vec<&str> = pages.iter().filter_map(|(name, _)| name.strip_prefix("becalm-")).collect();
+            let page = args.page.as_deref().unwrap_or_default();
+            let known = known.join(", ");
+            return Err(crate::exit::UsageError(format!("'{page}' is no command; there are: {known}")).into());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The program and its commands, each with the name of its page.
+fn pages(command: &Command) -> Vec<(String, Command)> {
+    let mut pages = vec![("becalm".to_owned(), command.clone())];
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        pages.push((format!("becalm-{}", sub.get_name()), sub.clone()));
+    }
+    pages
+}
+
+fn render(page: &Command) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let source = concat!("becalm ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(page.clone()).section("1").manual("becalm").source(source);
+    man.render(&mut text).context("cannot make a manual page")?;
+    Ok(text)
+}

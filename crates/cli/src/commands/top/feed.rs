@@ -1,0 +1,86 @@
+//! From the recorder to the view: each batch is attributed as `becalm record` does it, counted in the view, and stored.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use becalm_linux::sched;
+use becalm_measure::{Batch, Loop, Names, Sink};
+use becalm_trace::{NodeDoc, Pid};
+use becalm_units::CpuList;
+
+use super::session::{Request, Session};
+use super::watch::Watcher;
+use crate::sink::BundleSink;
+
+/// How often what was recorded is stored.
+const SEGMENT: Duration = Duration::from_secs(10);
+
+/// One recording on its way into the view.
+pub struct Feed<'a> {
+    /// What stores it.
+    pub sink: BundleSink,
+    session: &'a Arc<Session>,
+    watcher: &'a mut Watcher,
+    /// With more bytes stored than this, the recording is to be renewed.
+    bound: u64,
+    stored: Instant,
+}
+
+impl<'a> Feed<'a> {
+    /// Of a recording that is about to begin.
+    pub fn new(sink: BundleSink, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
+        Self { sink, session, watcher, bound, stored: Instant::now() }
+    }
+
+    /// The view is worth more than what could be saved of it.
+    fn go_on_without_storing(&mut self, why: &dyn std::fmt::Display) {
+        self.sink.stop_storing();
+        self.session.set_storing(false);
+        self.session.say(Some(format!("nothing can be saved: {why}")));
+    }
+}
+
+impl Sink for Feed<'_> {
+    type Error = io::Error;
+
+    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> io::Result<()> {
+        if let Err(error) = self.sink.begin(node, loops, names) {
+            self.go_on_without_storing(&error);
+        } else {
+            self.session.set_storing(true);
+        }
+        self.session.begin(node, loops);
+        // The recorder has gone to the CPUs that are not measured, and whom it starts inherits that.
+        let measured: CpuList = loops.iter().map(|of| of.cpu).collect();
+        let free = sched::allowed_cpus().map(|allowed| allowed.without(&measured)).unwrap_or_default();
+        let tid = self.watcher.start(self.session, free)?;
+        names.set_own(Pid(tid));
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> io::Result<()> {
+        let (index, began, until) = (batch.index, batch.began, batch.complete_until);
+        let rows = self.sink.attribute(batch, names);
+        self.session.update(|live| live.take(index, rows, began, until, &names.labels));
+        if let Err(error) = self.sink.end_batch(names) {
+            self.go_on_without_storing(&error);
+        }
+        Ok(())
+    }
+
+    fn end_segment(&mut self, names: &Names) -> io::Result<()> {
+        // The recorder's segments are as short as the view's interval.
+        if self.stored.elapsed() < SEGMENT {
+            return Ok(());
+        }
+        self.stored = Instant::now();
+        if let Err(error) = self.sink.end_segment(names) {
+            self.go_on_without_storing(&error);
+        }
+        if self.sink.bytes_written() > self.bound {
+            self.session.ask(Request::Renew);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Keys, from the bytes that a terminal sends for them.
+//!
+//! Only what the view knows is understood; other sequences are passed over whole. The reader that comes with the drawing
+//! library is not used: it installs a signal handler, loses keys that come together with a new size, and never returns
+//! once the terminal is gone.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use becalm_linux::signals;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// The keyboard of a terminal in raw mode.
+pub struct Keyboard(File);
+
+impl Keyboard {
+    /// That of standard input, past its buffer.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
+    }
+
+    /// The keys that were pressed, after waiting for one at most so long.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] if the terminal is gone.
+    pub fn read(&mut self, patience: Duration) -> io::Result<Vec<KeyEvent>> {
+        if signals::wait_readable([Some(self.0.as_fd())], patience)? == [false] {
+            return Ok(Vec::new());
+        }
+        let mut bytes = [0; 256];
+        match self.0.read(&mut bytes)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            length => Ok(parse(&bytes[..length])),
+        }
+    }
+}
+
+/// The keys that these bytes stand for.
+fn parse(mut bytes: &[u8]) -> Vec<KeyEvent> {
+    let mut keys = Vec::new();
+    while let Some((&first, rest)) = bytes.split_first() {
+        let (key, length) = match first {
+            0x1b => escape(rest),
+            b'\r' | b'\n' => (Some(KeyCode::Enter), 1),
+            b'\t' => (Some(KeyCode::Tab), 1),
+            0x08 | 0x7f => (Some(KeyCode::Backspace), 1),
+            0x01..=0x1a => {
+                keys.push(KeyEvent::new(KeyCode::Char((first + b'a' - 1).into()), KeyModifiers::CONTROL));
+                (None, 1)
+            }
+            _ => character(bytes),
+        };
+        keys.extend(key.map(|key| KeyEvent::new(key, KeyModifiers::NONE)));
+        bytes = &bytes[length.min(bytes.len())..];
+    }
+    keys
+}
+
+/// What comes after an escape, and how many bytes it is with the escape. An escape before anything else is the key.
+fn escape(rest: &[u8]) -> (Option<KeyCode>, usize) {
+    let (body, lead) = match rest.first() {
+        Some(b'[') => (&rest[1..], 2),
+        // Of keypads in their other mode, one byte.
+        Some(b'O') => return (rest.get(1).and_then(|last| named(b"", *last)), 3),
+        _ => return (Some(KeyCode::Esc), 1),
+    };
+    match body.iter().position(|byte| (0x40..=0x7e).contains(byte)) {
+        Some(end) => (named(&body[..end], body[end]), lead + end + 1),
+        None => (None, lead + body.len()),
+    }
+}
+
+/// The key of a sequence with these parameters and this last byte. Modifiers, after a semicolon, change nothing here.
+fn named(parameters: &[u8], last: u8) -> Option<KeyCode> {
+    let number = parameters.split(|byte| *byte == b';').next().unwrap_or_default();
+    match (last, number) {
+        (b'A', _) => Some(KeyCode::Up),
+        (b'B', _) => Some(KeyCode::Down),
+        (b'C', _) => Some(KeyCode::Right),
+        (b'D', _) => Some(KeyCode::Left),
+        (b'H', _) | (b'~', b"1" | b"7") => Some(KeyCode::Home),
+        (b'F', _) | (b'~', b"4" | b"8") => Some(KeyCode::End),
+        (b'~', b"5") => Some(KeyCode::PageUp),
+        (b'~', b"6") => Some(KeyCode::PageDown),
+        (b'P', b"") | (b'~', b"11") => Some(KeyCode::F(1)),
+        (b'Z', _) => Some(KeyCode::BackTab),
+        _ => None,
+    }
+}
+
+/// The first character, and how many bytes it is; bytes that are none are passed over.
+fn character(bytes: &[u8]) -> (Option<KeyCode>, usize) {
+    let valid = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    match valid.chars().next() {
+        Some(character) => (Some(KeyCode::Char(character)), character.len_utf8()),
+        None => (None, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn codes(bytes: &[u8]) -> Vec<KeyCode> {
+        parse(bytes).into_iter().map(|key| key.code).collect()
+    }
+
+    #[test]
+    fn keys_of_usual_terminals() {
+        for (bytes, key) in [
+            (&b"\x1b[A"[..], KeyCode::Up),
+            (b"\x1bOB", KeyCode::Down),
+            (b"\x1b[1;5C", KeyCode::Right),
+            (b"\x1b[1~", KeyCode::Home),
+            (b"\x1b[6~", KeyCode::PageDown),
+            (b"\x1b[Z", KeyCode::BackTab),
+            (b"\x1bOP", KeyCode::F(1)),
+            (b"\x1b", KeyCode::Esc),
+            (b"\r", KeyCode::Enter),
+            (b"\t", KeyCode::Tab),
+            ("\u{e4}".as_bytes(), KeyCode::Char('\u{e4}')),
+        ] {
+            assert_eq!(codes(bytes), [key], "{bytes:?}");
+        }
+        assert_eq!(parse(b"\x03"), [KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)]);
+    }
+
+    #[test]
+    fn keys_that_come_together() {
+        assert_eq!(codes(b"\x1bq"), [KeyCode::Esc, KeyCode::Char('q')]);
+        assert_eq!(codes(b"\x1b[B\x1b[B>s"), [KeyCode::Down, KeyCode::Down, KeyCode::Char('>'), KeyCode::Char('s')]);
+        // What is not known is passed over whole, and so is what was cut off.
+        assert_eq!(codes(b"\x1b[200~x\x1b[24;5~\xff\x1b[12"), [KeyCode::Char('x')]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_much(bytes: Vec<u8>) {
+            prop_assert!(parse(&bytes).len() <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Recordings for tests of the view.
+
+use becalm_trace::node::{ClockDoc, CpuDoc, Machine, SCHEMA, Settings};
+use becalm_trace::{Detour, Pid};
+
+use super::*;
+
+fn node(cpus: &[u32]) -> NodeDoc {
+    NodeDoc {
+        schema: SCHEMA.to_owned(),
+        node: "node1".to_owned(),
+        program: String::new(),
+        origin: jiff::Timestamp::UNIX_EPOCH,
+        ended: None,
+        machine: Machine::default(),
+        clock: ClockDoc::default(),
+        settings: Settings { sched: "other".to_owned(), threshold: "auto".to_owned(), ..Settings::default() },
+        rung: Rung::Tracepoints,
+        cpus: cpus.iter().map(|cpu| CpuDoc::of(CpuId::new(*cpu))).collect(),
+        tracing: None,
+        counters: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn loops(cpus: &[u32]) -> Vec<Loop> {
+    let of = |cpu: &u32| Loop { cpu: CpuId::new(*cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false };
+    cpus.iter().map(of).collect()
+}
+
+/// A recording on the way into a view: each detour is split over two sources, whose labels are this recording's own.
+pub struct Feed {
+    labels: Labels,
+    sources: Vec<(Kind, Label)>,
+    counts: Vec<u64>,
+}
+
+impl Feed {
+    /// A recording of these CPUs begins.
+    pub fn begin(live: &mut Live, cpus: &[u32], names: &[(Kind, &str)]) -> Self {
+        live.begin(&node(cpus), &loops(cpus));
+        let mut labels = Labels::new();
+        let sources = names.iter().map(|(kind, name)| (*kind, labels.intern(name))).collect();
+        Self { labels, sources, counts: vec![0; cpus.len()] }
+    }
+
+    /// Gives detours of `(start, duration)`, of which the first source takes a quarter and the second the rest.
+    pub fn give(&mut self, live: &mut Live, index: usize, detours: &[(i64, i64)], until: i64) {
+        let cpu = CpuId::new(0);
+        let (mut rows, mut activities) = (Vec::new(), Vec::new());
+        for (start, duration) in detours {
+            let start = Nanos::new(*start);
+            rows.push(Detour { cpu, start, duration: Nanos::new(*duration), incomplete: false });
+            for (at, part) in [(0, duration / 4), (1, duration - duration / 4)] {
+                let (kind, source) = self.sources[at];
+                let (detour, self_time) = (self.counts[index], Nanos::new(part));
+                activities.push(Activity { cpu, detour, start, self_time, kind, source, detail: Label::EMPTY });
+            }
+            self.counts[index] += 1;
+        }
+        let rows = Rows { detours: &rows, activities: &activities };
+        live.take(index, rows, Some(Nanos::ZERO), Nanos::new(until), &self.labels);
+    }
+}
+
+/// Three CPUs over five seconds: the second is the noisiest, and has the longest detour.
+pub fn live() -> Live {
+    let mut live = Live::default();
+    let names = [(Kind::Irq, "local_timer"), (Kind::Workqueue, "kworker:page_reporting_process")];
+    let mut feed = Feed::begin(&mut live, &[0, 1, 2], &names);
+    let second = 1_000_000_000;
+    for (index, duration) in [(0, 8_000), (1, 3_000_000), (2, 40_000)] {
+        let detours: Vec<(i64, i64)> = (0..20).map(|at| (at * second / 4, duration + at * 100)).collect();
+        feed.give(&mut live, index, &detours, 5 * second);
+    }
+    live
+}

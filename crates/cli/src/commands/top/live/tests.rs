@@ -1,0 +1,95 @@
+use super::fixture::Feed;
+use super::*;
+use proptest::prelude::*;
+
+const NAMES: [(Kind, &str); 2] = [(Kind::Irq, "local_timer"), (Kind::Becalm, "becalm")];
+
+#[test]
+fn sums_go_on_over_recordings() {
+    let mut live = Live::default();
+    let mut feed = Feed::begin(&mut live, &[1, 3], &NAMES);
+    feed.give(&mut live, 0, &[(100, 40), (300, 80)], 1_000);
+    feed.give(&mut live, 1, &[(500, 400)], 1_000);
+    // The second has other labels, and lacks a CPU.
+    let mut feed = Feed::begin(&mut live, &[3], &[NAMES[1], NAMES[0]]);
+    feed.give(&mut live, 0, &[(10, 100)], 500);
+
+    let cpus = live.cpus();
+    assert_eq!(cpus.iter().map(|cpu| cpu.cpu.get()).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(cpus[0].figures.noise_ratio(), Some(120.0 / 1_000.0));
+    assert_eq!(cpus[1].figures.noise_ratio(), Some(500.0 / 1_500.0));
+    assert_eq!(cpus[1].last_ns, Some(100));
+    assert_eq!(live.total(None).noise_ratio(), Some(620.0 / 2_500.0));
+    let sources = live.sources(None);
+    // A quarter of the first recording's 520 ns and three of the second's 100; and the other way round.
+    let of = |name: &str| sources.iter().find(|source| source.source == name).unwrap();
+    assert_eq!((of("local_timer").times.total(), of("becalm").times.total()), (205, 415));
+    assert_eq!(of("becalm").share, Some(415.0 / 620.0));
+    assert_eq!(live.own_ratio(), Some(415.0 / 2_500.0));
+    assert_eq!(live.sources(Some(CpuId::new(1)))[0].times.total(), 90);
+    // On the view's axis the second recording begins where the first ended.
+    let longest = live.longest(None);
+    assert_eq!(longest.iter().map(|detour| detour.duration.get()).collect::<Vec<_>>(), [400, 100, 80, 40]);
+    assert_eq!(longest[1].start, Nanos::new(1_010));
+    assert_eq!(longest[1].entries.len(), 2);
+    assert_eq!(live.longest(Some(CpuId::new(1))).len(), 2);
+}
+
+#[test]
+fn what_is_forgotten_counts_no_more() {
+    let mut live = Live::default();
+    let mut feed = Feed::begin(&mut live, &[0], &NAMES);
+    feed.give(&mut live, 0, &[(100, 40)], 1_000);
+    live.forget();
+    assert_eq!((live.elapsed(), live.sources(None).len(), live.longest(None).len()), (Nanos::ZERO, 0, 0));
+    feed.give(&mut live, 0, &[(1_100, 60)], 2_000);
+    assert_eq!(live.cpus()[0].figures.noise_ratio(), Some(0.06));
+    assert_eq!(live.sources(None).iter().map(|source| source.times.total()).sum::<i64>(), 60);
+}
+
+#[test]
+fn a_recordings_end_is_its_last_detour() {
+    let mut live = Live::default();
+    let mut feed = Feed::begin(&mut live, &[0], &NAMES);
+    feed.give(&mut live, 0, &[], 1_000);
+    feed.give(&mut live, 0, &[(1_500, 100)], i64::MAX);
+    assert_eq!(live.elapsed(), Nanos::new(1_600));
+    feed.give(&mut live, 0, &[], i64::MAX);
+    assert_eq!(live.elapsed(), Nanos::new(1_600));
+}
+
+proptest! {
+    /// However the rows are cut into batches, the view is that of all at once.
+    #[test]
+    fn batches_add_up(durations in prop::collection::vec(1_i64..1_000_000, 1..80), cuts in prop::collection::vec(0_usize..80, 0..6)) {
+        let mut at = 0;
+        let detours: Vec<(i64, i64)> = durations.iter().map(|duration| {
+            at += 2_000_000;
+            (at, *duration)
+        }).collect();
+        let end = at + 2_000_000;
+        let mut cut = Live::default();
+        let mut feed = Feed::begin(&mut cut, &[0], &NAMES);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (detours.len() + 1)).collect();
+        cuts.extend([0, detours.len()]);
+        cuts.sort_unstable();
+        for pair in cuts.windows(2) {
+            let part = &detours[pair[0]..pair[1]];
+            feed.give(&mut cut, 0, part, part.last().map_or(0, |(start, duration)| start + duration));
+        }
+        feed.give(&mut cut, 0, &[], end);
+
+        let total: i64 = durations.iter().sum();
+        let figures = cut.total(None);
+        prop_assert_eq!(figures.durations.total(), total);
+        prop_assert_eq!(figures.detours(), durations.len() as u64);
+        prop_assert_eq!(figures.duration_ns, Some(end));
+        // The books close in the view as well.
+        prop_assert_eq!(cut.sources(None).iter().map(|source| source.times.total()).sum::<i64>(), total);
+        let mut longest = durations.clone();
+        longest.sort_unstable_by(|a, b| b.cmp(a));
+        longest.truncate(LONGEST);
+        let kept: Vec<i64> = cut.longest(None).iter().map(|detour| detour.duration.get()).collect();
+        prop_assert_eq!(kept, longest);
+    }
+}

@@ -1,0 +1,129 @@
+//! The terminal while the view is on it, and as it was before.
+//!
+//! It is written to through a descriptor of its own: the main thread holds standard output locked.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::panic;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+/// Whether the terminal is the view's.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// What draws on it.
+pub type Drawing = Terminal<CrosstermBackend<BufWriter<File>>>;
+
+/// Why there can be no view here, if so.
+pub fn obstacle() -> Option<&'static str> {
+    if !io::stdout().is_terminal() {
+        return Some("standard output is not a terminal");
+    }
+    if !io::stdin().is_terminal() {
+        return Some("standard input is not a terminal");
+    }
+    let dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    dumb.then_some("the terminal cannot place the cursor (TERM is dumb, or not set)")
+}
+
+/// The terminal, taken. Dropping it gives the terminal back.
+pub struct Screen {
+    /// What draws on it.
+    pub drawing: Drawing,
+}
+
+impl Screen {
+    /// Takes the terminal: keys come at once and unseen, and the screen is another one than before. Also after a panic,
+    /// of whichever thread, it is given back.
+    ///
+    /// # Errors
+    /// If the terminal refuses.
+    pub fn take() -> io::Result<Self> {
+        restore_at_panic();
+        let mut screen = Self { drawing: drawing()? };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    /// Takes the terminal again.
+    ///
+    /// # Errors
+    /// If the terminal refuses.
+    pub fn enter(&mut self) -> io::Result<()> {
+        TAKEN.store(true, Ordering::SeqCst);
+        enable_raw_mode()?;
+        execute!(self.drawing.backend_mut(), EnterAlternateScreen, Hide)?;
+        self.wipe()
+    }
+
+    /// Clears the terminal, so that everything is drawn anew.
+    ///
+    /// # Errors
+    /// If the terminal refuses.
+    pub fn wipe(&mut self) -> io::Result<()> {
+        // Not by `Terminal::clear`, which asks the terminal where its cursor is, through the locked standard output.
+        execute!(self.drawing.backend_mut(), Clear(ClearType::All))?;
+        self.drawing = drawing()?;
+        Ok(())
+    }
+
+    /// Gives the terminal back for a while.
+    pub fn leave(&mut self) {
+        restore();
+    }
+
+    /// Whether it is the view's: a panic elsewhere gives it back.
+    pub fn is_taken(&self) -> bool {
+        TAKEN.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// With nothing drawn yet.
+fn drawing() -> io::Result<Drawing> {
+    Terminal::new(CrosstermBackend::new(BufWriter::new(output()?)))
+}
+
+/// Standard output, beside the lock on it.
+pub fn output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Gives the terminal back, if it is taken. A terminal that is gone need not be restored.
+fn restore() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let _ = disable_raw_mode();
+    if let Ok(mut output) = output() {
+        let _ = execute!(output, LeaveAlternateScreen, Show);
+        let _ = output.flush();
+    }
+}
+
+/// Before a panic's message is printed, the terminal is restored, so that it can be read.
+fn restore_at_panic() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            restore();
+            before(panic);
+        }));
+    });
+}

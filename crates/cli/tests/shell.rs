@@ -1,0 +1,143 @@
+//! What packagers and shells take from becalm: completions and manual pages; and `becalm top` where it has no terminal.
+
+mod bundles;
+mod program;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use program::{path, run_becalm, skip};
+
+/// Whether a program is there.
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("becalm");
+    let ended = run_becalm(&["completions", "bash"]);
+    fs::write(&script, &ended.expect(0, &[]).stdout).unwrap();
+    if !has("bash") {
+        return skip("bash", "there is no bash");
+    }
+    // As the shell does it: the function that the script names is called with the words so far.
+    let complete = |line: &str| {
+        let source = "set -eu; source \"$0\"; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
+                      set +eu; _becalm becalm \"${COMP_WORDS[$COMP_CWORD]}\" becalm; echo \"${COMPREPLY[@]}\"";
+        let output = Command::new("bash").args(["--norc", "-c", source, path(&script), line]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(complete("becalm rec"), "record");
+    assert_eq!(complete("becalm top --inter"), "--interval");
+    assert_eq!(complete("becalm completions z"), "zsh");
+}
+
+#[test]
+fn every_shell_takes_its_script() {
+    for (shell, check) in [("zsh", Some("-n")), ("fish", Some("--no-execute")), ("elvish", None), ("powershell", None)]
+    {
+        let ended = run_becalm(&["completions", shell]);
+        let script = &ended.expect(0, &[]).stdout;
+        assert!(script.contains("becalm") && script.contains("record"), "{shell}: {script}");
+        let (Some(check), true) = (check, has(shell)) else { continue };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), script).unwrap();
+        let output = Command::new(shell).arg(check).arg(file.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    run_becalm(&["completions", "command.com"]).expect(2, &["possible values"]);
+}
+
+#[test]
+fn manual_pages_render_without_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    run_becalm(&["man", path(&pages)]).expect(0, &[]);
+    let mut names: Vec<String> =
+        fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    for name in ["becalm.1", "becalm-record.1", "becalm-top.1", "becalm-predict.1"] {
+        assert!(names.iter().any(|other| other == name), "no {name} in {names:?}");
+    }
+    let record = fs::read_to_string(pages.join("becalm-record.1")).unwrap();
+    assert_eq!(run_becalm(&["man", "--page", "record"]).stdout, record);
+    run_becalm(&["man", "--page", "play"]).expect(2, &["'play' is no command", "record"]);
+    if !has("groff") {
+        return skip("groff", "there is no groff");
+    }
+    for name in names {
+        let output =
+            Command::new("groff").args(["-man", "-Tutf8", "-ww", "-P-cbou"]).arg(pages.join(&name)).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        for section in ["NAME", "SYNOPSIS", "OPTIONS"] {
+            assert!(text.contains(section), "{name} has no {section}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_view_needs_a_terminal() {
+    run_becalm(&["top"]).expect(2, &["standard output is not a terminal", "becalm record", "--iterations"]);
+    run_becalm(&["top", "--interval", "1ms", "--iterations", "1"]).expect(2, &["--interval", "100ms"]);
+    run_becalm(&["top", "--json"]).expect(2, &["--iterations"]);
+    run_becalm(&["top", "--iterations", "0"]).expect(2, &["--iterations"]);
+}
+
+#[test]
+fn a_view_as_text_has_the_figures() {
+    let arguments = ["top", "--no-sources", "--cpus", "0", "--iterations", "2", "--interval", "300ms"];
+    let ended = run_becalm(&arguments);
+    ended.expect(0, &[]);
+    assert_eq!(ended.stdout.matches("becalm top: observed").count(), 2, "{}", ended.stdout);
+    for title in ["CPUs", "Longest detours", "noise", "Kernel counters that grew"] {
+        assert!(ended.stdout.contains(title), "no {title} in {}", ended.stdout);
+    }
+    // A CPU that does not exist is found before anything is shown.
+    run_becalm(&["top", "--no-sources", "--cpus", "99999", "--iterations", "1"]).expect(2, &["99999"]);
+}
+
+/// Every line of standard output fits the width, but for a word that is longer.
+#[track_caller]
+fn fits(arguments: &[&str], folder: &std::path::Path, width: usize) {
+    let mut command = program::becalm(arguments);
+    command.current_dir(folder).env("COLUMNS", width.to_string());
+    let ended = program::run(command);
+    ended.expect(0, &[]);
+    assert!(ended.stdout.lines().count() > 5, "{ended:?}");
+    assert!(!ended.stdout.contains('\u{1b}'), "no colors in a pipe");
+    for line in ended.stdout.lines() {
+        let command = line.trim_start().starts_with("becalm ");
+        let length = line.chars().count();
+        assert!(length <= width || command, "{length} characters at a width of {width}: {line}\n{}", ended.stdout);
+    }
+}
+
+#[test]
+fn results_fit_narrow_terminals() {
+    let folder = tempfile::tempdir().unwrap();
+    bundles::write_all(folder.path());
+    for width in [60, 80, 100] {
+        for run in ["busy.becalm", "many.becalm", "plain.becalm", "pair.becalm", "killed.becalm"] {
+            fits(&["report", run], folder.path(), width);
+            fits(&["sources", run], folder.path(), width);
+        }
+        fits(&["sources", "busy.becalm", "--per-cpu"], folder.path(), width);
+        fits(&["sources", "busy.becalm", "--longest", "3"], folder.path(), width);
+        let periodic = "periodic:interval=1ms,detour=50us";
+        fits(&["predict", periodic, "--ranks", "64,1k,16k", "--grain", "1ms"], folder.path(), width);
+        fits(
+            &["law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1k,16k"],
+            folder.path(),
+            width,
+        );
+        fits(&[], folder.path(), width);
+    }
+}
