@@ -5,7 +5,7 @@
 use becalm_trace::Kind;
 
 use super::body::MainBody;
-use super::read::Samples;
+use super::read::{Samples, SourceTimes};
 use crate::stats::Moments;
 
 /// How values are spread, in nanoseconds.
@@ -61,8 +61,8 @@ impl Spread {
 /// One source taken out, after those before it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// Its kind.
-    pub kind: Kind,
+    /// Its kind; nothing of several sources taken out together.
+    pub kind: Option<Kind>,
     /// Its name.
     pub source: String,
     /// How often it came.
@@ -81,29 +81,38 @@ pub struct Step {
     pub left: Spread,
 }
 
-/// Takes out source after source, that which took most first; of equals, in order of their names.
+/// Sources that are taken out one by one. On a busy machine there may be hundreds, and each step looks at all samples.
+const ALONE: usize = 40;
+
+/// Takes out source after source, that which took most first; of equals, in order of their names. From the 41st on all
+/// come off together.
 #[must_use]
 pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
     let mut left = samples.values.clone();
     let mut sources: Vec<_> = samples.sources.iter().collect();
     sources.sort_by_key(|source| (-source.total_ns(), source.kind, &source.source));
+    let (alone, others) = sources.split_at(sources.len().min(ALONE));
+    let mut groups: Vec<(Option<Kind>, String, &[&SourceTimes])> =
+        alone.iter().map(|of| (Some(of.kind), of.source.clone(), std::slice::from_ref(of))).collect();
+    if !others.is_empty() {
+        groups.push((None, format!("{} others", others.len()), others));
+    }
     let mut steps = Vec::new();
-    for source in sources {
-        for (number, ns) in &source.times {
-            left[*number] -= ns;
-        }
-        let mut numbers: Vec<usize> = source.times.iter().map(|(number, _)| *number).collect();
+    for (kind, source, group) in groups {
+        let times = || group.iter().flat_map(|of| &of.times);
+        times().for_each(|(number, ns)| left[*number] -= ns);
+        let mut numbers: Vec<usize> = times().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let mut touched = Moments::default();
         numbers.iter().for_each(|number| touched.add(left[*number]));
         let within = |number: &&usize| (body.low_ns..=body.high_ns).contains(&left[**number]);
         steps.push(Step {
-            kind: source.kind,
-            source: source.source.clone(),
-            count: source.times.len() as u64,
+            kind,
+            source,
+            count: times().count() as u64,
             samples: numbers.len() as u64,
-            total_ns: source.total_ns(),
+            total_ns: group.iter().map(|of| of.total_ns()).sum(),
             touched_mean_ns: touched.mean().unwrap_or(0.0),
             touched_stddev_ns: touched.stddev().unwrap_or(0.0),
             touched_back: numbers.iter().filter(within).count() as u64,
@@ -115,7 +124,6 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read::SourceTimes;
     use super::super::read::tests::fixed_work;
     use super::*;
 
@@ -145,5 +153,26 @@ mod tests {
         assert_eq!((last.touched_mean_ns, last.touched_back), (1_010.0, 1));
         assert!((last.left.mean_ns - 7_020.0 / 7.0).abs() < 1e-9);
         assert_eq!(last.left.median_ns(), 1_000);
+    }
+
+    #[test]
+    fn many_sources_end_in_one_step() {
+        let mut samples = fixed_work(&[2_000, 1_000, 1_000]);
+        samples.sources = (0..ALONE + 3)
+            .map(|number| SourceTimes {
+                kind: Kind::Task,
+                source: format!("task {number:03}"),
+                times: vec![(0, 10), (number % 3, 1)],
+            })
+            .collect();
+        let steps = subtract(&samples, &MainBody::of(&samples.values));
+        assert_eq!(steps.len(), ALONE + 1);
+        let last = &steps[ALONE];
+        assert_eq!(
+            (last.kind, last.source.as_str(), last.count, last.samples, last.total_ns),
+            (None, "3 others", 6, 3, 33)
+        );
+        let total: i64 = steps.iter().map(|step| step.total_ns).sum();
+        assert!((last.left.mean_ns * 3.0 - (4_000 - total) as f64).abs() < 1e-6);
     }
 }

@@ -57,7 +57,10 @@ fields! {
     /// Of the subtraction.
     STEP of Line {
         "source", "minus", |row| Value::Text(row.step.as_ref().map_or("nothing".to_owned(), |step| step.source.clone()));
-        "kind", "kind", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Text(step.kind.name().to_owned()));
+        "kind", "kind", |row| match row.step.as_ref().and_then(|step| step.kind) {
+            Some(kind) => Value::Text(kind.name().to_owned()),
+            None => Value::Missing,
+        };
         "count", "count", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.count));
         "samples", "samples", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.samples));
         "total_ns", "total", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Time(step.total_ns));
