@@ -24,7 +24,7 @@ use becalm_units::CpuId;
 pub use self::baseline::{Against, Incomparable, against};
 pub use self::body::{MainBody, RULE};
 pub use self::curves::{Bin, Curves, Moment};
-pub use self::read::{Samples, read};
+pub use self::read::{Samples, SourceTimes, read};
 pub use self::subtraction::{Spread, Step, subtract};
 pub use self::tones::{Tone, Tones, tones};
 use crate::summary::Selection;

@@ -8,7 +8,7 @@
 //! against the median of a band around it. Where the noise has no period, each of K independent stretches adds an
 //! exponential variable, so that their mean exceeds x times its expectation with the probability of an Erlang tail; of all
 //! frequencies, none does by chance with 99.9 %. Of a frequency that stands out and its multiples the lowest is named; a
-//! multiple is named too where its power is four times that of the lower one, since then it is a source of its own.
+//! multiple is named too where its power is twice that of the lower one, since then it is a source of its own.
 //! Multiples beyond the highest frequency fold back into the spectrum, and belong to the lower one as well.
 //!
 //! What it cannot find: frequencies above half of 1 / grain, whose aliases it may name instead, and periods of which fewer
@@ -41,7 +41,7 @@ const SMEAR: usize = 2;
 /// Multiples up to this many times the highest frequency are looked for where they fold back to; those beyond are weak.
 const FOLDED_UP_TO: f64 = 8.0;
 /// How much stronger a multiple must be to be a source of its own.
-const OWN: f64 = 4.0;
+const OWN: f64 = 2.0;
 
 /// A frequency that stands out.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -205,10 +205,11 @@ fn is_multiple(place: f64, of: f64, places: usize, multiple: bool, alias: bool) 
     };
     (2..)
         .map(f64::from)
-        .take_while(|times| times * of <= FOLDED_UP_TO * end)
+        // Each place is known to a small part of one, and a multiple that much worse. Where that comes near the distance of
+        // two multiples, any place would be one.
+        .take_while(|times| times * of <= FOLDED_UP_TO * end && 1.0 + 0.05 * times <= of / 4.0)
         .filter(|times| if times * of <= end { multiple } else { alias })
-        // Each place is known to a small part of one, and a multiple that much worse.
-        .any(|times| (folded(times * of) - place).abs() <= (1.0 + 0.05 * times).min(of / 4.0))
+        .any(|times| (folded(times * of) - place).abs() <= 1.0 + 0.05 * times)
 }
 
 /// The median power around a place, without its own smear. A quantum's worth of power keeps silence from being a level.
