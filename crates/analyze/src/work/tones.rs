@@ -181,7 +181,8 @@ fn prominent(power: &[f64], threshold: f64, resolution_hz: f64) -> Vec<Tone> {
     let belongs_to_another = |at: usize| {
         (0..peaks.len()).any(|other| {
             let (own, others) = (power[peaks[at]], power[peaks[other]]);
-            let (multiple, alias) = (peaks[other] < peaks[at], own < others);
+            // A fundamental must not pass for what a multiple of its own folds to, whose power is about the same.
+            let (multiple, alias) = (peaks[other] < peaks[at], own * OWN < others);
             other != at && own < OWN * others && is_multiple(places[at], places[other], power.len(), multiple, alias)
         })
     };
