@@ -8,7 +8,7 @@
 //! against the median of a band around it. Where the noise has no period, each of K independent stretches adds an
 //! exponential variable, so that their mean exceeds x times its expectation with the probability of an Erlang tail; of all
 //! frequencies, none does by chance with 99.9 %. Of a frequency that stands out and its multiples the lowest is named; a
-//! multiple is named too where its power is twice that of the lower one, since then it is a source of its own.
+//! multiple is named too where its power is four times that of the lower one, since then it is a source of its own.
 //! Multiples beyond the highest frequency fold back into the spectrum, and belong to the lower one as well.
 //!
 //! Samples of fixed work have a rate of their own, a little off that of the grid; what folds back at that one may be named as
@@ -44,7 +44,7 @@ const SMEAR: usize = 2;
 /// Multiples up to this many times the highest frequency are looked for where they fold back to; those beyond are weak.
 const FOLDED_UP_TO: f64 = 8.0;
 /// How much stronger a multiple must be to be a source of its own.
-const OWN: f64 = 2.0;
+const OWN: f64 = 4.0;
 
 /// A frequency that stands out.
 #[derive(Clone, Copy, PartialEq, Debug)]
