@@ -211,9 +211,9 @@ fn is_multiple(place: f64, of: f64, places: usize, multiple: bool, alias: bool) 
         .map(f64::from)
         // Each place is known to a small part of one, and a multiple that much worse. Where that comes near the distance of
         // two multiples, any place would be one.
-        .take_while(|times| times * of <= FOLDED_UP_TO * end && 1.0 + 0.05 * times <= of / 4.0)
+        .take_while(|times| times * of <= FOLDED_UP_TO * end && 1.0 + 0.15 * times <= of / 4.0)
         .filter(|times| if times * of <= end { multiple } else { alias })
-        .any(|times| (folded(times * of) - place).abs() <= 1.0 + 0.05 * times)
+        .any(|times| (folded(times * of) - place).abs() <= 1.0 + 0.15 * times)
 }
 
 /// The median power around a place, without its own smear. A quantum's worth of power keeps silence from being a level.
