@@ -12,5 +12,6 @@ pub mod picture;
 pub mod stats;
 pub mod summary;
 pub mod tick;
+pub mod work;
 
 pub use attribute::{Attributor, LoopThread, Step, Tally, Task, Tasks};

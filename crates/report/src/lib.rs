@@ -27,6 +27,7 @@ mod text;
 mod tick;
 mod timeline;
 mod value;
+mod work;
 
 pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
 pub use cost::{CostHeader, CostKind, CostReport, CostRow, MeasuredCost, cost_json, render_cost};
@@ -42,3 +43,4 @@ pub use tick::{
 };
 pub use timeline::render_timelines;
 pub use value::Value;
+pub use work::{render_work, work_json};

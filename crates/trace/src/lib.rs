@@ -14,8 +14,11 @@ pub mod label;
 pub mod node;
 pub mod task;
 
-pub use activity::{Activity, Detour, Kind};
-pub use bundle::{ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches};
+pub use activity::{Activity, Detour, Kind, Sample};
+pub use bundle::{
+    ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches, SampleBatch,
+    SampleBatches,
+};
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};
 pub use node::NodeDoc;

@@ -13,3 +13,4 @@ pub mod record;
 pub mod report;
 pub mod sources;
 pub mod top;
+pub mod work;

@@ -70,6 +70,19 @@ bodies! {
     Stream = "stream": "a[i] = b[i] + 3 c[i] for 512 i of arrays larger than the caches",
 }
 
+impl Body {
+    /// Whether this machine can run it.
+    ///
+    /// # Errors
+    /// If it consists of instructions that becalm does not know on this architecture.
+    pub const fn check(self) -> Result<(), Unsupported> {
+        match self {
+            Self::Add | Self::Mul | Self::Div if !Instructions::SUPPORTED => Err(Unsupported { body: self }),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -135,9 +148,7 @@ impl Work {
     /// # Errors
     /// If it consists of instructions that becalm does not know on this architecture.
     pub fn new(body: Body, root: &Path, cpu: CpuId) -> Result<Self, Unsupported> {
-        if matches!(body, Body::Add | Body::Mul | Body::Div) && !Instructions::SUPPORTED {
-            return Err(Unsupported { body });
-        }
+        body.check()?;
         // A file that cannot be read tells as little as one that is missing.
         let caches = cache::caches(root, cpu).unwrap_or_default();
         let or_assumed = |known: Option<u64>, assumed| known.map_or((assumed, false), |bytes| (bytes, true));
