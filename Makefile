@@ -3,7 +3,7 @@
 RUN := target/latest.becalm
 PREFIX ?= /usr/local
 
-.PHONY: help run install test bench fmt lint test-unit test-root test-lab test-fuzz check-aarch64
+.PHONY: help run install test bench fmt lint test-unit test-root test-lab test-browser test-fuzz check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -36,6 +36,9 @@ test-root: ## tests that record with the running kernel's tracing; as root
 
 test-lab: ## real kernels in an emulator
 	@.ci/lanes lab
+
+test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
+	@.ci/lanes browser
 
 test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
 	@.ci/lanes fuzz

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod draft;
 mod exit;
 mod measuring;
 mod messages;
@@ -39,8 +40,10 @@ enum Command {
     Sources(commands::sources::SourcesArgs),
     Top(commands::top::TopArgs),
     Compare(commands::compare::CompareArgs),
+    Work(commands::work::WorkArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
+    Cost(commands::cost::CostArgs),
     Import(commands::import::ImportArgs),
     Export(commands::export::ExportArgs),
     Completions(commands::completions::CompletionsArgs),
@@ -61,8 +64,10 @@ fn main() -> ExitCode {
         Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
         Some(Command::Top(args)) => commands::top::run(&args),
         Some(Command::Compare(args)) => commands::compare::run(&args, &mut out),
+        Some(Command::Work(args)) => commands::work::run(&args, &mut out),
         Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
         Some(Command::Law(args)) => commands::law::run(&args, &mut out),
+        Some(Command::Cost(args)) => commands::cost::run(&args, &mut out),
         Some(Command::Import(args)) => commands::import::run(&args),
         Some(Command::Export(args)) => commands::export::run(&args),
         Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), &mut out),

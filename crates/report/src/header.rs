@@ -17,15 +17,9 @@ const INDENT: usize = 11;
 
 /// Prints the head.
 pub(crate) fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    for node in &summary.nodes {
-        print_node(node, out)?;
-    }
-    if let Some(books) = books(summary) {
-        line(out, "books", &books)?;
-    }
-    line(out, "lost", &lost(summary))?;
-    if let Some(steal) = steal(summary) {
-        line(out, "steal", &steal)?;
+    let lines = summary.nodes.iter().flat_map(node_lines).chain(whole_lines(summary));
+    for (label, text) in lines {
+        line(out, &label, &text)?;
     }
     if !summary.warnings.is_empty() {
         writeln!(out)?;
@@ -40,23 +34,29 @@ pub(crate) fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print_node(node: &NodeSummary, out: &mut dyn Write) -> io::Result<()> {
+/// What is known of one node's recording: labels with their texts.
+pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
     let doc = &node.doc;
-    line(out, "node", &format!("{}, {}", doc.node, when(doc)))?;
-    line(out, "run", &run(doc))?;
-    line(out, "machine", &machine(&doc.machine))?;
-    line(out, "clock", &clock(&doc.clock))?;
-    line(out, "seen", seen(doc.rung))?;
-    if let Some(tracing) = &doc.tracing {
-        for missing in &tracing.missing {
-            line(out, "not seen", missing)?;
-        }
-    }
-    Ok(())
+    let mut lines = vec![
+        ("node", format!("{}, {}", doc.node, when(doc))),
+        ("run", run(doc)),
+        ("machine", machine(&doc.machine)),
+        ("clock", clock(&doc.clock)),
+        ("seen", seen(doc.rung).to_owned()),
+    ];
+    let missing = doc.tracing.iter().flat_map(|tracing| &tracing.missing);
+    lines.extend(missing.map(|missing| ("not seen", missing.clone())));
+    lines.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// What is known of the whole run.
+pub(crate) fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
+    let lines = [("books", books(summary)), ("lost", Some(lost(summary))), ("steal", steal(summary))];
+    lines.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
 /// When the run began, to the second.
-fn when(doc: &NodeDoc) -> String {
+pub(crate) fn when(doc: &NodeDoc) -> String {
     doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
@@ -70,7 +70,7 @@ fn run(doc: &NodeDoc) -> String {
     format!("{lasted}class {}, threshold {}, {}{command}", doc.settings.sched, doc.settings.threshold, ended(doc.ended))
 }
 
-const fn ended(ended: Option<Ended>) -> &'static str {
+pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
     match ended {
         Some(Ended::Duration) => "ended as asked",
         Some(Ended::Command) => "ended with its command",
@@ -83,7 +83,7 @@ const fn ended(ended: Option<Ended>) -> &'static str {
     }
 }
 
-fn machine(machine: &Machine) -> String {
+pub(crate) fn machine(machine: &Machine) -> String {
     let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
     parts.push(format!("CPUs online {}", machine.online));
     parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
@@ -96,7 +96,7 @@ fn machine(machine: &Machine) -> String {
     parts.join(", ")
 }
 
-fn clock(clock: &ClockDoc) -> String {
+pub(crate) fn clock(clock: &ClockDoc) -> String {
     // Nobody knows the clock of what another program measured.
     if clock.rate_hz <= 0.0 {
         return "unknown".to_owned();
@@ -111,7 +111,7 @@ fn clock(clock: &ClockDoc) -> String {
     parts.join(", ")
 }
 
-const fn seen(rung: Rung) -> &'static str {
+pub(crate) const fn seen(rung: Rung) -> &'static str {
     match rung {
         Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
         Rung::Proc => {
@@ -134,7 +134,7 @@ fn books(summary: &Summary) -> Option<String> {
     }
 }
 
-fn lost(summary: &Summary) -> String {
+pub(crate) fn lost(summary: &Summary) -> String {
     match (summary.lost_events, summary.total.incomplete) {
         (0, 0) => "nothing".to_owned(),
         (lost, incomplete) => {

@@ -1,5 +1,5 @@
-//! Numbers to people and to scripts: a summary or a prediction as a text for the terminal and
-//! as one JSON document.
+//! Numbers to people and to scripts: a summary or a prediction as a text for the terminal, as one JSON document, and as a
+//! page for a browser.
 //!
 //! What a figure is called, in which unit it is and how it is written is said once, in `figures`; tables and JSON both
 //! read it there. Nothing here computes a figure: that is the work of the crates `analyze` and `scale`.
@@ -8,10 +8,13 @@
 
 pub mod advice;
 mod compare;
+mod cost;
+mod cost_clock;
 mod field;
 mod figures;
 pub mod grid;
 mod header;
+pub mod html;
 mod json;
 mod law;
 mod page;
@@ -21,14 +24,23 @@ mod sure;
 mod table;
 mod tails;
 mod text;
+mod tick;
 mod timeline;
 mod value;
+mod work;
 
 pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
+pub use cost::{CostHeader, CostKind, CostReport, CostRow, MeasuredCost, cost_json, render_cost};
+pub use cost_clock::{ClockCost, ClockReport, clock_json, render_clock};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use page::set_width;
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
+pub use tick::{
+    PlacementReport, PlacementRow, SchedulerReport, SchedulerRow, TickReport, TickRow, placement_json,
+    render_placement, render_scheduler, render_tick, scheduler_json, tick_json,
+};
 pub use timeline::render_timelines;
 pub use value::Value;
+pub use work::{render_work, work_json};

@@ -42,7 +42,7 @@ pub struct PredictReport<'a> {
 }
 
 /// A row with what is known of its error.
-struct Line {
+pub(crate) struct Line {
     row: Row,
     replicas: u64,
 }
@@ -58,7 +58,7 @@ impl Line {
     }
 }
 
-const ROW: &[Field<Line>] = &[
+pub(crate) const ROW: &[Field<Line>] = &[
     Field { name: "ranks", title: "ranks", get: |line| Value::Count(line.row.ranks) },
     Field { name: "grain_ns", title: "grain", get: |line| Value::Time(line.row.grain.get()) },
     Field { name: "phases", title: "phases", get: |line| Value::Count(line.row.phases) },
@@ -170,12 +170,12 @@ fn blame_docs<'a>(report: &PredictReport<'a>) -> Vec<BlameDoc<'a>> {
     docs
 }
 
-fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Iterator<Item = &'a str> {
+pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Iterator<Item = &'a str> {
     let sources = report.sources;
     entry.sources.iter().map(|source| sources[*source].as_str())
 }
 
-fn lines(report: &PredictReport<'_>) -> Vec<Line> {
+pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Line> {
     report.rows.iter().map(|row| Line { row: row.clone(), replicas: report.question.replicas }).collect()
 }
 
@@ -259,7 +259,7 @@ fn noise(report: &PredictReport<'_>) -> String {
     format!("{}{without}: {place}, {detours}, {ratio}% of the time", report.name)
 }
 
-fn job(question: &Question) -> String {
+pub(crate) fn job(question: &Question) -> String {
     let many = |count: u64, what: &str| format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" });
     let collective = match question.collective {
         Collective::Ideal => "ideal collective".to_owned(),

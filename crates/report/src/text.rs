@@ -236,7 +236,7 @@ fn print_next(summary: &Summary, out: &mut dyn Write, options: Options) -> io::R
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &str) -> String {
+pub(crate) fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
         path.to_owned()

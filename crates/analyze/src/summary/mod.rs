@@ -24,4 +24,5 @@ pub(crate) use run::spans;
 pub use run::{Selection, summarize};
 pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
+pub(crate) use timeline::nest;
 pub use timeline::{DetourId, Entry, Timeline, longest, timelines};

@@ -208,7 +208,7 @@ const fn urgency(kind: Kind) -> u8 {
 ///
 /// Replays the detour: time between two starts is taken off the innermost activity that still has self time, which
 /// ends when it has none; what then begins interrupts all that have not ended. The rests stand beside the others.
-fn nest(entries: &mut [Entry]) {
+pub(crate) fn nest(entries: &mut [Entry]) {
     entries.sort_by_key(|entry| (entry.start, urgency(entry.kind)));
     let mut open: Vec<(u8, i64)> = Vec::new();
     let mut now = Nanos::ZERO;

@@ -1,4 +1,8 @@
-//! Small bundles with known contents, the same each time.
+//! Small bundles with known contents, the same each time; in `pages` those whose pages are looked at.
+
+#![allow(dead_code, reason = "every user takes its own of them")]
+
+pub mod pages;
 
 use std::fs;
 use std::path::Path;
@@ -99,7 +103,7 @@ impl Run {
                 sched: "other".to_owned(),
                 threshold: "auto".to_owned(),
                 duration_ns: Some(Nanos::from_secs(10)),
-                command: Vec::new(),
+                ..Settings::default()
             },
             rung,
             tracing: (rung == Rung::Tracepoints).then(|| TracingDoc {

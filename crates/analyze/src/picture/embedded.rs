@@ -1,0 +1,235 @@
+//! What happened in the detours that are drawn: who took most of each, and every activity of the longest.
+
+use std::collections::{BTreeMap, HashMap};
+
+use becalm_trace::Kind;
+use becalm_trace::bundle::ActivityBatch;
+use becalm_units::{CpuId, Nanos};
+
+use super::Place;
+use crate::summary::{DetourId, Entry, Timeline, nest, runs};
+
+/// How many activities are kept in all.
+pub const ENTRIES: usize = 50_000;
+
+/// How many activities of one detour are kept: those that took most.
+pub const PER_DETOUR: usize = 1_000;
+
+/// A detour with its activities, as far as they are kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Embedded {
+    /// The detour with the activities that are kept, in order of time.
+    pub timeline: Timeline,
+    /// How many more it has.
+    pub more: u64,
+    /// What these took together.
+    pub more_time: Nanos,
+}
+
+/// Looks into detours: takes the activities of their nodes, batch after batch.
+///
+/// Kept are the activities of the longest detours, one after another until the budget is spent, whatever the order in
+/// which they come. A detour whose activities do not fit any more ends it, so that "the longest N" is true.
+#[derive(Debug)]
+pub(super) struct Looking<'a> {
+    node: &'a str,
+    detours: &'a [Place],
+    /// For each CPU of the node the detours, by number: where they stand in the list.
+    wanted: HashMap<i32, Vec<(u64, usize)>>,
+    budget: usize,
+    /// The detour whose activities are coming in. Those of one detour follow each other.
+    current: Option<(usize, Vec<Entry>)>,
+    /// By their place in the list.
+    kept: BTreeMap<usize, Embedded>,
+    held: usize,
+    /// Where in the list of detours nothing is kept any more.
+    end: usize,
+    /// For each detour of the list who took most of it, by number.
+    pub(super) owners: Vec<Option<u32>>,
+    names: Vec<(Kind, String)>,
+}
+
+impl<'a> Looking<'a> {
+    /// Looks for detours, which are in the order of [`Place`].
+    pub(super) fn new(detours: &'a [Place], budget: usize) -> Self {
+        Self {
+            node: "",
+            detours,
+            wanted: HashMap::new(),
+            budget,
+            current: None,
+            kept: BTreeMap::new(),
+            held: 0,
+            end: detours.len(),
+            owners: vec![None; detours.len()],
+            names: Vec::new(),
+        }
+    }
+
+    /// Activities that come from now on are this node's.
+    pub(super) fn enter(&mut self, number: u32, node: &'a str) {
+        self.flush();
+        self.node = node;
+        self.wanted.clear();
+        for (at, place) in self.detours.iter().enumerate().filter(|(_, place)| place.node == number) {
+            self.wanted.entry(place.cpu as i32).or_default().push((place.number, at));
+        }
+        self.wanted.values_mut().for_each(|numbers| numbers.sort_unstable());
+    }
+
+    /// Takes activities.
+    pub(super) fn take(&mut self, batch: &ActivityBatch) {
+        for range in runs(batch.cpus()) {
+            let Some(wanted) = self.wanted.get(&batch.cpus()[range.start]) else { continue };
+            // Within a CPU the numbers never fall.
+            let detours = &batch.detours()[range.clone()];
+            let (Some(first), Some(last)) = (detours.first(), detours.last()) else { continue };
+            let from = wanted.partition_point(|(number, _)| *number < *first as u64);
+            let to = wanted.partition_point(|(number, _)| *number <= *last as u64);
+            let found: Vec<(u64, usize)> = wanted[from..to].to_vec();
+            for (number, at) in found {
+                let begin = detours.partition_point(|detour| (*detour as u64) < number);
+                let end = detours.partition_point(|detour| *detour as u64 <= number);
+                if begin == end {
+                    continue;
+                }
+                if self.current.as_ref().is_none_or(|(current, _)| *current != at) {
+                    self.flush();
+                    self.current = Some((at, Vec::new()));
+                }
+                let Some((_, entries)) = &mut self.current else { continue };
+                entries.extend((range.start + begin..range.start + end).map(|row| Entry {
+                    start: Nanos::new(batch.starts()[row]),
+                    self_time: Nanos::new(batch.self_times()[row]),
+                    kind: batch.kind(row),
+                    source: batch.source(row).to_owned(),
+                    detail: batch.detail(row).to_owned(),
+                    depth: 0,
+                }));
+            }
+        }
+    }
+
+    /// The current detour is complete.
+    fn flush(&mut self) {
+        let Some((at, mut entries)) = self.current.take() else { return };
+        self.owners[at] = owner(&entries).map(|(kind, source)| self.number(kind, &source));
+        if at >= self.end {
+            return;
+        }
+        nest(&mut entries);
+        let (entries, more, more_time) = largest(entries, PER_DETOUR);
+        let place = &self.detours[at];
+        let id = DetourId { node: self.node.to_owned(), cpu: CpuId::new(place.cpu), number: place.number };
+        let (start, duration) = (Nanos::new(place.start), Nanos::new(place.duration));
+        self.held += entries.len();
+        let timeline = Timeline { id, start, duration, incomplete: place.incomplete, entries };
+        self.kept.insert(at, Embedded { timeline, more, more_time });
+        while self.held > self.budget
+            && let Some((last, embedded)) = self.kept.pop_last()
+        {
+            self.held -= embedded.timeline.entries.len();
+            self.end = last;
+        }
+    }
+
+    fn number(&mut self, kind: Kind, source: &str) -> u32 {
+        let found = self.names.iter().position(|name| name.0 == kind && name.1 == source);
+        let number = found.unwrap_or_else(|| {
+            self.names.push((kind, source.to_owned()));
+            self.names.len() - 1
+        });
+        number as u32
+    }
+
+    /// What was found.
+    pub(super) fn finish(mut self) -> Looked {
+        self.flush();
+        (self.owners, self.names, self.kept)
+    }
+}
+
+/// The owner of each detour by number, the owners by number, and what is kept by place in the list.
+pub(super) type Looked = (Vec<Option<u32>>, Vec<(Kind, String)>, BTreeMap<usize, Embedded>);
+
+/// Who took most of a detour. What remains around the kernel's entry and exit is caused by what was entered, and owns a
+/// detour only if nothing else was seen in it. Ties go to the one that came first.
+fn owner(entries: &[Entry]) -> Option<(Kind, String)> {
+    let named = entries.iter().any(|entry| entry.kind != Kind::Edge);
+    let mut sums: Vec<(Kind, &str, i64)> = Vec::new();
+    for entry in entries.iter().filter(|entry| !named || entry.kind != Kind::Edge) {
+        let time = entry.self_time.get();
+        match sums.iter_mut().find(|sum| (sum.0, sum.1) == (entry.kind, entry.source.as_str())) {
+            Some(sum) => sum.2 = sum.2.saturating_add(time),
+            None => sums.push((entry.kind, &entry.source, time)),
+        }
+    }
+    let most = sums.iter().map(|sum| sum.2).max()?;
+    sums.into_iter().find(|sum| sum.2 == most).map(|(kind, source, _)| (kind, source.to_owned()))
+}
+
+/// The `count` entries that took most, in their order; how many more there are, and what those took.
+fn largest(entries: Vec<Entry>, count: usize) -> (Vec<Entry>, u64, Nanos) {
+    if entries.len() <= count {
+        return (entries, 0, Nanos::ZERO);
+    }
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(entries[*at].self_time));
+    let mut kept = vec![false; entries.len()];
+    order[..count].iter().for_each(|at| kept[*at] = true);
+    let left_out = order[count..].iter().map(|at| entries[*at].self_time.get());
+    let time = left_out.fold(0_i64, i64::saturating_add);
+    let more = (entries.len() - count) as u64;
+    (entries.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(entry, _)| entry).collect(), more, Nanos::new(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(start: i64, self_time: i64, kind: Kind, source: &str) -> Entry {
+        let (start, self_time) = (Nanos::new(start), Nanos::new(self_time));
+        Entry { start, self_time, kind, source: source.to_owned(), detail: String::new(), depth: 0 }
+    }
+
+    #[test]
+    fn a_detour_belongs_to_what_took_most_of_it() {
+        let tick = entry(1, 50, Kind::Irq, "local_timer");
+        let edge = entry(0, 90, Kind::Edge, "edge");
+        let shorter = [entry(2, 30, Kind::Softirq, "rcu"), entry(3, 30, Kind::Softirq, "rcu")];
+        assert_eq!(owner(&[]), None);
+        assert_eq!(owner(std::slice::from_ref(&edge)), Some((Kind::Edge, "edge".to_owned())));
+        assert_eq!(owner(&[edge.clone(), tick.clone()]), Some((Kind::Irq, "local_timer".to_owned())));
+        let all = [vec![edge, tick], shorter.to_vec()].concat();
+        assert_eq!(owner(&all), Some((Kind::Softirq, "rcu".to_owned())));
+    }
+
+    #[test]
+    fn of_too_many_activities_those_that_took_most_are_kept_in_order() {
+        let entries: Vec<Entry> = (0..10).map(|at| entry(at, (at * 7) % 10, Kind::Irq, "x")).collect();
+        let (kept, more, time) = largest(entries, 3);
+        let kept: Vec<(i64, i64)> = kept.iter().map(|entry| (entry.start.get(), entry.self_time.get())).collect();
+        assert_eq!(kept, [(1, 7), (4, 8), (7, 9)]);
+        assert_eq!((more, time), (7, Nanos::new(21)));
+    }
+
+    #[test]
+    fn the_longest_are_kept_whatever_the_order() {
+        let place =
+            |number: u64| Place { node: 0, cpu: 0, number, start: 0, duration: 100 - number as i64, incomplete: false };
+        let detours: Vec<Place> = (0..5).map(place).collect();
+        // Detour 1 has three activities, the others two: a budget of 5 holds 0 and 1.
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 1, 3, 0]] {
+            let mut looking = Looking::new(&detours, 5);
+            looking.enter(0, "node");
+            for at in order {
+                let count = if at == 1 { 3 } else { 2 };
+                looking.flush();
+                looking.current = Some((at, vec![entry(0, 5, Kind::Irq, "x"); count]));
+            }
+            let (owners, names, kept) = looking.finish();
+            assert_eq!(kept.keys().copied().collect::<Vec<_>>(), [0, 1], "{order:?}");
+            assert_eq!((owners, names), (vec![Some(0); 5], vec![(Kind::Irq, "x".to_owned())]));
+        }
+    }
+}

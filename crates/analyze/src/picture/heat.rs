@@ -1,0 +1,109 @@
+//! How much each CPU lost in each stretch of time.
+
+use becalm_units::{CpuId, CpuList};
+
+use crate::stats::TimeCells;
+
+/// The most rows of a map.
+pub const ROWS: usize = 128;
+
+/// A map of CPUs against time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeatMap {
+    /// When the first cell begins, in nanoseconds since the run's origin.
+    pub start_ns: i64,
+    /// How long a cell lasts, in nanoseconds.
+    pub cell_ns: i64,
+    /// How long the last one lasts.
+    pub last_cell_ns: i64,
+    /// The rows, by node and CPU.
+    pub rows: Vec<HeatRow>,
+}
+
+/// A CPU, or several that follow each other where there are too many for a row each.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeatRow {
+    /// The number of the node among those of the summary.
+    pub node: u32,
+    /// The CPUs.
+    pub cpus: CpuList,
+    /// Cell by cell, what the CPU lost in it, in nanoseconds; of several CPUs the most that one of them lost.
+    pub noise_ns: Vec<i64>,
+}
+
+impl HeatMap {
+    /// From each CPU's cells, which begin at `start` and cover `length` nanoseconds; CPUs of a node follow each other.
+    /// More than `rows` CPUs are put together, as many to a row as it takes, and never those of two nodes.
+    #[must_use]
+    pub fn new(start: i64, length: i64, cpus: Vec<(u32, CpuId, TimeCells)>, rows: usize) -> Self {
+        let nodes = cpus.chunk_by(|a, b| a.0 == b.0);
+        let rows_of = |together: usize| nodes.clone().map(|node| node.len().div_ceil(together)).sum::<usize>();
+        // Every node takes a row at least, however many nodes there are.
+        let most = nodes.clone().map(<[_]>::len).max().unwrap_or(1);
+        let together = (1..most).find(|together| rows_of(*together) <= rows).unwrap_or(most);
+        let cell_ns = cpus.first().map_or(1, |(_, _, cells)| cells.width());
+        let cells = cpus.first().map_or(0, |(_, _, cells)| cells.noise().len() as i64);
+        let rows = nodes.flat_map(|node| node.chunks(together)).map(row).collect();
+        let last_cell_ns = length.saturating_sub(cell_ns.saturating_mul((cells - 1).max(0))).clamp(1, cell_ns);
+        Self { start_ns: start, cell_ns, last_cell_ns, rows }
+    }
+
+    /// The most CPUs that share a row.
+    #[must_use]
+    pub fn together(&self) -> usize {
+        self.rows.iter().map(|row| row.cpus.len()).max().unwrap_or(1)
+    }
+}
+
+fn row(cpus: &[(u32, CpuId, TimeCells)]) -> HeatRow {
+    let mut noise_ns = vec![0; cpus.iter().map(|(_, _, cells)| cells.noise().len()).max().unwrap_or(0)];
+    for (_, _, cells) in cpus {
+        for (most, noise) in noise_ns.iter_mut().zip(cells.noise()) {
+            *most = (*most).max(*noise);
+        }
+    }
+    HeatRow { node: cpus.first().map_or(0, |cpu| cpu.0), cpus: cpus.iter().map(|cpu| cpu.1).collect(), noise_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpus(nodes: &[u32]) -> Vec<(u32, CpuId, TimeCells)> {
+        let mut cpus = Vec::new();
+        for (node, count) in nodes.iter().enumerate() {
+            for cpu in 0..*count {
+                let mut cells = TimeCells::new(0, 2_560);
+                cells.add(i64::from(cpu % 256) * 10, 3 + i64::from(cpu));
+                cpus.push((node as u32, CpuId::new(cpu), cells));
+            }
+        }
+        cpus
+    }
+
+    #[test]
+    fn few_cpus_have_a_row_each() {
+        let map = HeatMap::new(0, 2_560, cpus(&[2, 1]), 128);
+        let rows: Vec<(u32, String)> = map.rows.iter().map(|row| (row.node, row.cpus.to_string())).collect();
+        assert_eq!(rows, [(0, "0".to_owned()), (0, "1".to_owned()), (1, "0".to_owned())]);
+        assert_eq!((map.rows[1].noise_ns[0], map.rows[1].noise_ns[1]), (0, 4));
+        assert_eq!((map.cell_ns, map.last_cell_ns, map.together()), (10, 10, 1));
+    }
+
+    #[test]
+    fn many_cpus_share_rows_that_show_the_worst() {
+        let map = HeatMap::new(0, 2_560, cpus(&[4_096, 3]), 128);
+        assert!(map.rows.len() <= 128 && map.together() == 33, "{} rows", map.rows.len());
+        assert_eq!(map.rows.last().map(|row| row.cpus.to_string()), Some("0-2".to_owned()));
+        let all: usize = map.rows.iter().map(|row| row.cpus.len()).sum();
+        assert_eq!(all, 4_099);
+        // The longest detour of all shows, where its CPU lost it.
+        let plain = cpus(&[4_096]).iter().flat_map(|cpu| cpu.2.noise().to_vec()).max();
+        assert_eq!(map.rows.iter().flat_map(|row| row.noise_ns.clone()).max(), plain);
+    }
+
+    #[test]
+    fn of_no_cpus_there_is_an_empty_map() {
+        assert_eq!(HeatMap::new(5, 0, Vec::new(), 128).rows, []);
+    }
+}

@@ -1,0 +1,242 @@
+//! Charts as the page's script reads them: what is drawn over which axes, never how it looks.
+
+use serde::Serialize;
+
+use super::HtmlTable;
+
+/// A chart with what stands beside it for those who cannot see it.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// Its name on the page, of letters and hyphens.
+    pub id: &'static str,
+    /// Its title; empty where that of the section is enough.
+    pub title: String,
+    /// What it shows, with its figures, in one sentence: read out instead of it.
+    pub label: String,
+    /// How high it is, in pixels.
+    pub height: u32,
+    /// What is drawn.
+    pub spec: Spec,
+    /// Its figures, or the most important of them.
+    pub figures: Option<HtmlTable>,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "draws", rename_all = "snake_case")]
+pub enum Spec {
+    /// Curves.
+    Lines(Lines),
+    /// Horizontal bars.
+    Bars(Bars),
+    /// A map of rows against time.
+    Heat(Heat),
+    /// Detours against time, with what happened in them.
+    Points(Points),
+}
+
+/// How values lie on an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By their logarithms; they must be above 0.
+    Log,
+}
+
+/// What the values of an axis are, and so how the script writes them; see `value.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Durations in nanoseconds.
+    Time,
+    /// Instants in nanoseconds since the run's origin, written in seconds.
+    Instant,
+    /// How many.
+    Count,
+    /// How many, in powers of two with their prefixes.
+    Ranks,
+    /// Parts of a whole.
+    Ratio,
+    /// How many times as long.
+    Factor,
+    /// How often, in 1/s.
+    Rate,
+    /// Numbers of no unit.
+    Plain,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Serialize)]
+pub struct Axis {
+    /// What it shows.
+    pub title: String,
+    /// How its values lie.
+    pub scale: Scale,
+    /// What they are.
+    pub unit: Unit,
+    /// Where it begins; by the data where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// Where it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+impl Axis {
+    /// An axis that begins and ends with its data.
+    #[must_use]
+    pub fn new(title: &str, scale: Scale, unit: Unit) -> Self {
+        Self { title: title.to_owned(), scale, unit, min: None, max: None }
+    }
+
+    /// The same from here to there.
+    #[must_use]
+    pub const fn between(mut self, min: Option<f64>, max: Option<f64>) -> Self {
+        self.min = min;
+        self.max = max;
+        self
+    }
+}
+
+/// Curves over two axes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lines {
+    /// To the right.
+    pub x: Axis,
+    /// Upward.
+    pub y: Axis,
+    /// The curves.
+    pub series: Vec<Series>,
+    /// Values that are marked on the axis to the right.
+    pub marks: Vec<Mark>,
+}
+
+/// A curve.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Series {
+    /// Its name, where there are several.
+    pub name: String,
+    /// Its points, in rising order to the right.
+    pub points: Vec<[f64; 2]>,
+    /// Lower and upper ends of the points' intervals; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub band: Vec<[f64; 2]>,
+    /// Whether a value holds until the next point.
+    #[serde(skip_serializing_if = "is_false")]
+    pub step: bool,
+    /// Whether each point has a dot.
+    #[serde(skip_serializing_if = "is_false")]
+    pub dots: bool,
+    /// Whether it is drawn broken, as what is expected is.
+    #[serde(skip_serializing_if = "is_false")]
+    pub dashed: bool,
+    /// The detours that the points are, by their number in [`Points`], so that a click opens them; empty where they are
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub opens: Vec<Option<u32>>,
+}
+
+/// A value with a name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mark {
+    /// Where it is.
+    pub at: f64,
+    /// What it is called, with its value.
+    pub label: String,
+}
+
+/// Bars from left to right.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bars {
+    /// What their lengths are.
+    pub x: Axis,
+    /// The bars, from top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// A bar.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bar {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub value: f64,
+    /// Its length as it is written.
+    pub text: String,
+    /// The kind of source that gives it its color; that of the page where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+}
+
+/// How much was lost, row by row and cell by cell of time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Heat {
+    /// When the first cell begins, in nanoseconds.
+    pub start_ns: i64,
+    /// How long a cell lasts, in nanoseconds.
+    pub cell_ns: i64,
+    /// How long the last one lasts.
+    pub last_cell_ns: i64,
+    /// What a row is: `CPU`.
+    pub row_title: &'static str,
+    /// The rows, from top to bottom.
+    pub rows: Vec<HeatLabel>,
+    /// The cells of each row: how much of them was lost, in nanoseconds.
+    pub cells: Vec<Vec<i64>>,
+}
+
+/// What a row of a map is called.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeatLabel {
+    /// Short, beside the row.
+    pub short: String,
+    /// In full.
+    pub long: String,
+}
+
+/// Detours against time, column by column; the longest first.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Points {
+    /// When the run began, in nanoseconds.
+    pub begin_ns: i64,
+    /// When it ended.
+    pub end_ns: i64,
+    /// The names of nodes.
+    pub nodes: Vec<String>,
+    /// The kinds that own detours, as [`becalm_trace::Kind::name`].
+    pub kinds: Vec<&'static str>,
+    /// Sources with their kinds, as numbers of [`Self::kinds`].
+    pub sources: Vec<(u32, String)>,
+    /// When each detour began, in nanoseconds.
+    pub starts: Vec<i64>,
+    /// How long each is, in nanoseconds.
+    pub durations: Vec<i64>,
+    /// The node of each; empty where there is one only.
+    pub node: Vec<u32>,
+    /// The CPU of each.
+    pub cpu: Vec<u32>,
+    /// The number of each on its CPU.
+    pub number: Vec<u64>,
+    /// The source that took most of each, as a number of [`Self::sources`]; -1 where nothing was seen.
+    pub source: Vec<i32>,
+    /// Those in which kernel events were lost.
+    pub incomplete: Vec<u32>,
+    /// Names that activities refer to.
+    pub strings: Vec<String>,
+    /// Activities of the first detours, six numbers for each: offset in the detour, self time, number of the kind in
+    /// [`Self::all_kinds`], source and detail in [`Self::strings`], depth. Empty for a detour of which none are kept.
+    pub activities: Vec<Vec<i64>>,
+    /// Every kind.
+    pub all_kinds: Vec<&'static str>,
+    /// For detours with more activities than are kept: how many more, and what they took in nanoseconds.
+    pub more: Vec<(u32, u64, i64)>,
+    /// The run, as it is written in a command.
+    pub run: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}

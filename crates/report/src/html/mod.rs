@@ -1,0 +1,29 @@
+//! Pages for a browser: one file each that opens offline, in the light or the dark, on paper and on a phone.
+//!
+//! A [`Page`] is sections of text, figures, tables and charts; it knows nothing of what they are about. [`run_page`] makes
+//! that of a recorded run. Texts, numbers and tables are written here, by the same code as those for the terminal; the
+//! page's own script (`assets/page.js`) draws the charts with Apache ECharts, which is part of the file, and sorts tables.
+//!
+//! Nothing that stands in a run is ever code on a page: texts are escaped, the data of charts is JSON that the script
+//! reads, tooltips are drawn and not marked up, and the page's own policy lets no script run but the two that are named by
+//! their hashes, and no request leave the file.
+
+mod chart;
+mod cpus;
+mod detours;
+mod distribution;
+mod headline;
+mod machine;
+mod page;
+mod run;
+mod scale;
+mod sources;
+mod table;
+mod write;
+
+pub use chart::{Axis, Bar, Bars, Chart, Heat, HeatLabel, Lines, Mark, Points, Scale, Series, Spec, Unit};
+pub use headline::{MAX_QUIET, NOISE_QUIET};
+pub use page::{Block, Page, Section, Tile, Tone};
+pub use run::{RunPage, run_page};
+pub use scale::Scaling;
+pub use table::HtmlTable;

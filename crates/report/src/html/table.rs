@@ -1,0 +1,110 @@
+//! Tables of a page: the same fields as those of the terminal, with the plain values beside them to sort by.
+
+use crate::Value;
+use crate::field::Field;
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct HtmlTable {
+    /// What it holds.
+    pub caption: String,
+    /// Titles of columns, and whether texts stand in them.
+    pub(super) columns: Vec<(String, bool)>,
+    pub(super) rows: Vec<Row>,
+    /// Whether its columns sort when their titles are clicked.
+    pub sorts: bool,
+    /// What is to be known about it: which rows it leaves out.
+    pub note: String,
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) cells: Vec<Cell>,
+    /// The row that the others add up to: it stays at the end.
+    pub(super) total: bool,
+    /// The detour that it opens, by its number in the chart of detours.
+    pub(super) opens: Option<u32>,
+}
+
+/// A cell: how it is written, and what it is sorted by.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) text: String,
+    pub(super) key: Option<f64>,
+    /// The kind of source that it names, for its color.
+    pub(super) kind: Option<&'static str>,
+}
+
+impl HtmlTable {
+    /// A table of no rows yet.
+    pub(crate) fn new<R>(caption: &str, fields: &[&Field<R>]) -> Self {
+        let columns = fields.iter().map(|field| (field.title.to_owned(), false)).collect();
+        Self { caption: caption.to_owned(), columns, rows: Vec::new(), sorts: true, note: String::new() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) -> &mut Self {
+        self.push(fields.iter().map(|field| (field.get)(row)), None);
+        self
+    }
+
+    /// Adds a row that opens a detour.
+    pub(crate) fn opening_row<R>(&mut self, fields: &[&Field<R>], row: &R, detour: u32) {
+        self.push(fields.iter().map(|field| (field.get)(row)), Some(detour));
+    }
+
+    /// Adds the row of what the others add up to, named in the first column.
+    pub(crate) fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
+        self.row(fields, row);
+        if let Some(last) = self.rows.last_mut() {
+            last.total = true;
+            if let Some(first) = last.cells.first_mut() {
+                name.clone_into(&mut first.text);
+                first.key = None;
+            }
+        }
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn push(&mut self, values: impl Iterator<Item = Value>, opens: Option<u32>) {
+        let mut cells = Vec::with_capacity(self.columns.len());
+        for (value, column) in values.zip(&mut self.columns) {
+            column.1 |= value.is_text();
+            let kind = match (&value, column.0.as_str()) {
+                (Value::Text(text), "kind") => becalm_trace::Kind::ALL.iter().find(|kind| kind.name() == text),
+                _ => None,
+            };
+            cells.push(Cell { text: value.cell(), key: key(&value), kind: kind.map(|kind| kind.name()) });
+        }
+        self.rows.push(Row { cells, total: false, opens });
+    }
+}
+
+/// What a figure is sorted by; texts by themselves.
+fn key(value: &Value) -> Option<f64> {
+    match value {
+        Value::Missing | Value::Text(_) => None,
+        Value::Count(number) | Value::Number(number) => Some(*number as f64),
+        Value::Time(number) | Value::Picos(number) => Some(*number as f64),
+        Value::Rate(number)
+        | Value::Ratio(number)
+        | Value::Share(number)
+        | Value::Points(number)
+        | Value::Factor(number)
+        | Value::Change(number)
+        | Value::Real(number) => Some(*number).filter(|number| number.is_finite()),
+        Value::Flag(flag) => Some(f64::from(u8::from(*flag))),
+    }
+}

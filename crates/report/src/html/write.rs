@@ -1,0 +1,370 @@
+//! Pages to bytes: the template, with every text escaped.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+use serde::ser::SerializeMap;
+use sha2::{Digest, Sha256};
+
+use super::page::{Block, Page, Section};
+use super::table::{Cell, HtmlTable, Row};
+use super::{Chart, Spec};
+
+const TEMPLATE: &str = include_str!("../../assets/template.html");
+const STYLE: &str = include_str!("../../assets/page.css");
+const SCRIPT: &str = include_str!("../../assets/page.js");
+const CHARTS: &str = include_str!("../../assets/echarts/echarts.min.js");
+const CHARTS_LICENSE: &str = include_str!("../../assets/echarts/LICENSE");
+const CHARTS_NOTICE: &str = include_str!("../../assets/echarts/NOTICE");
+const D3_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-d3");
+
+/// The mark of the pages: a quiet line with one beat.
+const MARK: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
+
+impl Page {
+    /// Writes the page as one HTML document.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut rest = TEMPLATE;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (slot, after) = after.split_once("}}").unwrap_or((after, ""));
+            out.write_all(before.as_bytes())?;
+            self.slot(slot, out)?;
+            rest = after;
+        }
+        out.write_all(rest.as_bytes())
+    }
+
+    fn slot(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+        match name {
+            "policy" => write!(out, "{}", policy()),
+            "title" => write!(out, "{}", Escaped(&self.title)),
+            "subtitle" => write!(out, "{}", Escaped(&self.subtitle)),
+            "icon" => write!(out, "{MARK}"),
+            "style" => out.write_all(STYLE.as_bytes()),
+            "charts" => out.write_all(CHARTS.as_bytes()),
+            "script" => out.write_all(SCRIPT.as_bytes()),
+            "links" => self
+                .sections
+                .iter()
+                .try_for_each(|section| writeln!(out, "<a href=\"#{}\">{}</a>", section.id, Escaped(section.short))),
+            "sections" => self.sections.iter().try_for_each(|section| section.write(out)),
+            "foot" => self.foot.iter().try_for_each(|line| writeln!(out, "<p>{}</p>", Escaped(line))),
+            "licenses" => {
+                write!(out, "{}\n\n{}\n\n{}", Escaped(CHARTS_NOTICE), Escaped(CHARTS_LICENSE), Escaped(D3_LICENSE))
+            }
+            "data" => self.data(out),
+            _ => unreachable!("the template has no slot '{name}'"),
+        }
+    }
+
+    /// The charts by their names, as JSON.
+    fn data(&self, out: &mut dyn Write) -> io::Result<()> {
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let charts = blocks.flat_map(|block| if let Block::Charts(charts) = block { charts.as_slice() } else { &[] });
+        let charts: Vec<(&str, &Spec)> = charts.map(|chart| (chart.id, &chart.spec)).collect();
+        serde_json::to_writer(InScript(out), &ById(&charts)).map_err(io::Error::from)
+    }
+}
+
+struct ById<'a>(&'a [(&'a str, &'a Spec)]);
+
+impl Serialize for ById<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (id, spec) in self.0 {
+            map.serialize_entry(id, spec)?;
+        }
+        map.end()
+    }
+}
+
+/// JSON in a page: no `<` in it, so that nothing can end the element that holds it. They stand in texts only, where the
+/// escape means the same.
+struct InScript<'a>(&'a mut dyn Write);
+
+impl Write for InScript<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for (at, part) in bytes.split(|byte| *byte == b'<').enumerate() {
+            if at > 0 {
+                self.0.write_all(b"\\u003c")?;
+            }
+            self.0.write_all(part)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// What the browser may do: run the two scripts and apply the one style sheet, which are known by their hashes.
+fn policy() -> String {
+    let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(CHARTS),
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+}
+
+/// A text in a page, within an element or an attribute in quotes.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(['<', '>', '&', '"', '\'']) {
+            f.write_str(&rest[..at])?;
+            f.write_str(match rest.as_bytes()[at] {
+                b'<' => "&lt;",
+                b'>' => "&gt;",
+                b'&' => "&amp;",
+                b'"' => "&quot;",
+                _ => "&#39;",
+            })?;
+            rest = &rest[at + 1..];
+        }
+        f.write_str(rest)
+    }
+}
+
+impl Section {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "<section class=\"card\" id=\"{}\" aria-labelledby=\"{}-title\">", self.id, self.id)?;
+        writeln!(out, "<h2 id=\"{}-title\">{}</h2>", self.id, Escaped(&self.title))?;
+        if !self.reading.is_empty() {
+            writeln!(out, "<p class=\"reading\">{}</p>", Escaped(&self.reading))?;
+        }
+        self.blocks.iter().try_for_each(|block| block.write(out))?;
+        writeln!(out, "</section>")
+    }
+}
+
+impl Block {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Verdict { tone, text, basis } => writeln!(
+                out,
+                "<div class=\"verdict {}\"><p class=\"answer\">{}</p><p class=\"basis\">{}</p></div>",
+                tone.class(),
+                Escaped(text),
+                Escaped(basis)
+            ),
+            Self::Tiles(tiles) => {
+                writeln!(out, "<dl class=\"tiles\">")?;
+                for tile in tiles {
+                    writeln!(
+                        out,
+                        "<div class=\"tile {}\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>",
+                        tile.tone.class(),
+                        Escaped(&tile.name),
+                        Escaped(&tile.figure),
+                        Escaped(&tile.detail)
+                    )?;
+                }
+                writeln!(out, "</dl>")
+            }
+            Self::Charts(charts) => {
+                writeln!(out, "<div class=\"charts\">")?;
+                charts.iter().try_for_each(|chart| write_chart(chart, out))?;
+                writeln!(out, "</div>")
+            }
+            Self::Table(table) => write_table(table, out),
+            Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(text)),
+            Self::Note(text) => writeln!(out, "<p class=\"note\">{}</p>", Escaped(text)),
+            Self::Facts(facts) => {
+                writeln!(out, "<dl class=\"facts\">")?;
+                for (name, text) in facts {
+                    writeln!(out, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Escaped(text))?;
+                }
+                writeln!(out, "</dl>")
+            }
+            Self::Warning { text, advice } => {
+                write!(out, "<div class=\"warning\" role=\"note\"><p>{}</p>", Escaped(text))?;
+                if !advice.is_empty() {
+                    write!(out, "<p class=\"advice\">{}</p>", Escaped(advice))?;
+                }
+                writeln!(out, "</div>")
+            }
+            Self::Detour => writeln!(out, "<div id=\"detour\" class=\"detour\" aria-live=\"polite\" hidden></div>"),
+        }
+    }
+}
+
+fn write_chart(chart: &Chart, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<figure>")?;
+    if !chart.title.is_empty() {
+        writeln!(out, "<figcaption>{}</figcaption>", Escaped(&chart.title))?;
+    }
+    writeln!(
+        out,
+        "<div class=\"tools\" id=\"{0}-tools\"></div>\n\
+         <div class=\"chart\" id=\"{0}-chart\" data-height=\"{1}\" role=\"img\" aria-label=\"{2}\"></div>",
+        chart.id,
+        chart.height,
+        Escaped(&chart.label)
+    )?;
+    if let Some(figures) = chart.figures.as_ref().filter(|figures| !figures.is_empty()) {
+        writeln!(out, "<details><summary>{}</summary>", Escaped(&figures.caption))?;
+        write_table(figures, out)?;
+        writeln!(out, "</details>")?;
+    }
+    writeln!(out, "</figure>")
+}
+
+fn write_table(table: &HtmlTable, out: &mut dyn Write) -> io::Result<()> {
+    // What is wider than the screen scrolls by itself, with the keyboard too.
+    writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", Escaped(&table.caption))?;
+    let class = if table.sorts { " class=\"sorts\"" } else { "" };
+    writeln!(out, "<table{class}><caption>{}</caption><thead><tr>", Escaped(&table.caption))?;
+    for (title, is_text) in &table.columns {
+        let class = if *is_text { " class=\"text\"" } else { "" };
+        match table.sorts {
+            true => write!(out, "<th scope=\"col\"{class}><button type=\"button\">{}</button></th>", Escaped(title))?,
+            false => write!(out, "<th scope=\"col\"{class}>{}</th>", Escaped(title))?,
+        }
+    }
+    writeln!(out, "</tr></thead><tbody>")?;
+    table.rows.iter().try_for_each(|row| write_row(table, row, out))?;
+    writeln!(out, "</tbody></table></div>")?;
+    if !table.note.is_empty() {
+        writeln!(out, "<p class=\"note\">{}</p>", Escaped(&table.note))?;
+    }
+    Ok(())
+}
+
+fn write_row(table: &HtmlTable, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    match (row.total, row.opens) {
+        (true, _) => write!(out, "<tr class=\"total\">")?,
+        (false, Some(detour)) => write!(out, "<tr data-opens=\"{detour}\">")?,
+        (false, None) => write!(out, "<tr>")?,
+    }
+    for (at, (cell, (_, is_text))) in row.cells.iter().zip(&table.columns).enumerate() {
+        let opens = row.opens.filter(|_| at == 0);
+        write_cell(cell, *is_text, opens.is_some(), out)?;
+    }
+    writeln!(out, "</tr>")
+}
+
+fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> io::Result<()> {
+    let class = if is_text { " class=\"text\"" } else { "" };
+    match cell.key.filter(|_| !is_text) {
+        Some(key) => write!(out, "<td{class} data-key=\"{key}\">")?,
+        None => write!(out, "<td{class}>")?,
+    }
+    match (opens, cell.kind) {
+        (true, _) => write!(out, "<button type=\"button\" class=\"open\">{}</button>", Escaped(&cell.text))?,
+        (false, Some(kind)) => write!(out, "<i class=\"kind\" data-kind=\"{kind}\"></i>{}", Escaped(&cell.text))?,
+        (false, None) => write!(out, "{}", Escaped(&cell.text))?,
+    }
+    write!(out, "</td>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Axis, Lines, Scale, Series, Tile, Tone, Unit};
+    use super::*;
+    use proptest::prelude::*;
+
+    const ENEMY: &str = "</script><img src=x onerror=\"alert('1')\">&{{data}}";
+
+    fn page(text: &str) -> Page {
+        let text = text.to_owned();
+        let tile = Tile { name: text.clone(), figure: text.clone(), detail: text.clone(), tone: Tone::Bad };
+        let axis = Axis::new(&text, Scale::Log, Unit::Time);
+        let series = vec![Series { name: text.clone(), ..Series::default() }];
+        let chart = Chart {
+            id: "one",
+            title: text.clone(),
+            label: text.clone(),
+            height: 100,
+            spec: Spec::Lines(Lines { x: axis.clone(), y: axis, series, marks: Vec::new() }),
+            figures: None,
+        };
+        let blocks = vec![
+            Block::Verdict { tone: Tone::Good, text: text.clone(), basis: text.clone() },
+            Block::Tiles(vec![tile]),
+            Block::Charts(vec![chart]),
+            Block::Text(text.clone()),
+            Block::Note(text.clone()),
+            Block::Facts(vec![(text.clone(), text.clone())]),
+            Block::Warning { text: text.clone(), advice: text.clone() },
+            Block::Detour,
+        ];
+        let section = Section { id: "first", title: text.clone(), short: "First", reading: text.clone(), blocks };
+        Page { title: text.clone(), subtitle: text.clone(), sections: vec![section], foot: vec![text] }
+    }
+
+    fn written(page: &Page) -> String {
+        let mut out = Vec::new();
+        page.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// What lies between the element that begins so and its end.
+    fn element<'a>(html: &'a str, begin: &str, end: &str) -> &'a str {
+        html.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).map(|(inside, _)| inside).expect(begin)
+    }
+
+    #[test]
+    fn no_text_becomes_markup() {
+        let (harmless, hostile) = (written(&page("harmless")), written(&page(ENEMY)));
+        for tag in ["<img", "<script", "</script", "<style", "<b", "onerror=\""] {
+            assert_eq!(harmless.matches(tag).count(), hostile.matches(tag).count(), "{tag}");
+        }
+        let data = element(&hostile, "id=\"data\">", "</script>");
+        let charts: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(charts["one"]["series"][0]["name"], ENEMY);
+        assert_eq!(charts["one"]["draws"], "lines");
+    }
+
+    #[test]
+    fn the_policy_names_what_is_in_the_page() {
+        let html = written(&page("x"));
+        let policy = element(&html, "Content-Security-Policy\" content=\"", "\"");
+        let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+        let scripts: Vec<&str> =
+            html.split("<script>").skip(1).map(|rest| &rest[..rest.find("</script>").unwrap()]).collect();
+        assert_eq!(scripts.len(), 2);
+        assert!(scripts.iter().all(|script| policy.contains(&hash(script))), "{policy}");
+        assert!(policy.contains(&hash(element(&html, "<style>", "</style>"))), "{policy}");
+        assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+    }
+
+    #[test]
+    fn the_library_is_the_one_that_is_named() {
+        assert!(CHARTS.contains("version=\"6.1.0\"") || CHARTS.contains("version:\"6.1.0\""));
+        // A slot of the template in an asset would be no slot, but an end of the element that holds it would be one.
+        assert!(!CHARTS.contains("</script") && !SCRIPT.contains("</script") && !STYLE.contains("</style"));
+        assert!(written(&page("x")).contains("Apache License"));
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_texts_read_back(text in "\\PC*|[<>&\"']*") {
+            let escaped = Escaped(&text).to_string();
+            prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
+            let read = escaped.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+            prop_assert_eq!(read.replace("&amp;", "&"), text);
+        }
+
+        #[test]
+        fn json_reads_back_however_it_is_cut(text in "(<|a|/|\\\\|script)*", cut in 1_usize..8) {
+            let json = serde_json::to_string(&text).unwrap();
+            let mut out = Vec::new();
+            for part in json.as_bytes().chunks(cut) {
+                InScript(&mut out).write_all(part).unwrap();
+            }
+            prop_assert!(!out.contains(&b'<'));
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,452 @@
+// Looks at the pages of `becalm report --html` in headless Chromium: nothing fails, nothing leaves the file, every chart is
+// drawn, and what can be clicked does what it says.
+//
+//   BECALM   the program                            BUNDLES  what the example page_bundles wrote
+//   OUTPUT   where pages and screenshots go         CHROMIUM the browser, /usr/bin/chromium if not given
+//
+// Run by the lane `browser` of .ci/lanes. Screenshots are made for people to look at.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const becalm = process.env.BECALM;
+const bundles = process.env.BUNDLES;
+const output = process.env.OUTPUT;
+assert.ok(becalm && bundles && output, 'BECALM, BUNDLES and OUTPUT say what to test');
+mkdirSync(output, { recursive: true });
+
+const DESK = { width: 1280, height: 900 };
+const PHONE = { width: 360, height: 760 };
+const MIB = 2 ** 20;
+
+let browser;
+let profile;
+
+before(async () => {
+  profile = mkdtempSync(join(tmpdir(), 'becalm-browser-'));
+  browser = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    viewport: DESK,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(profile, { recursive: true, force: true });
+});
+
+function report(name) {
+  const file = join(output, `${name}.html`);
+  execFileSync(becalm, ['report', join(bundles, name), '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
+  return file;
+}
+
+function json(...args) {
+  return JSON.parse(execFileSync(becalm, [...args, '--json'], { maxBuffer: 64 * MIB }));
+}
+
+// Opens a page; every message of its console and every request but that for the file itself is a fault.
+async function open(file, { scheme = 'light', size = DESK } = {}) {
+  const page = await browser.newPage();
+  const faults = [];
+  await page.setViewportSize(size);
+  await page.emulateMedia({ colorScheme: scheme });
+  page.on('console', (message) => faults.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const url = request.url();
+    if (url !== pathToFileURL(file).href && !url.startsWith('data:')) faults.push(`request: ${url}`);
+  });
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForFunction(() => document.documentElement.dataset.drawnMs !== undefined);
+  return { page, faults };
+}
+
+// How many colors the canvas of each chart holds, and which part of it is not the most frequent one.
+// An event may come right before, with no time to draw anything later.
+function canvases(page, event) {
+  return page.evaluate((name) => {
+    if (name) window.dispatchEvent(new Event(name));
+    return [...document.querySelectorAll('.chart')].map(pixels);
+
+    function pixels(chart) {
+      // A chart may have several layers.
+      const layers = [...chart.querySelectorAll('canvas')];
+      const canvas = document.createElement('canvas');
+      [canvas.width, canvas.height] = [layers[0].width, layers[0].height];
+      const context = canvas.getContext('2d');
+      layers.forEach((layer) => context.drawImage(layer, 0, 0));
+      const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const colors = new Map();
+      for (let at = 0; at < data.length; at += 4) {
+        const color = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3];
+        colors.set(color, (colors.get(color) ?? 0) + 1);
+      }
+      return { id: chart.id.replace(/-chart$/, ''), colors: colors.size, drawn: 1 - Math.max(...colors.values()) / (data.length / 4) };
+    }
+  }, event);
+}
+
+async function checkDrawn(page, charts, event) {
+  const found = await canvases(page, event);
+  assert.deepEqual(found.map((one) => one.id).sort(), [...charts].sort());
+  for (const one of found) {
+    assert.ok(one.colors > 12, `${one.id} has only ${one.colors} colors`);
+    assert.ok(one.drawn > 0.01, `${one.id} is almost blank: ${one.drawn}`);
+  }
+}
+
+const ALL = ['detours', 'by-length', 'distribution', 'survival', 'sources-total', 'sources-max', 'heat', 'slowdown', 'blame'];
+const without = (...names) => ALL.filter((name) => !names.includes(name));
+
+// The charts of a run; the spectrum wherever the run has one.
+async function expected(page, charts) {
+  const spectrum = await page.evaluate(() => document.getElementById('spectrum-chart') !== null);
+  return spectrum ? [...charts, 'spectrum'] : charts;
+}
+
+// WCAG 2.2: the contrast of each text with what lies behind it.
+function contrasts(page) {
+  return page.evaluate(() => {
+    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    canvas.canvas.width = 1;
+    canvas.canvas.height = 1;
+    const channels = (layers) => {
+      canvas.clearRect(0, 0, 1, 1);
+      layers.forEach((layer) => { canvas.fillStyle = layer; canvas.fillRect(0, 0, 1, 1); });
+      return canvas.getImageData(0, 0, 1, 1).data;
+    };
+    const luminance = (data) => {
+      const [r, g, b] = [...data].slice(0, 3).map((value) => {
+        const part = value / 255;
+        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const lowest = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const seen = new Set();
+    while (walker.nextNode()) {
+      const element = walker.currentNode.parentElement;
+      if (!walker.currentNode.textContent.trim() || seen.has(element) || !element.checkVisibility() || element.closest('svg, caption, .skip')) continue;
+      seen.add(element);
+      const layers = [];
+      for (let node = element; node; node = node.parentElement) layers.unshift(getComputedStyle(node).backgroundColor);
+      const back = luminance(channels(layers));
+      const front = luminance(channels([...layers, getComputedStyle(element).color]));
+      const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+      if (contrast < 4.5) lowest.push(`${element.tagName}.${element.className} "${element.textContent.trim().slice(0, 30)}" ${contrast.toFixed(2)}`);
+    }
+    return lowest;
+  });
+}
+
+async function shot(page, name) {
+  await page.screenshot({ path: join(output, `${name}.png`), fullPage: true });
+}
+
+for (const scheme of ['light', 'dark']) {
+  test(`a run like those of servers, ${scheme}`, async () => {
+    const { page, faults } = await open(report('lively'), { scheme });
+    await checkDrawn(page, await expected(page, ALL));
+    assert.deepEqual(await contrasts(page), [], 'every text stands out from its ground');
+    const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.equal(ground, scheme === 'light' ? 'rgb(244, 246, 249)' : 'rgb(13, 19, 27)');
+    await page.evaluate(() => window.becalm.openDetour(0, true));
+    await shot(page, `lively-${scheme}`);
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+}
+
+test('the theme button changes the theme and redraws', async () => {
+  const { page, faults } = await open(report('lively'), { scheme: 'light' });
+  const look = () => page.evaluate(() => ({
+    ground: getComputedStyle(document.body).backgroundColor,
+    chart: document.querySelector('#sources-total-chart canvas').toDataURL().length,
+    text: document.getElementById('theme').textContent,
+  }));
+  const auto = await look();
+  await page.click('#theme');
+  assert.deepEqual(await look(), { ...auto, text: 'Light' });
+  await page.click('#theme');
+  const dark = await look();
+  assert.equal(dark.text, 'Dark');
+  assert.notEqual(dark.ground, auto.ground);
+  assert.notEqual(dark.chart, auto.chart);
+  await page.click('#theme');
+  assert.deepEqual(await look(), auto);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('figures are written as the terminal writes them', async () => {
+  const { page, faults } = await open(report('quiet'));
+  const rows = JSON.parse(readFileSync(join(bundles, 'figures.json'), 'utf8'));
+  assert.ok(rows.length > 10_000);
+  const wrong = await page.evaluate((all) => all
+    .map(([unit, value, text]) => [unit, value, text, window.becalm.write[unit](value)])
+    .filter(([, , text, written]) => text !== written).slice(0, 20), rows);
+  assert.deepEqual(wrong, []);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('tables hold the figures of the JSON document, as the terminal writes them', async () => {
+  const run = json('report', join(bundles, 'lively'));
+  const { page } = await open(report('lively'));
+  const cells = await page.$$eval('#sources table tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  const keys = await page.$$eval('#sources table tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.dataset.key)));
+  assert.equal(cells.length, run.sources.length);
+  run.sources.forEach((source, at) => {
+    assert.deepEqual(cells[at].slice(0, 2), [source.source, source.kind]);
+    assert.equal(Number(keys[at][4]), source.max_ns);
+    assert.equal(Number(keys[at][7]), source.total_ns);
+  });
+  const text = execFileSync(becalm, ['report', join(bundles, 'lively')], { encoding: 'utf8' });
+  for (const row of cells) {
+    const line = text.split('\n').find((one) => one.trimStart().startsWith(`${row[0]} `) && one.includes(` ${row[2]} `));
+    assert.ok(line, `${row[0]} is in the terminal's table`);
+    for (const cell of row) assert.ok(line.includes(cell), `${cell} of ${row[0]} in: ${line}`);
+  }
+  await page.close();
+});
+
+test('a click on a point shows what happened in that detour', async () => {
+  const { page, faults } = await open(report('lively'));
+  // Zoomed in, so that the point lies alone; then a real click on its pixels.
+  const target = await page.evaluate(() => {
+    const { chart, spec } = window.becalm.drawn.get('detours');
+    const at = spec.activities.findIndex((flat, i) => flat.length >= 24 && spec.starts[i] > 0);
+    window.becalm.zoomTo('detours', spec.starts[at] - 3e6, spec.starts[at] + 3e6);
+    chart.getZr().flush();
+    const [x, y] = chart.convertToPixel({ seriesIndex: 0 }, [spec.starts[at], spec.durations[at]]);
+    document.getElementById('detours-chart').scrollIntoView({ block: 'center', behavior: 'instant' });
+    const box = document.getElementById('detours-chart').getBoundingClientRect();
+    return { at, x: box.x + x, y: box.y + y, cpu: spec.cpu[at], number: spec.number[at] };
+  });
+  await page.mouse.move(target.x - 30, target.y);
+  await page.mouse.move(target.x + 1, target.y);
+  await page.mouse.click(target.x + 1, target.y);
+  await page.waitForSelector('#detour:not([hidden]) table');
+  const title = await page.textContent('#detour h3');
+  assert.ok(title.startsWith(`Detour ${target.number} of CPU ${target.cpu} on node1: `), title);
+  const cells = await page.$$eval('#detour tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  const detail = json('sources', join(bundles, 'lively'), '--detour', `${target.cpu}:${target.number}`).detours[0];
+  assert.equal(cells.length, detail.activities.length);
+  const written = await page.evaluate((all) => all.map((one) => [
+    window.becalm.write.time(one.offset_ns), window.becalm.write.time(one.self_ns), window.becalm.write.share(one.share_ratio),
+    one.kind, `${'  '.repeat(one.depth)}${one.source}`, one.detail,
+  ]), detail.activities);
+  assert.deepEqual(cells, written);
+  const blocks = await page.$$eval('#detour svg rect', (all) => all.length);
+  assert.ok(blocks >= detail.activities.filter((one) => one.kind !== 'edge').length, `${blocks} blocks`);
+  await page.locator('#detour').screenshot({ path: join(output, 'detour.png') });
+  await page.locator('#detours').screenshot({ path: join(output, 'zoomed.png') });
+  await page.click('#detour >> text=Close');
+  assert.ok(await page.isHidden('#detour'));
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('zoom narrows the view, down to one detour and back', async () => {
+  const { page, faults } = await open(report('lively'));
+  const range = () => page.evaluate(() => window.becalm.drawn.get('detours').view.range);
+  const whole = await range();
+  await page.click('#detours-tools >> text=Zoom in');
+  const half = await range();
+  assert.ok(Math.abs((half[1] - half[0]) / (whole[1] - whole[0]) - 0.25) < 0.01, `${half} of ${whole}`);
+  await page.click('tr[data-opens="0"] button');
+  await page.click('#detour >> text=Zoom to it');
+  const [from, to] = await range();
+  const duration = await page.evaluate(() => window.becalm.drawn.get('detours').spec.durations[0]);
+  assert.ok(to - from <= duration * 5.01 && to - from >= duration * 4.9, `${to - from} for ${duration}`);
+  assert.match(await page.textContent('#detours-tools .said'), /^\d+ of [\d,]+ drawn detours in view$/);
+  await page.click('#detours-tools >> text=Whole run');
+  assert.deepEqual(await range(), whole);
+  // The handle at the right end of the bar below the chart.
+  const handle = await page.evaluate(() => {
+    const { chart, spec } = window.becalm.drawn.get('detours');
+    const element = document.getElementById('detours-chart');
+    element.scrollIntoView({ block: 'center', behavior: 'instant' });
+    const box = element.getBoundingClientRect();
+    return { x: box.x + chart.convertToPixel({ xAxisIndex: 0 }, spec.end_ns), y: box.bottom - 27, width: box.width };
+  });
+  await page.mouse.move(handle.x, handle.y);
+  await page.mouse.down();
+  await page.mouse.move(handle.x - handle.width / 2, handle.y, { steps: 8 });
+  await page.mouse.up();
+  await page.waitForTimeout(200);
+  const dragged = await range();
+  assert.ok(dragged[0] === whole[0] && dragged[1] < whole[1] * 0.7, `${dragged}`);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('tables sort by their plain values', async () => {
+  const { page, faults } = await open(report('lively'));
+  const column = (at) => page.$$eval('#sources table tbody tr', (rows, index) => rows.map((row) => row.cells[index].dataset.key ?? row.cells[index].textContent), at);
+  const header = (title) => page.locator('#sources th button', { hasText: new RegExp(`^${title}$`) });
+  await header('highest').click();
+  let values = (await column(4)).map(Number);
+  assert.deepEqual(values, [...values].sort((a, b) => b - a));
+  await header('highest').click();
+  values = (await column(4)).map(Number);
+  assert.deepEqual(values, [...values].sort((a, b) => a - b));
+  assert.equal(await page.getAttribute('#sources th:nth-child(5)', 'aria-sort'), 'ascending');
+  await header('source').click();
+  const names = await column(0);
+  assert.deepEqual(names, [...names].sort((a, b) => a.localeCompare(b, 'en', { numeric: true })));
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('names that an enemy chose are texts', async () => {
+  const { page, faults } = await open(report('hostile'));
+  await checkDrawn(page, await expected(page, ALL));
+  await page.evaluate(() => window.becalm.openDetour(0));
+  const strange = await page.evaluate(() => document.querySelectorAll('img, [onerror], [onload], [onmouseover], svg[onload], iframe').length);
+  assert.equal(strange, 0);
+  const sources = await page.$$eval('#sources table tbody tr', (rows) => rows.map((row) => row.cells[0].textContent));
+  assert.ok(sources.includes('</script><img src=x onerror=alert(1)>'), `${sources}`);
+  assert.match(await page.textContent('#detour'), /<!--<script>|<\/script>|onload/);
+  await shot(page, 'hostile');
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('the policy lets nothing else run, and no request out', async () => {
+  let asked = 0;
+  const server = createServer((request, response) => {
+    asked += 1;
+    response.end();
+  });
+  await new Promise((ready) => { server.listen(0, '127.0.0.1', ready); });
+  const { page, faults } = await open(report('quiet'));
+  await page.evaluate((address) => {
+    const script = document.createElement('script');
+    script.textContent = 'window.intruded = true';
+    document.body.append(script);
+    document.body.insertAdjacentHTML('beforeend', '<b id="enemy" onclick="window.intruded = true">x</b>');
+    document.getElementById('enemy').click();
+    new Image().src = `${address}/leak.png`;
+    fetch(`${address}/leak`).catch(() => {});
+  }, `http://127.0.0.1:${server.address().port}`);
+  await page.waitForTimeout(300);
+  server.close();
+  assert.equal(asked, 0);
+  assert.equal(await page.evaluate(() => window.intruded), undefined);
+  assert.ok(faults.filter((fault) => fault.includes('Content Security Policy')).length >= 4, `${faults}`);
+  await page.close();
+});
+
+test('a phone shows everything without scrolling sideways', async () => {
+  for (const name of ['lively', 'cluster', 'wide', 'quiet', 'hostile']) {
+    const { page, faults } = await open(report(name), { size: PHONE });
+    await page.evaluate(() => window.becalm.drawn.has('detours') && window.becalm.openDetour(0, true));
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= PHONE.width, `${name} is ${width} wide`);
+    if (name === 'lively') {
+      await checkDrawn(page, await expected(page, ALL));
+      await shot(page, 'lively-phone');
+    }
+    assert.deepEqual(faults, []);
+    await page.close();
+  }
+});
+
+test('it prints', async () => {
+  const { page, faults } = await open(report('lively'), { scheme: 'dark' });
+  const file = join(output, 'lively.pdf');
+  const whole = await page.pdf({ path: file, format: 'A4', printBackground: true });
+  assert.ok(whole.subarray(0, 5).equals(Buffer.from('%PDF-')));
+  // What is on paper is what is drawn for it: light, and before the printer takes it.
+  await checkDrawn(page, await expected(page, ALL), 'beforeprint');
+  const map = (await canvases(page, 'beforeprint')).find((one) => one.id === 'heat');
+  assert.ok(map.drawn > 0.3, `the map is drawn on ${map.drawn} of its canvas`);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(244, 246, 249)');
+  await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(13, 19, 27)');
+  await page.evaluate(() => document.querySelectorAll('.chart').forEach((chart) => { chart.style.visibility = 'hidden'; }));
+  const empty = await page.pdf({ format: 'A4', printBackground: true });
+  assert.ok(whole.length > empty.length + 100_000, `${whole.length} bytes with charts, ${empty.length} without`);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+const EDGES = {
+  quiet: ['slowdown'],
+  plain: without('sources-total', 'sources-max', 'blame'),
+  imported: without('sources-total', 'sources-max', 'blame'),
+  busy: ALL,
+  killed: ALL,
+  open: without('blame'),
+  many: ALL,
+  wide: ALL,
+  cluster: ALL,
+};
+
+for (const [name, charts] of Object.entries(EDGES)) {
+  test(`the run '${name}'`, async () => {
+    const { page, faults } = await open(report(name));
+    if (await page.$('#detours-chart')) await page.evaluate(() => window.becalm.openDetour(0, true));
+    await shot(page, name);
+    await checkDrawn(page, await expected(page, charts));
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+}
+
+test('a recording of this machine', { skip: process.getuid() !== 0 && 'needs root' }, async () => {
+  const run = join(output, 'recorded.becalm');
+  rmSync(run, { recursive: true, force: true });
+  execFileSync(becalm, ['record', '--duration', '2s', '-o', run], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const file = join(output, 'recorded.html');
+  execFileSync(becalm, ['report', run, '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
+  const { page, faults } = await open(file);
+  await page.evaluate(() => window.becalm.openDetour(0, true));
+  const drawn = await canvases(page);
+  assert.ok(drawn.length >= 6 && drawn.every((one) => one.colors > 12), JSON.stringify(drawn));
+  await shot(page, 'recorded');
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('10 million detours make a small file that draws at once', { skip: !existsSync(join(bundles, 'huge.becalm')) && 'the run is not there' }, async () => {
+  const start = performance.now();
+  const file = report('huge');
+  const made = performance.now() - start;
+  const size = statSync(file).size;
+  assert.ok(size < 8 * MIB, `${(size / MIB).toFixed(2)} MiB`);
+  // The shortest of some tries: other work on this machine only adds to it.
+  let drawn = Infinity;
+  for (let tries = 0; tries < 5 && drawn >= 2_000; tries += 1) {
+    const { page } = await open(file);
+    drawn = Math.min(drawn, Number(await page.evaluate(() => document.documentElement.dataset.drawnMs)));
+    await page.close();
+  }
+  console.log(`10 million detours: page made in ${(made / 1e3).toFixed(1)} s, ${(size / MIB).toFixed(2)} MiB, drawn after ${drawn} ms`);
+  assert.ok(drawn < 2_000, `drawn after ${drawn} ms`);
+  const { page, faults } = await open(file);
+  await checkDrawn(page, await expected(page, without('slowdown', 'blame')));
+  // The longest detours of all are there, as the table of the terminal has them.
+  const longest = json('sources', join(bundles, 'huge'), '--longest', '20').detours.map((one) => one.duration_ns);
+  const kept = await page.evaluate(() => window.becalm.drawn.get('detours').spec.durations.slice(0, 20));
+  assert.deepEqual(kept, longest);
+  await shot(page, 'huge');
+  assert.deepEqual(faults, []);
+  await page.close();
+});
