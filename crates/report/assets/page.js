@@ -300,7 +300,7 @@
     else Object.assign(x.axisLabel, { showMinLabel: false, showMaxLabel: false });
     const tones = { good: color('good'), bad: color('bad'), plain: color('soft'), fair: color('soft') };
     return Object.assign(option, {
-      grid: { left: width + 12, right: narrow() ? 66 : 178, top: 8, bottom: 46 },
+      grid: { left: width + 12, right: narrow() ? 66 : 200, top: 8, bottom: 46 },
       xAxis: x,
       yAxis: { ...names(spec.rows.map((row) => row.name), width), splitLine: { show: true, lineStyle: { color: color('grid') } } },
       tooltip: {

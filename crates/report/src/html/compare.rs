@@ -59,7 +59,7 @@ fn headline(report: &CompareReport<'_>) -> Section {
     let noise = comparison.total(Metric::NoiseRatio);
     let mut blocks = vec![Block::Verdict {
         tone: noise.map_or(Tone::Plain, |row| tone(row.verdict)),
-        text: format!("{}.", compare::answer(comparison)),
+        text: format!("{}.", compare::answer(comparison).replace(" -> ", " \u{2192} ")),
         basis: changed(report),
     }];
     let rows = TILES.iter().filter_map(|metric| comparison.total(*metric));
@@ -99,9 +99,9 @@ fn tile(row: &Row) -> Tile {
     let figure = |number| compare::figure(row, number).cell();
     let detail = match (row.effect.and_then(|effect| effect.ratio), interval(row)) {
         (Some(ratio), Some(interval)) => {
-            format!("{}, 95 %: {interval}: {}", compare::change(Some(ratio)).cell(), said(row.verdict))
+            format!("{} (95 %: {interval}), {}", compare::change(Some(ratio)).cell(), said(row.verdict))
         }
-        (Some(ratio), None) => format!("{}: {}", compare::change(Some(ratio)).cell(), said(row.verdict)),
+        (Some(ratio), None) => format!("{}, {}", compare::change(Some(ratio)).cell(), said(row.verdict)),
         (None, _) => said(row.verdict).to_owned(),
     };
     let tone = match row.verdict {

@@ -433,7 +433,7 @@ test('the page of two runs holds the figures of the JSON document', async () => 
   const document = json('compare', join(bundles, 'lively'), join(bundles, 'livelier'));
   const { page, faults } = await open(comparison('lively', 'livelier', 'compare'));
   const answer = await page.textContent('.verdict .answer');
-  assert.ok(document.headline.startsWith(answer.replace(/\.$/, '')), `${answer} in ${document.headline}`);
+  assert.ok(document.headline.startsWith(answer.replace(/\.$/, '').replace('\u2192', '->')), `${answer} in ${document.headline}`);
   const tables = await page.$$eval('table', (all) => all.map((table) => [
     table.caption.textContent, [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? cell.textContent)),
   ]));
