@@ -189,7 +189,8 @@ pub(crate) const PERIODIC: &[Field<PeriodRow>] = &[
 ];
 
 /// The node of a period, where there are several.
-pub(crate) const NODE: Field<PeriodRow> = Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
+pub(crate) const NODE: Field<PeriodRow> =
+    Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
 
 fn what(origin: &Origin) -> String {
     match origin {

@@ -63,6 +63,7 @@ fn headline(report: &CompareReport<'_>) -> Section {
         basis: changed(report),
     }];
     let rows = TILES.iter().filter_map(|metric| comparison.total(*metric));
+    let rows = rows.filter(|row| row.a.is_some() || row.b.is_some());
     blocks.push(Block::Tiles(rows.map(tile).collect()));
     for check in report.checks {
         let text = format!("{}.", compare::check_text(comparison, check));
@@ -233,10 +234,8 @@ fn cpus(report: &CompareReport<'_>) -> Option<Section> {
 fn basis(report: &CompareReport<'_>) -> Section {
     let comparison = report.comparison;
     let mut blocks: Vec<Block> = Vec::new();
-    let warning = |note: &becalm_trace::node::Warning| Block::Warning {
-        text: note.message.clone(),
-        advice: note.advice.clone(),
-    };
+    let warning =
+        |note: &becalm_trace::node::Warning| Block::Warning { text: note.message.clone(), advice: note.advice.clone() };
     blocks.extend(comparison.notes.iter().map(warning));
     let facts = [("A", &comparison.a), ("B", &comparison.b)];
     blocks.push(Block::Facts(facts.map(|(name, side)| (name.to_owned(), compare::side(side))).to_vec()));

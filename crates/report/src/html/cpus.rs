@@ -70,16 +70,19 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
     let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
     blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
-    blocks.extend(sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))));
-    Some(Section {
-        id: "cpus",
-        title: "CPUs against time".to_owned(),
-        short: "CPUs",
-        reading: "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: \
-                  a row that stands out is a CPU with noise of its own, a column is something that struck all at once."
-            .to_owned(),
-        blocks,
-    })
+    blocks.extend(
+        sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))),
+    );
+    // Without a detour there is no map to read.
+    let (title, reading) = match picture.lengths.count() {
+        0 => ("CPUs", ""),
+        _ => (
+            "CPUs against time",
+            "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: \
+             a row that stands out is a CPU with noise of its own, a column is something that struck all at once.",
+        ),
+    };
+    Some(Section { id: "cpus", title: title.to_owned(), short: "CPUs", reading: reading.to_owned(), blocks })
 }
 
 fn table(summary: &Summary) -> HtmlTable {

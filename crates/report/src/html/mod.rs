@@ -24,7 +24,8 @@ mod table;
 mod write;
 
 pub use chart::{
-    Axis, Bar, Bars, Chart, Forest, ForestRow, Heat, HeatLabel, Lines, Mark, Pair, Pairs, Points, Scale, Series, Spec, Unit,
+    Axis, Bar, Bars, Chart, Forest, ForestRow, Heat, HeatLabel, Lines, Mark, Pair, Pairs, Points, Scale, Series, Spec,
+    Unit,
 };
 pub use compare::compare_page;
 pub use headline::{MAX_QUIET, NOISE_QUIET};

@@ -42,11 +42,14 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     }
     let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
     let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
-    rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
+    if rows.len() > ROWS {
+        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
+    }
     let mut intervals = table(summary, "95 % intervals of rates and lengths", &INTERVALS, rows.iter(), true);
-    intervals.note = "low and high: the 95 % interval of the figure before them; - where the run is too short to bound it, or \
+    intervals.note =
+        "low and high: the 95 % interval of the figure before them; - where the run is too short to bound it, or \
                       drifts."
-        .to_owned();
+            .to_owned();
     if rows.len() > ROWS {
         intervals.note.push_str(&format!(" The noisiest {ROWS} of {} CPUs.", grouped(rows.len() as u64)));
     }
@@ -61,7 +64,8 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         blocks.push(Block::Text(format!("The longest detour to expect. {}", expected(&CpuRow::total(summary)))));
         let fitting = rows.iter().filter(|row| sure::fits(row));
         let mut tail = table(summary, "Longest detours to expect", &TAIL, fitting, with_total);
-        tail.note = "over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold).".to_owned();
+        tail.note =
+            "over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold).".to_owned();
         blocks.push(Block::Table(tail));
     }
     let notes = text::notes(summary, &rows, |row| row.figures.tail.as_ref().and_then(tails::note));
@@ -150,23 +154,30 @@ pub(super) fn periods(summary: &Summary) -> Option<Section> {
     rows.iter().take(PERIODS).for_each(|row| {
         table.row(&fields, row);
     });
-    table.note = "jitter: how far the events lie from their beats; of beats: how many of the beats there were brought one."
-        .to_owned();
+    table.note =
+        "jitter: how far the events lie from their beats; of beats: how many of the beats there were brought one."
+            .to_owned();
     if rows.len() > PERIODS {
         table.note.push_str(&format!(" The first {PERIODS} of {}.", grouped(rows.len() as u64)));
     }
     let cell = |name: &str| (columns(PERIODIC, &[name])[0].get)(first).cell();
     let text = match rows.len() {
         1 => format!("One was found: {} every {}.", cell("source"), cell("interval_ns")),
-        all => format!("{} were found, first of all {} every {}.", grouped(all as u64), cell("source"), cell("interval_ns")),
+        all => format!(
+            "{} were found, first of all {} every {}.",
+            grouped(all as u64),
+            cell("source"),
+            cell("interval_ns")
+        ),
     };
     Some(Section {
         id: "periods",
         title: "What comes with a period".to_owned(),
         short: "Periods",
-        reading: "What comes again and again after the same time, source by source: a timer that can be found, and often \
+        reading:
+            "What comes again and again after the same time, source by source: a timer that can be found, and often \
                   switched off."
-            .to_owned(),
+                .to_owned(),
         blocks: vec![Block::Text(text), Block::Table(table)],
     })
 }
