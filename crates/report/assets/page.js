@@ -808,9 +808,11 @@
   }
 
   function resize() {
+    if (printing) return;
     drawn.forEach((one, id) => {
       one.chart.resize();
       if (one.narrow !== narrow()) draw(id);
+      else paint(one.chart);
     });
   }
 
@@ -877,7 +879,9 @@
 
   // Paper is light and as wide as paper.
   const PAPER = 690;
+  let printing = false;
   window.addEventListener('beforeprint', () => {
+    printing = true;
     root.dataset.theme = 'light';
     drawn.forEach((one, id) => {
       one.chart.resize({ width: PAPER });
@@ -885,6 +889,7 @@
     });
   });
   window.addEventListener('afterprint', () => {
+    printing = false;
     applyTheme();
     drawn.forEach((one) => one.chart.resize({ width: 'auto' }));
     drawAll();

@@ -225,6 +225,31 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
   await page.close();
 });
 
+test('the page says how sure its figures are, as the JSON document does', async () => {
+  const run = json('report', join(bundles, 'lively'));
+  const text = execFileSync(becalm, ['report', join(bundles, 'lively')], { encoding: 'utf8' }).replace(/\s+/g, ' ');
+  const { page, faults } = await open(report('lively'));
+  const names = ['cpu', 'rate_hz', 'rate_low_hz', 'rate_high_hz', 'median_ns', 'median_low_ns', 'median_high_ns', 'p99_ns', 'p99_low_ns', 'p99_high_ns', 'p999_ns', 'p999_low_ns', 'p999_high_ns'];
+  const rows = await page.$$eval('#sure table', (all) => [...all[0].tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? null)));
+  assert.equal(rows.length, run.cpus.length + 1);
+  run.cpus.forEach((cpu, at) => names.forEach((name, column) => {
+    assert.equal(rows[at][column] === null ? null : Number(rows[at][column]), cpu[name], `${name} of CPU ${cpu.cpu}`);
+  }));
+  // What is said in words is said in the same ones.
+  const words = await page.$$eval('#sure .facts dd', (all) => all.map((one) => one.textContent));
+  assert.ok(words.length > 0 && words.every((one) => text.includes(one)), `${words}`);
+  const periods = await page.$$eval('#periods tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.ok(periods.some((row) => row[0] === 'irq local_timer' && row[1].startsWith('4.000')), `${periods}`);
+  for (const row of periods.slice(0, 12)) assert.ok(text.includes(row.join(' ')), `${row}`);
+  // Either the longest to expect or the reason why it is not known.
+  const tile = await page.locator('.tile', { hasText: 'Longest to expect' }).locator('strong, span').allTextContents();
+  const { total } = run;
+  if (total.tail_verdict === 'fits') assert.ok(tile[0].startsWith('over '), `${tile}`);
+  else assert.deepEqual(tile, ['not known', total.tail_note]);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
 test('a click on a point shows what happened in that detour', async () => {
   const { page, faults } = await open(report('lively'));
   // Zoomed in, so that the point lies alone; then a real click on its pixels.
@@ -380,6 +405,12 @@ test('it prints', async () => {
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(244, 246, 249)');
   await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(13, 19, 27)');
+  for (const id of ALL) {
+    await page.evaluate((name) => { document.getElementById(`${name}-chart`).style.visibility = 'hidden'; }, id);
+    const lacking = await page.pdf({ format: 'A4', printBackground: true });
+    assert.ok(whole.length > lacking.length + 2_000, `${id}: ${whole.length} bytes with it, ${lacking.length} without`);
+    await page.evaluate((name) => { document.getElementById(`${name}-chart`).style.visibility = ''; }, id);
+  }
   await page.evaluate(() => document.querySelectorAll('.chart').forEach((chart) => { chart.style.visibility = 'hidden'; }));
   const empty = await page.pdf({ format: 'A4', printBackground: true });
   assert.ok(whole.length > empty.length + 100_000, `${whole.length} bytes with charts, ${empty.length} without`);
