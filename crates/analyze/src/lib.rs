@@ -7,8 +7,11 @@
 
 pub mod attribute;
 pub mod compare;
+pub mod cost;
 pub mod picture;
 pub mod stats;
 pub mod summary;
+pub mod tick;
+pub mod work;
 
 pub use attribute::{Attributor, LoopThread, Step, Tally, Task, Tasks};

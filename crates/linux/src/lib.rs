@@ -6,8 +6,11 @@
 pub mod audit;
 pub mod clock;
 pub mod ftrace;
+pub mod instructions;
 pub mod janitor;
 pub mod memory;
+pub mod perf;
+pub mod probe;
 pub mod procfs;
 pub mod sched;
 pub mod signals;

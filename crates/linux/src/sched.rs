@@ -243,6 +243,16 @@ pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
     if result == 0 { Ok(()) } else { Err(SchedError::Class { policy, source: io::Error::last_os_error() }) }
 }
 
+/// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files read in.
+#[must_use]
+pub fn major_faults() -> u64 {
+    // SAFETY: all-zero bytes are a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a valid place to write a rusage to.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_majflt as u64
+}
+
 /// The kernel's account of the calling thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {

@@ -15,6 +15,7 @@ use crate::event_clock::EventClock;
 use crate::ring::Ring;
 use crate::threads::Names;
 use crate::translate::Translator;
+use crate::work::Repetitions;
 use crate::{Batch, Sink};
 
 /// No record of ours takes more bytes; a page with more room than that at its end is not full.
@@ -37,6 +38,10 @@ struct Feed {
     ring: Arc<Ring>,
     pages: Option<Pages>,
     steps: Vec<(Nanos, Nanos)>,
+    work: Vec<u64>,
+    /// Watches the steps for when they are enough.
+    repetitions: Option<Repetitions>,
+    enough: bool,
     complete_until: Nanos,
     counts: FeedCounts,
 }
@@ -101,10 +106,27 @@ impl Collector {
             ring,
             pages: readers.next().map(|reader| Pages { reader, bytes: Vec::new(), ends: Vec::new() }),
             steps: Vec::new(),
+            work: Vec::new(),
+            repetitions: None,
+            enough: false,
             complete_until: Nanos::ZERO,
             counts: FeedCounts::default(),
         });
         Self { feeds: feeds.collect(), axis, decoder, clock, translator, page, events: Vec::new(), first_broken: None }
+    }
+
+    /// From now on watches the steps of each loop for when they have been repeated enough, by this maximum allowable
+    /// variation.
+    pub fn watch_repetitions(&mut self, maiv: f64) {
+        for feed in &mut self.feeds {
+            feed.repetitions = Some(Repetitions::new(maiv));
+        }
+    }
+
+    /// Whether they have, at some time, on every CPU; never if they are not watched.
+    #[must_use]
+    pub fn repeated_enough(&self) -> bool {
+        self.feeds.iter().all(|feed| feed.enough)
     }
 
     /// Takes what waits in rings and trace buffers. Returns how many steps were taken. `everything` goes on until the
@@ -120,8 +142,15 @@ impl Collector {
             // `progress` is in the trace buffer by now, since the loop wrote `progress` after it.
             feed.complete_until = feed.complete_until.max(axis.instant(Ticks::new(feed.ring.progress())));
             let before = feed.steps.len();
-            feed.ring.drain(|before, after| {
+            let (keeps_work, enough) = (feed.ring.is_of_samples(), &mut feed.enough);
+            feed.ring.drain_samples(|before, after, work| {
                 feed.steps.push((axis.instant(Ticks::new(before)), axis.instant(Ticks::new(after))));
+                if keeps_work {
+                    feed.work.push(work);
+                }
+                if let Some(repetitions) = &mut feed.repetitions {
+                    *enough |= repetitions.add(after.wrapping_sub(before) as f64);
+                }
             });
             let steps = (feed.steps.len() - before) as u64;
             feed.counts.steps += steps;
@@ -211,9 +240,10 @@ impl Collector {
                 pages.bytes.clear();
             }
             let complete_until = if all { Nanos::MAX } else { feed.complete_until };
-            let steps = &feed.steps;
-            sink.batch(Batch { index, steps, events, began: first_reading, complete_until }, names)?;
+            let (steps, work) = (&feed.steps, &feed.work);
+            sink.batch(Batch { index, steps, work, events, began: first_reading, complete_until }, names)?;
             feed.steps.clear();
+            feed.work.clear();
             events.clear();
         }
         Ok(())

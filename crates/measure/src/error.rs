@@ -8,6 +8,7 @@ use becalm_linux::sched::SchedError;
 use becalm_units::{CpuId, Nanos};
 
 use crate::preflight::CpuError;
+use crate::work::Unsupported;
 
 /// A recording that could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,9 @@ pub enum RecordError<S> {
     /// A loop cannot be placed or get its scheduling class.
     #[error(transparent)]
     Sched(#[from] SchedError),
+    /// The work cannot be done on this machine.
+    #[error(transparent)]
+    Work(#[from] Unsupported),
     /// The threshold lies within the loop's own steps.
     #[error(
         "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \
@@ -63,6 +67,6 @@ pub enum RecordError<S> {
 impl<S> RecordError<S> {
     /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Threshold { .. } | Self::Cpus(CpuError::Empty | CpuError::Unknown { .. }))
+        matches!(self, Self::Threshold { .. } | Self::Work(_) | Self::Cpus(CpuError::Empty | CpuError::Unknown { .. }))
     }
 }

@@ -8,6 +8,7 @@
 pub mod acquire;
 mod collector;
 mod companion;
+pub mod cost;
 mod counters;
 mod error;
 mod event_clock;
@@ -19,15 +20,18 @@ mod recorder;
 pub mod ring;
 mod steps;
 mod threads;
+pub mod tick;
 mod translate;
 mod warnings;
+pub mod work;
+mod work_loop;
 
 pub use collector::{Collector, TraceSide};
 pub use companion::Companion;
 pub use counters::Snapshot as CounterSnapshot;
 pub use error::RecordError;
 pub use event_clock::EventClock;
-pub use plan::{Plan, Threshold};
+pub use plan::{Plan, Threshold, WorkPlan};
 pub use recorder::{Progress, Recording, record};
 pub use steps::StepProfile;
 pub use threads::Names;
@@ -44,7 +48,7 @@ pub struct Loop {
     pub cpu: CpuId,
     /// Its number in the kernel's events.
     pub pid: Pid,
-    /// The length of its shortest step.
+    /// The length of its shortest step; 0 of a loop that does work, all of whose steps are kept.
     pub t_min: Nanos,
     /// Whether it runs in a real-time scheduling class.
     pub realtime: bool,
@@ -55,8 +59,10 @@ pub struct Loop {
 pub struct Batch<'a> {
     /// The position of the CPU among the loops.
     pub index: usize,
-    /// The steps that reached the threshold: the readings before and after, in order.
+    /// The steps that reached the threshold, or the samples: the readings before and after, in order.
     pub steps: &'a [(Nanos, Nanos)],
+    /// The iterations done in each of the steps, of loops that do work; as many as steps then, and none otherwise.
+    pub work: &'a [u64],
     /// The kernel events, in order. They may reach beyond the last step.
     pub events: &'a [Event],
     /// When the loop took its first reading; nothing before that.

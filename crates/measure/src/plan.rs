@@ -1,14 +1,17 @@
 //! What a recording shall be.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::str::FromStr;
 
 use becalm_linux::sched::Policy;
-use becalm_units::{CpuList, Nanos, ParseNanosError};
+use becalm_trace::node::Fixed;
+use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
 
 use crate::machine;
+use crate::work::Body;
 
 /// From which length on a step is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,6 +40,25 @@ impl FromStr for Threshold {
     }
 }
 
+/// Work for the loops to do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkPlan {
+    /// What they do.
+    pub body: Body,
+    /// How long a sample shall take, or takes.
+    pub grain: Nanos,
+    /// What stays the same from sample to sample.
+    pub fixed: Fixed,
+    /// How many samples each loop takes; nothing means until another end.
+    pub samples: Option<u64>,
+    /// The maximum allowable variation, as parts of 1, by which the loops end when they have repeated enough.
+    pub maiv: Option<f64>,
+    /// How many loops do the same on each CPU, at least 1. One of them is measured.
+    pub copies: u32,
+    /// The iterations of each CPU, of a run that is resumed; calibrated otherwise.
+    pub iterations: BTreeMap<CpuId, u64>,
+}
+
 /// A recording as it was asked for.
 #[derive(Debug)]
 pub struct Plan {
@@ -60,6 +82,8 @@ pub struct Plan {
     pub trace_bytes: usize,
     /// The bytes of raw trace that may wait for the end of their segment; with more, the segment ends early.
     pub backlog_bytes: usize,
+    /// What the loops do; nothing means that they watch the counter, and that steps from the threshold on are kept.
+    pub work: Option<WorkPlan>,
     /// The root of the file system: `/` outside of tests.
     pub root: PathBuf,
 }
@@ -79,6 +103,7 @@ impl Plan {
             ring_bytes: 4 << 20,
             trace_bytes: 16 << 20,
             backlog_bytes: 256 << 20,
+            work: None,
             root: PathBuf::from("/"),
         }
     }

@@ -18,8 +18,10 @@ use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_trace::Pid;
 use becalm_trace::bundle::node_name;
-use becalm_trace::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning};
-use becalm_units::{CpuList, Nanos, Ticks, TicksToNanos};
+use becalm_trace::node::{
+    ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc, WorkLoop, WorkSession,
+};
+use becalm_units::{CpuId, CpuList, Nanos, Ticks, TicksToNanos};
 
 use crate::acquire::{End, Tally};
 use crate::collector::{Collector, TraceSide};
@@ -27,13 +29,15 @@ use crate::companion::Companion;
 use crate::counters::Snapshot;
 use crate::error::RecordError;
 use crate::event_clock::EventClock;
-use crate::loop_thread::{Go, Loops, Measured};
+use crate::loop_thread::{Go, Loops, Measured, Profile};
 use crate::plan::{Plan, Threshold};
 use crate::preflight;
 use crate::ring::Ring;
 use crate::steps::StepProfile;
 use crate::threads::Names;
 use crate::translate::Translator;
+use crate::work::Body;
+use crate::work_loop::{Task, WorkTask};
 use crate::{Loop, Sink, machine, warnings};
 
 /// How far a recording is.
@@ -122,6 +126,9 @@ impl<C: Counter> Recorder<C> {
     ) -> Result<Self, RecordError<E>> {
         let mut warnings = Vec::new();
         warnings.extend(why_not_native.map(|why| warnings::slow_clock(&why)));
+        if let Some(work) = &plan.work {
+            Body::check(work.body)?;
+        }
         let selection = preflight::select(&plan.root, plan.cpus.as_ref())?;
         if !selection.left_out.is_empty() {
             warnings.push(warnings::left_out(&selection.left_out));
@@ -148,7 +155,11 @@ impl<C: Counter> Recorder<C> {
             cross_cpu_ns: (agreement.compared > 0).then_some(agreement.offset),
             backwards: 0,
         };
-        let rings: Result<Vec<_>, _> = cpus.iter().map(|_| Ring::new(plan.ring_bytes / 16).map(Arc::new)).collect();
+        let new_ring = || match plan.work {
+            None => Ring::new(plan.ring_bytes / 16),
+            Some(_) => Ring::of_samples(plan.ring_bytes / 24),
+        };
+        let rings: Result<Vec<_>, _> = cpus.iter().map(|_| new_ring().map(Arc::new)).collect();
         let mut recorder = Self {
             names: Names::new(&plan.root),
             plan,
@@ -252,14 +263,22 @@ impl<C: Counter> Recorder<C> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Recording, RecordError<S::Error>> {
         let system = |action| move |source| RecordError::System { action, source };
-        let mut loops =
-            Loops::start::<C>(&self.cpus, self.plan.policy, &self.rings).map_err(system("start a measuring thread"))?;
+        let rate = self.calibration.rate;
+        let task = match &self.plan.work {
+            None => Task::Watch,
+            Some(work) => Task::Work(Arc::new(WorkTask { plan: work.clone(), rate, root: self.plan.root.clone() })),
+        };
+        let mut loops = Loops::start::<C>(&self.cpus, self.plan.policy, &task, &self.rings)
+            .map_err(system("start a measuring thread"))?;
         let profiles = loops.gather()?;
-        let thresholds = self.thresholds(&profiles)?;
+        if self.plan.work.is_some() {
+            // The memory that the bodies work on has come since.
+            memory::lock_current_pages();
+        }
+        let parameters = self.parameters(&profiles)?;
 
         // The origin lies a little ahead: the time that waking all the threads takes.
         let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
-        let rate = self.calibration.rate;
         // Whatever else this process does is not becalm's work: a benchmark or an MPI rank may record itself.
         self.names.set_own(Pid(sched::current_tid()));
         for (tid, _) in &profiles {
@@ -278,11 +297,14 @@ impl<C: Counter> Recorder<C> {
             .map(|(cpu, (tid, profile))| Loop {
                 cpu,
                 pid: Pid(*tid),
-                t_min: axis.duration(Ticks::new(profile.shortest)),
+                t_min: match profile {
+                    Profile::Steps(steps) => axis.duration(Ticks::new(steps.shortest)),
+                    Profile::Work(..) => Nanos::ZERO,
+                },
                 realtime: self.plan.policy.is_realtime(),
             })
             .collect();
-        let mut node = self.node(&anchor, wake_up, axis, &profiles, &thresholds);
+        let mut node = self.node(&anchor, wake_up, axis, &profiles, &parameters);
         sink.begin(&node, &described, &mut self.names).map_err(RecordError::Sink)?;
 
         let trace = match &mut self.tracing {
@@ -308,6 +330,9 @@ impl<C: Counter> Recorder<C> {
         };
         let rings = self.cpus.iter().zip(self.rings.iter().cloned()).collect();
         let mut collector = Collector::new(rings, axis, trace);
+        if let Some(maiv) = self.plan.work.as_ref().and_then(|work| work.maiv) {
+            collector.watch_repetitions(maiv);
+        }
 
         // On a machine where every CPU is measured, the collector must get through to end the recording at all.
         if self.free.is_empty() && self.plan.policy.is_realtime() {
@@ -326,8 +351,7 @@ impl<C: Counter> Recorder<C> {
         for ring in &self.rings {
             ring.set_deadline(deadline);
         }
-        let thresholds: Arc<[u64]> = thresholds.into();
-        loops.start.give(Go::At(origin, Arc::clone(&thresholds)));
+        loops.start.give(Go::At(origin, parameters.into()));
         // Taken when the loops begin, not before: waking them all takes long enough for many ticks.
         let ahead = Ticks::new(origin.saturating_sub(C::read()));
         std::thread::sleep(axis.duration(ahead).to_std());
@@ -358,6 +382,9 @@ impl<C: Counter> Recorder<C> {
         sink.end_segment(&self.names).map_err(RecordError::Sink)?;
 
         node.ended = Some(ended);
+        for session in node.settings.work.iter_mut().flat_map(|work| &mut work.sessions) {
+            session.ended = Some(ended);
+        }
         node.counters = after.since(&before, &self.cpus);
         // The whole run is the longest baseline there is: how far was the rate off that was used?
         if let Ok(whole) = Calibration::between::<C>(&anchor, &end) {
@@ -369,6 +396,12 @@ impl<C: Counter> Recorder<C> {
         {
             let Some(measured) = measured else { continue };
             fill(cpu, measured, axis);
+            if let Some(work) = &mut node.settings.work {
+                // Each of its steps is a sample, and none a detour.
+                cpu.detours = 0;
+                let of = work.loops.iter_mut().find(|of| of.cpu == cpu.cpu);
+                of.into_iter().for_each(|of| of.others_iterations = measured.others_iterations);
+            }
             cpu.events = counts.events;
             cpu.lost_events = counts.lost_events;
             node.clock.backwards += measured.tally.backwards;
@@ -385,10 +418,18 @@ impl<C: Counter> Recorder<C> {
         Ok(Recording { node, command })
     }
 
-    /// The thresholds in ticks.
-    fn thresholds<E>(&self, profiles: &[(i32, StepProfile)]) -> Result<Vec<u64>, RecordError<E>> {
+    /// The thresholds in ticks, or the iterations of loops that do work.
+    fn parameters<E>(&self, profiles: &[(i32, Profile)]) -> Result<Vec<u64>, RecordError<E>> {
+        let of = |(cpu, (_, profile)): (CpuId, &(i32, Profile))| match profile {
+            Profile::Steps(steps) => self.threshold(cpu, steps),
+            Profile::Work(calibrated, ..) => Ok(calibrated.iterations),
+        };
+        self.cpus.iter().zip(profiles).map(of).collect()
+    }
+
+    fn threshold<E>(&self, cpu: CpuId, profile: &StepProfile) -> Result<u64, RecordError<E>> {
         let rate = self.calibration.rate;
-        let of = |(cpu, (_, profile)): (becalm_units::CpuId, &(i32, StepProfile))| match self.plan.threshold {
+        match self.plan.threshold {
             Threshold::Auto => Ok(profile.auto_threshold()),
             Threshold::Length(length) => {
                 let ticks = rate.ticks_in(length).get();
@@ -399,8 +440,7 @@ impl<C: Counter> Recorder<C> {
                 let (t_min, least) = (ns(profile.shortest), ns(profile.shortest) + Nanos::new(1));
                 Err(RecordError::Threshold { threshold: length, t_min, cpu, least })
             }
-        };
-        self.cpus.iter().zip(profiles).map(of).collect()
+        }
     }
 
     /// The document at the start: nothing has been measured yet.
@@ -409,8 +449,8 @@ impl<C: Counter> Recorder<C> {
         anchor: &Anchor,
         wake_up: Nanos,
         axis: TicksToNanos,
-        profiles: &[(i32, StepProfile)],
-        thresholds: &[u64],
+        profiles: &[(i32, Profile)],
+        parameters: &[u64],
     ) -> NodeDoc {
         let root: &Path = &self.plan.root;
         let rung = match &self.tracing {
@@ -418,12 +458,14 @@ impl<C: Counter> Recorder<C> {
             None if Snapshot::take(root).is_some() => Rung::Proc,
             None => Rung::Loop,
         };
-        let cpus = self.cpus.iter().zip(profiles).zip(thresholds).map(|((cpu, (_, profile)), threshold)| {
+        let cpus = self.cpus.iter().zip(profiles).zip(parameters).map(|((cpu, (_, profile)), parameter)| {
             let ns = |ticks| axis.duration(Ticks::new(ticks));
             let mut doc = CpuDoc::of(cpu);
-            doc.t_min_ns = ns(profile.shortest);
-            doc.median_step_ns = ns(profile.median);
-            doc.threshold_ns = ns(*threshold);
+            if let Profile::Steps(steps) = profile {
+                doc.t_min_ns = ns(steps.shortest);
+                doc.median_step_ns = ns(steps.median);
+                doc.threshold_ns = ns(*parameter);
+            }
             doc
         });
         let wall = anchor.wall_ns as i128 + i128::from(wake_up.get());
@@ -440,6 +482,7 @@ impl<C: Counter> Recorder<C> {
                 threshold: self.plan.threshold.to_string(),
                 duration_ns: self.plan.duration,
                 command: self.plan.command.as_ref().map(|(_, written)| written.clone()).unwrap_or_default(),
+                work: self.work_doc(profiles),
             },
             rung,
             cpus: cpus.collect(),
@@ -447,6 +490,37 @@ impl<C: Counter> Recorder<C> {
             counters: Vec::new(),
             warnings: self.warnings.clone(),
         }
+    }
+
+    /// What the loops do, if they do work.
+    fn work_doc(&self, profiles: &[(i32, Profile)]) -> Option<WorkDoc> {
+        let plan = self.plan.work.as_ref()?;
+        let mut doc = WorkDoc {
+            body: plan.body.name().to_owned(),
+            iteration: plan.body.iteration().to_owned(),
+            fixed: plan.fixed,
+            grain_ns: plan.grain,
+            copies: plan.copies,
+            samples: plan.samples,
+            memory_bytes: 0,
+            cache_bytes: None,
+            cache_known: true,
+            loops: Vec::new(),
+            sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: None }],
+        };
+        for (cpu, (_, profile)) in self.cpus.iter().zip(profiles) {
+            let Profile::Work(calibrated, memory_bytes, cache) = profile else { continue };
+            doc.memory_bytes = doc.memory_bytes.max(*memory_bytes);
+            doc.cache_bytes = doc.cache_bytes.max(cache.map(|(bytes, _)| bytes));
+            doc.cache_known &= cache.is_none_or(|(_, known)| known);
+            doc.loops.push(WorkLoop {
+                cpu,
+                iterations: calibrated.iterations,
+                calibrated_ns: calibrated.duration(self.calibration.rate),
+                others_iterations: 0,
+            });
+        }
+        Some(doc)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the one place where all parts of a running recording meet")]
@@ -499,6 +573,10 @@ impl<C: Counter> Recorder<C> {
             if segment_is_full {
                 sink.end_segment(&self.names).map_err(RecordError::Sink)?;
                 segment_began = now;
+            }
+            let enough = self.plan.work.as_ref().is_some_and(|work| work.maiv.is_some()) && collector.repeated_enough();
+            if enough {
+                return Ok(Ended::Duration);
             }
             progress(Progress { elapsed: now, duration: self.plan.duration, detours });
         }

@@ -18,6 +18,8 @@ struct Alone(AtomicU64);
 #[derive(Debug)]
 pub struct Ring {
     words: LockedWords,
+    /// The work of each step, where the ring is one of samples.
+    work: Option<LockedWords>,
     mask: u64,
     /// Steps written since the start; only the loop stores it.
     written: Alone,
@@ -42,6 +44,7 @@ impl Ring {
         let steps = steps.max(2).next_power_of_two();
         Ok(Self {
             words: LockedWords::new(steps * 2)?,
+            work: None,
             mask: steps as u64 - 1,
             written: Alone::default(),
             read: Alone::default(),
@@ -52,10 +55,31 @@ impl Ring {
         })
     }
 
+    /// A ring for this many samples, rounded up to a power of two: steps, each with the work that was done in it; 24
+    /// bytes each.
+    ///
+    /// # Errors
+    /// If there is not so much memory.
+    pub fn of_samples(samples: usize) -> Result<Self, MemoryError> {
+        let mut ring = Self::new(samples)?;
+        ring.work = Some(LockedWords::new(ring.capacity() as usize)?);
+        Ok(ring)
+    }
+
     /// Whether the ring's memory could be locked.
     #[must_use]
     pub const fn is_locked(&self) -> bool {
         self.words.is_locked()
+            && match &self.work {
+                Some(work) => work.is_locked(),
+                None => true,
+            }
+    }
+
+    /// Whether the ring keeps the work of its steps.
+    #[must_use]
+    pub const fn is_of_samples(&self) -> bool {
+        self.work.is_some()
     }
 
     /// How many steps fit.
@@ -83,6 +107,20 @@ impl Ring {
         self.words[at + 1].store(after, Ordering::Relaxed);
         self.written.0.store(written + 1, Ordering::Release);
         true
+    }
+
+    /// For the loop: adds a step and its work, which is forgotten where the ring is not one of samples. Returns whether
+    /// there was room.
+    #[inline]
+    pub fn push_sample(&self, before: u64, after: u64, work: u64) -> bool {
+        if let Some(words) = &self.work {
+            // A slot that is still to be read must stay as it is, so room is looked for first.
+            let written = self.written.0.load(Ordering::Relaxed);
+            if written - self.read.0.load(Ordering::Acquire) <= self.mask {
+                words[(written & self.mask) as usize].store(work, Ordering::Relaxed);
+            }
+        }
+        self.push(before, after)
     }
 
     /// For the collector: whether a step found no room, which ended the loop.
@@ -148,11 +186,17 @@ impl Ring {
 
     /// For the collector: takes all steps that wait, in order.
     pub fn drain(&self, mut take: impl FnMut(u64, u64)) {
+        self.drain_samples(|before, after, _| take(before, after));
+    }
+
+    /// For the collector: takes all steps that wait, in order, with their work; 0 where the ring is not one of samples.
+    pub fn drain_samples(&self, mut take: impl FnMut(u64, u64, u64)) {
         let written = self.written.0.load(Ordering::Acquire);
         let read = self.read.0.load(Ordering::Relaxed);
         for step in read..written {
             let at = ((step & self.mask) * 2) as usize;
-            take(self.words[at].load(Ordering::Relaxed), self.words[at + 1].load(Ordering::Relaxed));
+            let work = self.work.as_ref().map_or(0, |work| work[at / 2].load(Ordering::Relaxed));
+            take(self.words[at].load(Ordering::Relaxed), self.words[at + 1].load(Ordering::Relaxed), work);
         }
         // Only now may the loop overwrite them.
         self.read.0.store(written, Ordering::Release);
@@ -202,6 +246,21 @@ mod tests {
                 std::thread::yield_now();
             }
         });
+    }
+
+    #[test]
+    fn samples_keep_their_work() {
+        let ring = Ring::of_samples(2).unwrap();
+        for round in 0..3 {
+            assert!(ring.push_sample(round, round + 1, 10 * round) && ring.push_sample(round + 1, round + 2, 7));
+            assert!(!ring.push_sample(9, 9, 9));
+            let mut seen = Vec::new();
+            ring.drain_samples(|before, after, work| seen.push((before, after, work)));
+            assert_eq!(seen, [(round, round + 1, 10 * round), (round + 1, round + 2, 7)]);
+        }
+        let plain = Ring::new(2).unwrap();
+        assert!(plain.push_sample(1, 2, 3));
+        plain.drain_samples(|before, after, work| assert_eq!((before, after, work), (1, 2, 0)));
     }
 
     proptest! {

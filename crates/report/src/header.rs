@@ -70,7 +70,7 @@ fn run(doc: &NodeDoc) -> String {
     format!("{lasted}class {}, threshold {}, {}{command}", doc.settings.sched, doc.settings.threshold, ended(doc.ended))
 }
 
-const fn ended(ended: Option<Ended>) -> &'static str {
+pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
     match ended {
         Some(Ended::Duration) => "ended as asked",
         Some(Ended::Command) => "ended with its command",
@@ -83,7 +83,7 @@ const fn ended(ended: Option<Ended>) -> &'static str {
     }
 }
 
-fn machine(machine: &Machine) -> String {
+pub(crate) fn machine(machine: &Machine) -> String {
     let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
     parts.push(format!("CPUs online {}", machine.online));
     parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
@@ -96,7 +96,7 @@ fn machine(machine: &Machine) -> String {
     parts.join(", ")
 }
 
-fn clock(clock: &ClockDoc) -> String {
+pub(crate) fn clock(clock: &ClockDoc) -> String {
     // Nobody knows the clock of what another program measured.
     if clock.rate_hz <= 0.0 {
         return "unknown".to_owned();
@@ -111,7 +111,7 @@ fn clock(clock: &ClockDoc) -> String {
     parts.join(", ")
 }
 
-const fn seen(rung: Rung) -> &'static str {
+pub(crate) const fn seen(rung: Rung) -> &'static str {
     match rung {
         Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
         Rung::Proc => {

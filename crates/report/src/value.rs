@@ -16,12 +16,16 @@ pub enum Value {
     Number(u64),
     /// A duration; in JSON whole nanoseconds.
     Time(i64),
+    /// A duration in picoseconds, of something that may take less than a nanosecond; in JSON whole picoseconds.
+    Picos(i64),
     /// How often, in 1/s.
     Rate(f64),
     /// A part of a whole, written with three digits, since it may be tiny.
     Ratio(f64),
     /// A part of a whole whose parts are looked at together, written with one decimal.
     Share(f64),
+    /// Percentage points of something that the column's title says, written with three decimals.
+    Points(f64),
     /// How many times as long: 1 and more, so that what matters stands behind the point.
     Factor(f64),
     /// By which part something grew or shrank: 0.1 is a tenth more.
@@ -48,10 +52,13 @@ impl Value {
             Self::Count(count) => grouped(*count),
             Self::Number(number) => number.to_string(),
             Self::Time(ns) => time(*ns),
+            Self::Picos(ps) => picos(*ps),
             Self::Rate(hz) => format!("{}/s", three_digits(*hz)),
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),
             Self::Share(share) => format!("{:.1}%", share * 100.0),
+            Self::Points(points) if points.is_finite() => format!("{points:.3}"),
+            Self::Points(_) => "-".to_owned(),
             Self::Factor(ratio) => factor(*ratio),
             Self::Change(change) => match change {
                 change if !change.is_finite() => "-".to_owned(),
@@ -78,10 +85,11 @@ impl Serialize for Value {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
-            Self::Time(ns) => serializer.serialize_i64(*ns),
+            Self::Time(number) | Self::Picos(number) => serializer.serialize_i64(*number),
             Self::Rate(number)
             | Self::Ratio(number)
             | Self::Share(number)
+            | Self::Points(number)
             | Self::Factor(number)
             | Self::Change(number)
             | Self::Real(number)
@@ -94,6 +102,7 @@ impl Serialize for Value {
             | Self::Rate(_)
             | Self::Ratio(_)
             | Self::Share(_)
+            | Self::Points(_)
             | Self::Factor(_)
             | Self::Change(_)
             | Self::Real(_) => serializer.serialize_none(),
@@ -112,6 +121,16 @@ pub(crate) fn time(ns: i64) -> String {
     // Seconds are the largest unit and may have more than three digits before the point.
     let decimals = if digits >= 11 { 0 } else { 2 - (digits % 3) as usize };
     format!("{rounded:.decimals$}")
+}
+
+/// A duration given in picoseconds, in three digits: `0.385ns`, `23.4ns`, `1.20us`.
+pub(crate) fn picos(ps: i64) -> String {
+    // From the microsecond on, as every other duration.
+    if ps.unsigned_abs() >= 999_500 {
+        time((ps + ps.signum() * 500) / 1_000)
+    } else {
+        format!("{}ns", three_digits(ps as f64 / 1e3))
+    }
 }
 
 /// A number in three digits, without an exponent down to a ten-millionth: `12.3`, `0.000123`.
@@ -183,6 +202,24 @@ mod tests {
         ] {
             assert_eq!(time(ns), text);
         }
+    }
+
+    #[test]
+    fn picoseconds_join_the_other_durations() {
+        for (ps, text) in [
+            (0, "0ns"),
+            (385, "0.385ns"),
+            (1_130, "1.13ns"),
+            (23_449, "23.4ns"),
+            (999_499, "999ns"),
+            (999_500, "1.00us"),
+            (15_249_400, "15.2us"),
+            (-2_500, "-2.50ns"),
+            (4_000_000_000, "4.00ms"),
+        ] {
+            assert_eq!(Value::Picos(ps).cell(), text);
+        }
+        assert_eq!(serde_json::to_string(&Value::Picos(385)).unwrap(), "385");
     }
 
     #[test]

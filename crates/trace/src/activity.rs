@@ -1,4 +1,4 @@
-//! What a recording holds: detours, and the activities that they are split over.
+//! What a recording holds: detours or samples, and the activities that they are split over.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,12 +21,28 @@ pub struct Detour {
     pub incomplete: bool,
 }
 
-/// The share that one activity has in one detour.
+/// One sample of a loop that does work: a fixed amount, of which the time was taken, or a fixed time, in which the work
+/// was counted. The samples of a CPU lie end to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// Where.
+    pub cpu: CpuId,
+    /// When it began, since the run's origin.
+    pub start: Nanos,
+    /// How long it took.
+    pub duration: Nanos,
+    /// The iterations of the loop's body that were done in it.
+    pub work: u64,
+    /// Whether kernel events were lost while it lasted, so that its activities may be wrong.
+    pub incomplete: bool,
+}
+
+/// The share that one activity has in one detour, or in one sample of a run of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Activity {
     /// Where.
     pub cpu: CpuId,
-    /// The number of its detour on that CPU, counted from 0 in order of time over the whole run.
+    /// The number of its detour (or sample) on that CPU, counted from 0 in order of time over the whole run.
     pub detour: u64,
     /// When it began within the detour, since the run's origin.
     pub start: Nanos,

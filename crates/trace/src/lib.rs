@@ -7,14 +7,18 @@
 
 pub mod activity;
 pub mod bundle;
+pub mod campaign;
 pub mod event;
 pub mod exchange;
 pub mod label;
 pub mod node;
 pub mod task;
 
-pub use activity::{Activity, Detour, Kind};
-pub use bundle::{ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches};
+pub use activity::{Activity, Detour, Kind, Sample};
+pub use bundle::{
+    ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches, SampleBatch,
+    SampleBatches,
+};
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};
 pub use node::NodeDoc;

@@ -109,6 +109,79 @@ pub struct Settings {
     pub duration_ns: Option<Nanos>,
     /// The command that ran meanwhile.
     pub command: Vec<String>,
+    /// The work that the loops did; nothing if they only watched the counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkDoc>,
+}
+
+/// What stays the same in a loop that does work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fixed {
+    /// The work; its time is taken (FWQ).
+    Work,
+    /// The time; the work done in it is counted (FTQ).
+    Time,
+}
+
+impl Fixed {
+    /// Its name on the command line and in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Time => "time",
+        }
+    }
+}
+
+/// A run of work: what the loops did.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkDoc {
+    /// The loop's body: `empty`, `sort`.
+    pub body: String,
+    /// What one iteration of it is, in words.
+    pub iteration: String,
+    /// What stays the same from sample to sample.
+    pub fixed: Fixed,
+    /// How long a sample should take, or takes.
+    pub grain_ns: Nanos,
+    /// How many loops with this body ran on each CPU. The samples are those of one of them.
+    pub copies: u32,
+    /// How many samples were asked for on each CPU, if it was a number.
+    pub samples: Option<u64>,
+    /// The memory that the body works on, in bytes.
+    pub memory_bytes: u64,
+    /// The size of the cache by which that was chosen, in bytes.
+    pub cache_bytes: Option<u64>,
+    /// Whether the kernel told that size; it was assumed otherwise.
+    pub cache_known: bool,
+    /// One entry a CPU, in rising order.
+    pub loops: Vec<WorkLoop>,
+    /// The parts of a run that was interrupted and resumed, in order; one otherwise.
+    pub sessions: Vec<WorkSession>,
+}
+
+/// How the work was calibrated on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkLoop {
+    /// Which.
+    pub cpu: CpuId,
+    /// Iterations of a sample, of fixed work; iterations between two looks at the counter, of fixed time.
+    pub iterations: u64,
+    /// What they took when they were calibrated: the mean of the third decile.
+    pub calibrated_ns: Nanos,
+    /// Iterations that the other copies on this CPU did while this loop measured.
+    pub others_iterations: u64,
+}
+
+/// A part of a run, from a start until its end or interruption.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkSession {
+    /// When it began, since the run's origin.
+    pub start_ns: Nanos,
+    /// How it ended; nothing while it runs, and for ever if it was killed.
+    pub ended: Option<Ended>,
 }
 
 /// How much could be seen.

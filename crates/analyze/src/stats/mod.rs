@@ -16,6 +16,7 @@ pub mod outliers;
 mod pareto;
 pub mod periods;
 mod quantiles;
+mod sign;
 pub mod spectrum;
 #[cfg(test)]
 pub(crate) mod synthetic;
@@ -30,6 +31,7 @@ pub use longest::{LONGEST, Longest};
 pub use moments::Moments;
 pub use periods::Period;
 pub use quantiles::Quantiles;
+pub use sign::median_with_interval;
 pub use spectrum::Spectrum;
 pub use tail::{NoTail, ReturnLevel, Tail};
 pub use woodruff::Bounds;

@@ -107,7 +107,7 @@ fn document(cpu: CpuId, length: Nanos, detours: &[Detour]) -> NodeDoc {
         ended: Some(Ended::Duration),
         machine: Machine { kernel: unknown(), online: [cpu].into_iter().collect(), ..Machine::default() },
         clock: ClockDoc { counter: unknown(), rate_error_ratio: 1.0, ..ClockDoc::default() },
-        settings: Settings { sched: unknown(), threshold: unknown(), duration_ns: Some(length), command: Vec::new() },
+        settings: Settings { sched: unknown(), threshold: unknown(), duration_ns: Some(length), ..Settings::default() },
         rung: Rung::Loop,
         cpus: vec![CpuDoc {
             duration_ns: length,

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod compare;
 pub mod completions;
+pub mod cost;
 pub mod export;
 pub mod import;
 pub mod law;
@@ -12,3 +13,4 @@ pub mod record;
 pub mod report;
 pub mod sources;
 pub mod top;
+pub mod work;

@@ -193,7 +193,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
 }
 
 /// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
-fn refuse_existing(path: &Path) -> Result<()> {
+pub fn refuse_existing(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
         return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
     }

@@ -7,6 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_analyze::work::summarize_work;
 use becalm_report::Options;
 use becalm_trace::bundle::Bundle;
 use becalm_units::CpuList;
@@ -55,8 +56,20 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Opens the run.
+    /// Opens the run, which must be one of detours.
     pub fn open(&self) -> anyhow::Result<Bundle> {
+        let bundle = self.open_any()?;
+        if is_work(&bundle) {
+            anyhow::bail!(
+                "{} holds samples of work and no detours; see them with becalm report, or record with becalm record",
+                self.path.display()
+            );
+        }
+        Ok(bundle)
+    }
+
+    /// Opens the run, be it of detours or of work.
+    pub fn open_any(&self) -> anyhow::Result<Bundle> {
         Ok(Bundle::open(&self.path)?)
     }
 
@@ -64,6 +77,11 @@ impl RunArgs {
     pub fn selection(&self) -> Selection {
         Selection { node: self.node.clone(), cpus: self.cpus.clone() }
     }
+}
+
+/// Whether a bundle holds samples of work.
+pub fn is_work(bundle: &Bundle) -> bool {
+    bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
 }
 
 /// A list of CPUs that is not empty.
@@ -83,10 +101,25 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let bundle = args.run.open_any()?;
+    if is_work(&bundle) {
+        anyhow::ensure!(
+            args.html.is_none(),
+            "{} is a recording of work, of which there is no page yet; becalm report without --html prints it",
+            args.run.path.display()
+        );
+        let mut out = BufWriter::new(out);
+        let summary = [summarize_work(&bundle, &args.run.selection(), None)?];
+        match args.json {
+            true => out.write_all(becalm_report::work_json(&summary).as_bytes())?,
+            false => becalm_report::render_work(&summary, &mut out)?,
+        }
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
     if let Some(file) = &args.html {
         return page::run(&args.run, file);
     }
-    let bundle = args.run.open()?;
     let reading = Reading::of(&bundle, 1);
     let summary = summarize(&bundle, &args.run.selection())?;
     drop(reading);

@@ -103,7 +103,7 @@ impl Run {
                 sched: "other".to_owned(),
                 threshold: "auto".to_owned(),
                 duration_ns: Some(Nanos::from_secs(10)),
-                command: Vec::new(),
+                ..Settings::default()
             },
             rung,
             tracing: (rung == Rung::Tracepoints).then(|| TracingDoc {

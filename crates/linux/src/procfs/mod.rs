@@ -16,6 +16,7 @@ pub mod names;
 pub mod softirqs;
 pub mod stat;
 pub mod status;
+pub mod swaps;
 pub mod task;
 
 #[cfg(test)]

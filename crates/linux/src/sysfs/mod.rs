@@ -1,7 +1,8 @@
-//! What the kernel tells in /sys: CPUs, clock source, power management, hypervisor, lockdown, control groups, tracefs.
+//! What the kernel tells in /sys: CPUs and their caches, clock source, power management, hypervisor, lockdown, control groups, tracefs.
 //!
 //! Readers take the root folder, `/` in production. Nothing is written here.
 
+pub mod cache;
 pub mod cgroup;
 pub mod cpu;
 pub mod machine;

@@ -8,7 +8,7 @@ use arrow_array::{Array, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 
 use super::order::check_intervals;
-use super::schema::{ACTIVITIES, DETOURS, Table};
+use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use crate::Kind;
 
 /// A batch of a table, as the reader makes it of what the decoder gives.
@@ -94,13 +94,99 @@ impl Batch for DetourBatch {
             cpus: column(record, "cpu")?.as_primitive::<Int32Type>().values().clone(),
             starts: column(record, "start_ns")?.as_primitive::<Int64Type>().values().clone(),
             durations: column(record, "duration_ns")?.as_primitive::<Int64Type>().values().clone(),
-            incomplete: match record.schema_ref().index_of("incomplete") {
-                Ok(_) => Some(column(record, "incomplete")?.as_boolean().values().clone()),
-                Err(_) => None,
-            },
+            incomplete: optional_flags(record, "incomplete")?,
         };
         check_intervals(&batch.starts, &batch.durations)?;
         Ok(batch)
+    }
+
+    fn order(&self) -> (&[i32], &[i64]) {
+        (&self.cpus, &self.starts)
+    }
+}
+
+/// Consecutive samples of one segment, in the file's order: CPU after CPU, each in order of time.
+#[derive(Clone, Debug)]
+pub struct SampleBatch {
+    segment: u32,
+    cpus: ScalarBuffer<i32>,
+    starts: ScalarBuffer<i64>,
+    durations: ScalarBuffer<i64>,
+    work: ScalarBuffer<i64>,
+    incomplete: Option<BooleanBuffer>,
+}
+
+impl SampleBatch {
+    /// How many samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cpus.is_empty()
+    }
+
+    /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
+    #[must_use]
+    pub fn cpus(&self) -> &[i32] {
+        &self.cpus
+    }
+
+    /// When each began, in nanoseconds since the run's origin.
+    #[must_use]
+    pub fn starts(&self) -> &[i64] {
+        &self.starts
+    }
+
+    /// How long each took, in nanoseconds, at least 0. Start and duration add up without overflow.
+    #[must_use]
+    pub fn durations(&self) -> &[i64] {
+        &self.durations
+    }
+
+    /// The iterations done in each, at least 0.
+    #[must_use]
+    pub fn work(&self) -> &[i64] {
+        &self.work
+    }
+
+    /// Whether kernel events were lost during a sample. No, in files that do not say.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn incomplete(&self, row: usize) -> bool {
+        assert!(row < self.len(), "row {row} of {}", self.len());
+        self.incomplete.as_ref().is_some_and(|flags| flags.value(row))
+    }
+
+    /// The number of the segment that holds them.
+    #[must_use]
+    pub const fn segment(&self) -> u32 {
+        self.segment
+    }
+}
+
+impl Batch for SampleBatch {
+    const TABLE: &'static Table = &SAMPLES;
+
+    fn take(segment: u32, record: &RecordBatch) -> Result<Self, String> {
+        let batch = Self {
+            segment,
+            cpus: column(record, "cpu")?.as_primitive::<Int32Type>().values().clone(),
+            starts: column(record, "start_ns")?.as_primitive::<Int64Type>().values().clone(),
+            durations: column(record, "duration_ns")?.as_primitive::<Int64Type>().values().clone(),
+            work: column(record, "work")?.as_primitive::<Int64Type>().values().clone(),
+            incomplete: optional_flags(record, "incomplete")?,
+        };
+        check_intervals(&batch.starts, &batch.durations)?;
+        match batch.work.iter().find(|work| **work < 0) {
+            Some(work) => Err(format!("a sample cannot have done {work} iterations")),
+            None => Ok(batch),
+        }
     }
 
     fn order(&self) -> (&[i32], &[i64]) {
@@ -141,7 +227,8 @@ impl ActivityBatch {
         &self.cpus
     }
 
-    /// The number of the detour of each, counted on its CPU from 0 over the whole run, never falling within a CPU.
+    /// The number of the detour (or sample) of each, counted on its CPU from 0 over the whole run, never falling within
+    /// a CPU.
     #[must_use]
     pub fn detours(&self) -> &[i64] {
         &self.detours
@@ -291,6 +378,14 @@ impl Names {
 
     fn to_vec(&self) -> Vec<&str> {
         (0..self.values.len()).map(|key| self.values.value(key)).collect()
+    }
+}
+
+/// A column of yes and no that a file need not have.
+fn optional_flags(record: &RecordBatch, name: &str) -> Result<Option<BooleanBuffer>, String> {
+    match record.schema_ref().index_of(name) {
+        Ok(_) => Ok(Some(column(record, name)?.as_boolean().values().clone())),
+        Err(_) => Ok(None),
     }
 }
 

@@ -17,8 +17,8 @@ use super::BundleError;
 use super::draft::Draft;
 use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
-use super::schema::{ACTIVITIES, BATCH_ROWS, DETOURS, Table};
-use crate::{Activity, Detour, Kind, Labels};
+use super::schema::{ACTIVITIES, BATCH_ROWS, DETOURS, SAMPLES, Table};
+use crate::{Activity, Detour, Kind, Labels, Sample};
 
 /// One Parquet file on its way.
 struct Encoder<'a> {
@@ -71,7 +71,7 @@ fn stored_cpu(cpu: CpuId) -> i32 {
     i32::try_from(cpu.get()).unwrap_or(-1)
 }
 
-/// How many detours each CPU has.
+/// How many detours (or samples) each CPU has.
 #[derive(Clone, Default)]
 pub(super) struct Counts(HashMap<i32, i64>);
 
@@ -80,7 +80,7 @@ impl Counts {
         self.0.get(&cpu).copied().unwrap_or(0)
     }
 
-    fn add(&mut self, cpus: &[i32]) {
+    pub(super) fn add(&mut self, cpus: &[i32]) {
         for run in cpus.chunk_by(|a, b| a == b) {
             *self.0.entry(run[0]).or_default() += i64::try_from(run.len()).expect("a batch is small");
         }
@@ -111,6 +111,38 @@ pub(super) fn detours(
             Arc::new(Int32Array::from(cpus)),
             Arc::new(Int64Array::from(starts)),
             Arc::new(Int64Array::from(durations)),
+            Arc::new(incomplete),
+        ])?;
+    }
+    encoder.finish()
+}
+
+/// Writes the samples of a segment, and counts them.
+pub(super) fn samples(
+    draft: &Draft,
+    segment: u32,
+    rows: &[Sample],
+    order: &mut RowOrder,
+    counts: &mut Counts,
+) -> Result<(), BundleError> {
+    let mut encoder = Encoder::new(draft, &SAMPLES)?;
+    order.begin_segment();
+    for rows in rows.chunks(BATCH_ROWS) {
+        let cpus: Vec<i32> = rows.iter().map(|row| stored_cpu(row.cpu)).collect();
+        let starts: Vec<i64> = rows.iter().map(|row| row.start.get()).collect();
+        let durations: Vec<i64> = rows.iter().map(|row| row.duration.get()).collect();
+        let work: Vec<i64> = rows.iter().map(|row| i64::try_from(row.work).unwrap_or(i64::MAX)).collect();
+        let incomplete: BooleanArray = rows.iter().map(|row| Some(row.incomplete)).collect();
+        order
+            .check(segment, &cpus, &starts)
+            .and_then(|()| check_intervals(&starts, &durations))
+            .map_err(|why| encoder.refuse(why))?;
+        counts.add(&cpus);
+        encoder.write(vec![
+            Arc::new(Int32Array::from(cpus)),
+            Arc::new(Int64Array::from(starts)),
+            Arc::new(Int64Array::from(durations)),
+            Arc::new(Int64Array::from(work)),
             Arc::new(incomplete),
         ])?;
     }

@@ -5,7 +5,11 @@
 //!   runs/node=HOST.json                    the node's document
 //!   detours/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, incomplete bool
 //!   activities/node=HOST/0000.parquet      cpu i32, detour i64, start_ns i64, self_ns i64, kind, source, detail
+//!   samples/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, work i64, incomplete bool
 //! ```
+//!
+//! A run is either of detours or, where the document's settings tell of work, of samples; what is said here of detours
+//! then holds for samples.
 //!
 //! [`BundleWriter`] writes one node's part, segment after segment; [`Bundle`] reads the parts of all nodes, in batches
 //! that keep the memory small. Several nodes may write into one bundle at once, since each touches only the files
@@ -33,9 +37,9 @@ mod reader;
 mod schema;
 mod writer;
 
-pub use batch::{ActivityBatch, DetourBatch};
+pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
-pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress};
-pub use schema::{ACTIVITIES_SCHEMA, DETOURS_SCHEMA};
+pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
+pub use schema::{ACTIVITIES_SCHEMA, DETOURS_SCHEMA, SAMPLES_SCHEMA};
 pub use writer::BundleWriter;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::Batch;
 use super::decode::Decoder;
 use super::order::RowOrder;
-use super::schema::{ACTIVITIES, DETOURS};
-use super::{ActivityBatch, BundleError, DetourBatch, document, layout};
+use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
+use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout};
 use crate::NodeDoc;
 
 /// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
@@ -91,30 +91,42 @@ impl Bundle {
     /// # Errors
     /// If there is no such node, or one of its segments is missing.
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
-        let segments = self.count_segments(node)?;
+        let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.path, DETOURS.name, node);
         Ok(DetourBatches(Batches::new(folder, segments, self.progress())))
     }
 
-    /// The activities of a node, batch after batch, of the same segments as the detours.
+    /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
+    /// that are there now.
+    ///
+    /// # Errors
+    /// If there is no such node, or one of its segments is missing.
+    pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
+        let segments = self.count_segments(node, &SAMPLES)?;
+        let folder = layout::table_folder(&self.path, SAMPLES.name, node);
+        Ok(SampleBatches(Batches::new(folder, segments, self.progress())))
+    }
+
+    /// The activities of a node, batch after batch, of the same segments as the detours (or samples).
     ///
     /// # Errors
     /// If there is no such node, or one of its segments is missing.
     pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
-        let segments = self.count_segments(node)?;
+        let table = self.nodes.iter().find(|doc| doc.node == node).map_or(&DETOURS, main_table);
+        let segments = self.count_segments(node, table)?;
         let folder = layout::table_folder(&self.path, ACTIVITIES.name, node);
         for number in 0..segments {
             let path = folder.join(layout::segment(number));
             if !path.exists() {
-                let detours = layout::table_folder(&self.path, DETOURS.name, node);
-                return Err(BundleError::Missing { path, witness: detours.join(layout::segment(number)) });
+                let counted = layout::table_folder(&self.path, table.name, node);
+                return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
             }
         }
         Ok(ActivityBatches(Batches::new(folder, segments, self.progress())))
     }
 
     /// A segment counts if its detours are there; activities without them are what a killed writer left.
-    fn count_segments(&self, node: &str) -> Result<u32, BundleError> {
+    fn count_segments(&self, node: &str, table: &Table) -> Result<u32, BundleError> {
         if !self.nodes.iter().any(|doc| doc.node == node) {
             let nodes: Vec<&str> = self.nodes.iter().map(|doc| doc.node.as_str()).collect();
             return Err(BundleError::NoSuchNode {
@@ -123,8 +135,13 @@ impl Bundle {
                 nodes: nodes.join(", "),
             });
         }
-        layout::count_segments(&layout::table_folder(&self.path, DETOURS.name, node))
+        layout::count_segments(&layout::table_folder(&self.path, table.name, node))
     }
+}
+
+/// The table whose segments count: the samples of work, or else the detours.
+pub(super) fn main_table(doc: &NodeDoc) -> &'static Table {
+    if doc.settings.work.is_some() { &SAMPLES } else { &DETOURS }
 }
 
 /// The bundle's folder, with or without the ending.
@@ -149,6 +166,17 @@ pub struct DetourBatches(Batches<DetourBatch>);
 
 impl Iterator for DetourBatches {
     type Item = Result<DetourBatch, BundleError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The samples of a node, a batch at a time. After an error it ends.
+pub struct SampleBatches(Batches<SampleBatch>);
+
+impl Iterator for SampleBatches {
+    type Item = Result<SampleBatch, BundleError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next()

@@ -14,6 +14,9 @@ pub const DETOURS_SCHEMA: &str = "becalm.detours/1";
 /// The version of the activities' table that this program writes and reads.
 pub const ACTIVITIES_SCHEMA: &str = "becalm.activities/1";
 
+/// The version of the samples' table that this program writes and reads.
+pub const SAMPLES_SCHEMA: &str = "becalm.samples/1";
+
 /// The key in a Parquet file's metadata under which its version stands. Files without it were made by others, and are
 /// read if their columns fit.
 pub(super) const SCHEMA_KEY: &str = "becalm.schema";
@@ -51,6 +54,8 @@ pub(super) enum Content {
     Rising,
     /// A length of time.
     Length,
+    /// How many.
+    Amount,
     /// A yes or no.
     Flag,
     /// One of a few names.
@@ -88,12 +93,25 @@ pub(super) const ACTIVITIES: Table = Table {
     ],
 };
 
+/// See [`crate::Sample`].
+pub(super) const SAMPLES: Table = Table {
+    name: "samples",
+    schema: SAMPLES_SCHEMA,
+    columns: &[
+        column("cpu", Content::Cpu),
+        column("start_ns", Content::Rising),
+        column("duration_ns", Content::Length),
+        column("work", Content::Amount),
+        Column { name: "incomplete", content: Content::Flag, optional: true },
+    ],
+};
+
 impl Content {
     /// The type in memory, and the one by which Arrow's readers know the column.
     pub(super) fn data_type(self) -> DataType {
         match self {
             Self::Cpu => DataType::Int32,
-            Self::Rising | Self::Length => DataType::Int64,
+            Self::Rising | Self::Length | Self::Amount => DataType::Int64,
             Self::Flag => DataType::Boolean,
             Self::Name => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         }
@@ -128,7 +146,7 @@ impl Table {
             .set_offset_index_disabled(true)
             .set_max_row_group_row_count(Some(GROUP_ROWS));
         for column in self.columns {
-            if matches!(column.content, Content::Rising | Content::Length) {
+            if matches!(column.content, Content::Rising | Content::Length | Content::Amount) {
                 let path = ColumnPath::from(column.name);
                 packing = packing
                     .set_column_dictionary_enabled(path.clone(), false)

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use super::draft::{Draft, Reserve};
 use super::encode::{self, Counts};
 use super::order::RowOrder;
-use super::schema::{ACTIVITIES, DETOURS, Table};
-use super::{BundleError, document, layout};
-use crate::{Activity, Detour, Labels, NodeDoc};
+use super::reader::main_table;
+use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
+use super::{Bundle, BundleError, document, layout};
+use crate::{Activity, Detour, Labels, NodeDoc, Sample};
 
 /// Writes one node's part of a bundle.
 ///
@@ -18,10 +19,12 @@ use crate::{Activity, Detour, Labels, NodeDoc};
 pub struct BundleWriter {
     path: PathBuf,
     node: String,
+    /// The table whose segments count.
+    main: &'static Table,
     next_segment: u32,
-    /// How many detours each CPU has in the segments written so far.
+    /// How many detours (or samples) each CPU has in the segments written so far.
     counts: Counts,
-    detours_order: RowOrder,
+    rows_order: RowOrder,
     activities_order: RowOrder,
     reserve: Option<Reserve>,
     bytes_written: u64,
@@ -41,14 +44,15 @@ impl BundleWriter {
         let mut writer = Self {
             path: path.to_owned(),
             node: doc.node.clone(),
+            main: main_table(doc),
             next_segment: 0,
             counts: Counts::default(),
-            detours_order: RowOrder::default(),
+            rows_order: RowOrder::default(),
             activities_order: RowOrder::default(),
             reserve: None,
             bytes_written: 0,
         };
-        for table in [&DETOURS, &ACTIVITIES] {
+        for table in [writer.main, &ACTIVITIES] {
             let folder = writer.folder(table);
             made.make(&path.join(table.name))?;
             made.make(&folder)?;
@@ -69,6 +73,44 @@ impl BundleWriter {
         Ok(writer)
     }
 
+    /// Goes on with a run of work that this node recorded into the bundle before, whether it ended or was killed: what
+    /// is written from now on comes behind its segments. `doc` replaces its document.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read, and if the system refuses. What is there stays as it is.
+    pub fn resume(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
+        let bundle = Bundle::open(path)?;
+        let main = main_table(doc);
+        let (mut counts, mut rows_order) = (Counts::default(), RowOrder::default());
+        let mut segment = None;
+        for batch in bundle.samples(&doc.node)? {
+            let batch = batch?;
+            if segment != Some(batch.segment()) {
+                rows_order.begin_segment();
+                segment = Some(batch.segment());
+            }
+            // The reader has checked the order already.
+            let _ = rows_order.check(batch.segment(), batch.cpus(), batch.starts());
+            counts.add(batch.cpus());
+        }
+        let path = bundle.path();
+        let target = layout::document(path, &doc.node);
+        let mut writer = Self {
+            path: path.to_owned(),
+            node: doc.node.clone(),
+            main,
+            next_segment: layout::count_segments(&layout::table_folder(path, main.name, &doc.node))?,
+            counts,
+            rows_order,
+            // That they go on behind those of the segments before follows from the numbers of their samples.
+            activities_order: RowOrder::default(),
+            reserve: Some(Reserve::new(&target, reserved_bytes(doc))?),
+            bytes_written: 0,
+        };
+        writer.write_doc(doc)?;
+        Ok(writer)
+    }
+
     /// Writes a segment: detours, and the activities that they are split over.
     ///
     /// Within the segment the rows of one CPU stand together, in order of time, and go on where those of the segment
@@ -86,21 +128,55 @@ impl BundleWriter {
         activities: &[Activity],
         labels: &Labels,
     ) -> Result<(), BundleError> {
+        self.write(&DETOURS, activities, labels, |draft, segment, order, counts| {
+            encode::detours(draft, segment, detours, order, counts)
+        })
+    }
+
+    /// Writes a segment of a run of work: samples, and the activities that fell in them.
+    ///
+    /// Order, errors and panics are those of [`Self::write_segment`], with samples in the place of detours.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn write_samples(
+        &mut self,
+        samples: &[Sample],
+        activities: &[Activity],
+        labels: &Labels,
+    ) -> Result<(), BundleError> {
+        self.write(&SAMPLES, activities, labels, |draft, segment, order, counts| {
+            encode::samples(draft, segment, samples, order, counts)
+        })
+    }
+
+    fn write(
+        &mut self,
+        table: &'static Table,
+        activities: &[Activity],
+        labels: &Labels,
+        encode_rows: impl FnOnce(&Draft, u32, &mut RowOrder, &mut Counts) -> Result<(), BundleError>,
+    ) -> Result<(), BundleError> {
         let segment = self.next_segment;
+        let path = self.folder(table).join(layout::segment(segment));
+        if table.name != self.main.name {
+            let why = format!("this run is one of {}", self.main.name);
+            return Err(BundleError::Table { path, table: table.name, why });
+        }
         let mut counts = self.counts.clone();
-        let mut detours_order = self.detours_order.clone();
+        let mut rows_order = self.rows_order.clone();
         let mut activities_order = self.activities_order.clone();
 
-        let detours_draft = Draft::new(self.folder(&DETOURS).join(layout::segment(segment)))?;
-        encode::detours(&detours_draft, segment, detours, &mut detours_order, &mut counts)?;
+        let rows_draft = Draft::new(path)?;
+        encode_rows(&rows_draft, segment, &mut rows_order, &mut counts)?;
         let activities_draft = Draft::new(self.folder(&ACTIVITIES).join(layout::segment(segment)))?;
         let numbers = (&self.counts, &counts);
         encode::activities(&activities_draft, segment, activities, labels, &mut activities_order, numbers)?;
-        let bytes = activities_draft.sync()? + detours_draft.sync()?;
+        let bytes = activities_draft.sync()? + rows_draft.sync()?;
 
         let activities_path = activities_draft.target().to_owned();
         activities_draft.publish()?;
-        if let Err(error) = detours_draft.publish() {
+        if let Err(error) = rows_draft.publish() {
             // They do not count without their detours, and the next attempt would replace them.
             let _ = fs::remove_file(activities_path);
             return Err(error);
@@ -108,7 +184,7 @@ impl BundleWriter {
 
         self.next_segment += 1;
         self.counts = counts;
-        self.detours_order = detours_order;
+        self.rows_order = rows_order;
         self.activities_order = activities_order;
         self.bytes_written += bytes;
         Ok(())

@@ -4,4 +4,5 @@ mod disk;
 mod hostile;
 mod recording;
 mod round_trip;
+mod samples;
 mod survival;

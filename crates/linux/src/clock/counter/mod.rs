@@ -56,6 +56,46 @@ impl Counter for Native {
     }
 }
 
+/// The processor's own counter, read after everything that stands before it.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Fenced;
+
+#[cfg(target_arch = "x86_64")]
+impl Counter for Fenced {
+    const NAME: &'static str = "lfence+rdtsc";
+
+    #[inline(always)]
+    fn read() -> u64 {
+        x86_64::read_fenced()
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Counter for Fenced {
+    const NAME: &'static str = "isb+cntvct";
+
+    #[inline(always)]
+    fn read() -> u64 {
+        aarch64::read_fenced()
+    }
+}
+
+/// The time-stamp counter by the instruction that also tells the CPU.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub struct Rdtscp;
+
+#[cfg(target_arch = "x86_64")]
+impl Counter for Rdtscp {
+    const NAME: &'static str = "rdtscp";
+
+    #[inline(always)]
+    fn read() -> u64 {
+        x86_64::read_p()
+    }
+}
+
 /// The rate that the hardware itself states for [`Native`], where it does.
 #[must_use]
 pub fn stated_hz() -> Option<u64> {

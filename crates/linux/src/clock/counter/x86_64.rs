@@ -2,7 +2,7 @@
 //!
 //! Needs nothing but `core`, so that the file can be compiled alone for a type check.
 
-use core::arch::x86_64::{_mm_lfence, _rdtsc};
+use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
 /// Reads the time-stamp counter.
 ///
@@ -31,4 +31,27 @@ pub fn read_ordered() -> u64 {
         _mm_lfence();
         ticks
     }
+}
+
+/// Reads the time-stamp counter after everything before it: the first of the two fences of [`read_ordered`].
+#[inline(always)]
+#[must_use]
+pub fn read_fenced() -> u64 {
+    // SAFETY: as in `read_ordered`.
+    unsafe {
+        _mm_lfence();
+        _rdtsc()
+    }
+}
+
+/// Reads the time-stamp counter, and the CPU's number beside it, by RDTSCP, which waits for what stands before it.
+///
+/// Every x86-64 processor since 2006 has the instruction; `rdtscp` among the flags of /proc/cpuinfo tells.
+#[inline(always)]
+#[must_use]
+pub fn read_p() -> u64 {
+    let mut cpu = 0;
+    // SAFETY: where the processor lacks the instruction, the process is ended by a signal and no undefined behavior
+    // follows; it writes to its registers and from them to `cpu`.
+    unsafe { __rdtscp(&raw mut cpu) }
 }

@@ -1,0 +1,147 @@
+//! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
+
+use crate::stats::median_with_interval;
+
+/// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
+/// Beckman et al. 2007.
+pub const SHORTEST_INTERRUPTION_PS: i64 = 1_000_000;
+
+/// What the samples of a probe say. Times are in picoseconds a repetition.
+///
+/// No sample is left out of any figure but of the mean, and what is left out there is counted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cost {
+    /// How many samples.
+    pub samples: u64,
+    /// How many repetitions are in a sample, which is their mean.
+    pub batch: u32,
+    /// The median of the rounds' medians.
+    pub median_ps: i64,
+    /// The ends of its interval, from the order of the rounds' medians; nothing with fewer than six rounds. It holds
+    /// what changes from round to round, which the number of samples does not make smaller.
+    pub interval_ps: Option<(i64, i64)>,
+    /// The smallest sample.
+    pub min_ps: i64,
+    /// The 5th percentile of all samples, by nearest rank.
+    pub p5_ps: i64,
+    /// The 95th percentile.
+    pub p95_ps: i64,
+    /// The largest sample.
+    pub max_ps: i64,
+    /// The mean of the samples that were not interrupted.
+    pub mean_ps: f64,
+    /// How many samples were slow: beyond the upper quartile by three times the distance between the quartiles, and by
+    /// 1 us over all their repetitions. A tick came in between, or they took a longer way through the kernel.
+    pub slow: u64,
+    /// How many samples count as interrupted: of the slow ones the slowest, as many as the kernel counted interrupts
+    /// and pre-emptions at most; all of them where it does not tell.
+    pub interrupted: u64,
+    /// What the interrupted samples took beyond the median, all together and over all their repetitions.
+    pub interrupted_excess_ps: i64,
+}
+
+impl Cost {
+    /// Of rounds of samples, each a mean over `batch` repetitions; nothing of no samples. `counted` is how many
+    /// interrupts and pre-emptions the kernel counted meanwhile, where it does.
+    #[must_use]
+    pub fn of(rounds: &[Vec<i64>], batch: u32, counted: Option<u64>) -> Option<Self> {
+        let mut all: Vec<i64> = rounds.concat();
+        all.sort_unstable();
+        let (min, max) = (*all.first()?, *all.last()?);
+        let at = |quantile: f64| all[((quantile * all.len() as f64).ceil() as usize).clamp(1, all.len()) - 1];
+        let medians: Vec<i64> = rounds.iter().filter_map(|round| Some(median_with_interval(round)?.0)).collect();
+        let (median, interval) = median_with_interval(&medians)?;
+        let (q1, q3) = (at(0.25), at(0.75));
+        let visible = SHORTEST_INTERRUPTION_PS / i64::from(batch.max(1));
+        let fence = q3.saturating_add((q3.saturating_sub(q1)).saturating_mul(3).max(visible));
+        let slow = all.len() - all.partition_point(|sample| *sample <= fence);
+        let interrupted = counted.map_or(slow, |counted| slow.min(usize::try_from(counted).unwrap_or(slow)));
+        let quiet = all.len() - interrupted;
+        let sum: i128 = all[..quiet].iter().map(|sample| i128::from(*sample)).sum();
+        let excess: i128 = all[quiet..].iter().map(|sample| i128::from(*sample) - i128::from(median)).sum();
+        Some(Self {
+            samples: all.len() as u64,
+            batch,
+            median_ps: median,
+            interval_ps: interval,
+            min_ps: min,
+            p5_ps: at(0.05),
+            p95_ps: at(0.95),
+            max_ps: max,
+            mean_ps: sum as f64 / quiet as f64,
+            slow: slow as u64,
+            interrupted: interrupted as u64,
+            interrupted_excess_ps: i64::try_from(excess * i128::from(batch)).unwrap_or(i64::MAX),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nothing_of_nothing() {
+        assert_eq!(Cost::of(&[], 1, None), None);
+        assert_eq!(Cost::of(&[vec![], vec![]], 1, None), None);
+    }
+
+    #[test]
+    fn a_tick_in_a_sample_is_counted_and_kept_out_of_the_mean_only() {
+        // 20 rounds of 50 samples of 100 to 104 ns; every 100th has a tick of 5 us in it.
+        let sample = |n: usize| 100_000 + (n % 5) as i64 * 1_000 + if n % 100 == 7 { 5_000_000 } else { 0 };
+        let rounds: Vec<Vec<i64>> = (0..20).map(|r| (0..50).map(|n| sample(r * 50 + n)).collect()).collect();
+        let cost = Cost::of(&rounds, 1, Some(12)).unwrap();
+        assert_eq!((cost.samples, cost.interrupted), (1_000, 10));
+        assert_eq!((cost.median_ps, cost.interval_ps), (102_000, Some((102_000, 102_000))));
+        assert_eq!((cost.min_ps, cost.p5_ps, cost.p95_ps, cost.max_ps), (100_000, 100_000, 104_000, 5_102_000));
+        assert!((cost.mean_ps - 102_000.0).abs() < 1.0, "{}", cost.mean_ps);
+        assert_eq!(cost.interrupted_excess_ps, 10 * 5_000_000);
+        // The same ticks in samples of 50 repetitions are 100 ns each, and stand out as well.
+        let rounds: Vec<Vec<i64>> = rounds
+            .iter()
+            .map(|round| round.iter().map(|ps| if *ps > 1_000_000 { 202_000 } else { *ps }).collect())
+            .collect();
+        let batched = Cost::of(&rounds, 50, None).unwrap();
+        assert_eq!((batched.interrupted, batched.interrupted_excess_ps), (10, 10 * 5_000_000));
+    }
+
+    #[test]
+    fn a_slow_way_through_the_kernel_is_no_interruption() {
+        // Every tenth sample takes 2 us more, and only one interrupt was counted: the slowest.
+        let rounds: Vec<Vec<i64>> = (0..10)
+            .map(|round| (0..30).map(|n| if n % 10 == 9 { 3_000_000 + round } else { 1_000_000 }).collect())
+            .collect();
+        let cost = Cost::of(&rounds, 1, Some(1)).unwrap();
+        assert_eq!((cost.slow, cost.interrupted, cost.interrupted_excess_ps), (30, 1, 2_000_009));
+        assert!(cost.mean_ps > 1_190_000.0, "{}", cost.mean_ps);
+    }
+
+    #[test]
+    fn few_rounds_have_no_interval() {
+        let cost = Cost::of(&[vec![3], vec![1], vec![2]], 1, None).unwrap();
+        assert_eq!((cost.median_ps, cost.interval_ps, cost.interrupted), (2, None, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn figures_are_in_order_and_nothing_is_lost(
+            rounds in proptest::collection::vec(proptest::collection::vec(0_i64..1 << 50, 0..30), 0..25), batch in 1_u32..99,
+            counted in proptest::option::of(0_u64..40),
+        ) {
+            let Some(cost) = Cost::of(&rounds, batch, counted) else {
+                prop_assert!(rounds.iter().all(Vec::is_empty));
+                return Ok(());
+            };
+            prop_assert_eq!(cost.samples as usize, rounds.iter().map(Vec::len).sum::<usize>());
+            prop_assert!(cost.min_ps <= cost.p5_ps && cost.p5_ps <= cost.p95_ps && cost.p95_ps <= cost.max_ps);
+            prop_assert!(cost.min_ps <= cost.median_ps && cost.median_ps <= cost.max_ps);
+            prop_assert!(cost.interval_ps.is_none_or(|(low, high)| low <= cost.median_ps && cost.median_ps <= high));
+            // At most a quarter lies beyond the upper quartile.
+            prop_assert!(cost.slow * 4 <= cost.samples + 3);
+            prop_assert_eq!(cost.interrupted, cost.slow.min(counted.unwrap_or(u64::MAX)));
+            prop_assert!(cost.mean_ps >= cost.min_ps as f64 && cost.mean_ps <= cost.max_ps as f64);
+        }
+    }
+}

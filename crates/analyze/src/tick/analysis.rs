@@ -1,0 +1,130 @@
+//! From measurements to what an interrupt costs, and the linear model that follows.
+
+use super::{Line, Pair, Point, Processor, Series, percent_per_1000};
+
+/// What an interrupt costs on one processor, in percent of a CPU per 1,000 interrupts a second, and how well the linear
+/// model explains the measurements.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Analysis {
+    /// The processor.
+    pub name: String,
+    /// To enter the kernel and to come back.
+    pub trap_percent: f64,
+    /// The handler.
+    pub handler_percent: f64,
+    /// The mean of the pairs.
+    pub indirect_percent: f64,
+    /// Every pair of rates of every number of processes: processes in their order, then the lower, then the higher rate.
+    pub pairs: Vec<Pair>,
+    /// The model beside each measurement, in the order of the measurements.
+    pub comparisons: Vec<Comparison>,
+    /// The straight line through the throughput.
+    pub line: Line,
+}
+
+/// A measurement, and what the model says in its place.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Comparison {
+    /// How many processes shared the CPU.
+    pub processes: u32,
+    /// Interrupts a second.
+    pub rate_hz: f64,
+    /// Time of a piece of work as measured, in nanoseconds.
+    pub observed_ns: f64,
+    /// As the model predicts it, in nanoseconds; nothing where the model leaves the CPU no time at this rate.
+    pub predicted_ns: Option<f64>,
+    /// The estimate of the time on a system without any tick, in nanoseconds, the same for all rates.
+    pub tickless_ns: Option<f64>,
+}
+
+impl Comparison {
+    /// By how much the observation exceeds the prediction, as a share of the prediction.
+    #[must_use]
+    pub fn residual_ratio(&self) -> Option<f64> {
+        self.predicted_ns.map(|predicted| self.observed_ns / predicted - 1.0)
+    }
+}
+
+impl Analysis {
+    /// Of one processor's measurements.
+    #[must_use]
+    pub fn of(processor: &Processor) -> Self {
+        let direct = processor.direct;
+        let pairs: Vec<Pair> = processor.series.iter().flat_map(|series| Pair::all(series, direct)).collect();
+        let indirect_percent = pairs.iter().map(Pair::indirect_percent).sum::<f64>() / pairs.len() as f64;
+        let mut analysis = Self {
+            name: processor.name.clone(),
+            trap_percent: percent_per_1000(direct.trap_ns),
+            handler_percent: percent_per_1000(direct.handler_ns),
+            indirect_percent,
+            pairs,
+            comparisons: Vec::new(),
+            line: Line::through(processor),
+        };
+        analysis.comparisons = processor.series.iter().flat_map(|series| analysis.compare(series)).collect();
+        analysis
+    }
+
+    /// Trap, handler and indirect cost together.
+    #[must_use]
+    pub fn sum_percent(&self) -> f64 {
+        self.trap_percent + self.handler_percent + self.indirect_percent
+    }
+
+    /// The share of a CPU that interrupts at this rate take: overhead(hz) = hz (P_trap + P_handler + P_indirect).
+    #[must_use]
+    pub fn overhead_ratio(&self, rate_hz: f64) -> f64 {
+        rate_hz * self.sum_percent() / 100.0 / 1_000.0
+    }
+
+    /// The median over the pairs of the indirect cost's share of the extra time, without the pairs that show no extra
+    /// time.
+    #[must_use]
+    pub fn indirect_share_median(&self) -> Option<f64> {
+        let mut shares: Vec<f64> = self.pairs.iter().filter_map(Pair::indirect_share).collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        let (below, above) = (shares.len().checked_sub(1)? / 2, shares.len() / 2);
+        Some(f64::midpoint(shares[below], shares[above]))
+    }
+
+    /// The largest distance of a measurement from the model, as a share of what the model predicts; nothing where it
+    /// predicts nothing for one of them.
+    #[must_use]
+    pub fn residual_max_ratio(&self) -> Option<f64> {
+        self.comparisons.iter().try_fold(0.0_f64, |max, row| Some(max.max(row.residual_ratio()?.abs())))
+    }
+
+    /// The share of the variance of the times, within each number of processes, that the model explains (R2). Below
+    /// zero where it explains less than the mean does. Nothing where the times do not vary, or the model predicts
+    /// nothing for one of them.
+    #[must_use]
+    pub fn r2_ratio(&self) -> Option<f64> {
+        let (mut unexplained, mut variance) = (0.0, 0.0);
+        for rows in self.comparisons.chunk_by(|a, b| a.processes == b.processes) {
+            let mean = rows.iter().map(|row| row.observed_ns).sum::<f64>() / rows.len() as f64;
+            for row in rows {
+                unexplained += (row.observed_ns - row.predicted_ns?).powi(2);
+                variance += (row.observed_ns - mean).powi(2);
+            }
+        }
+        (variance > 0.0).then(|| 1.0 - unexplained / variance)
+    }
+
+    /// The model beside the points of a series. Time without ticks = measured time (1 - overhead), averaged over the
+    /// rates; the prediction at a rate is that time / (1 - overhead).
+    fn compare<'a>(&self, series: &'a Series) -> impl Iterator<Item = Comparison> + use<'a> {
+        let left = |point: &Point| 1.0 - self.overhead_ratio(point.rate_hz);
+        let points = series.points();
+        let possible = points.iter().all(|point| left(point) > 0.0);
+        let without = points.iter().map(|point| point.work_ns * left(point)).sum::<f64>() / points.len() as f64;
+        let tickless_ns = possible.then_some(without);
+        let shares: Vec<f64> = points.iter().map(left).collect();
+        points.iter().zip(shares).map(move |(point, left)| Comparison {
+            processes: series.processes(),
+            rate_hz: point.rate_hz,
+            observed_ns: point.work_ns,
+            predicted_ns: tickless_ns.map(|tickless| tickless / left),
+            tickless_ns,
+        })
+    }
+}

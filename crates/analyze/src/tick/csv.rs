@@ -1,0 +1,321 @@
+//! Measurements from two tables of comma-separated values, such as published ones.
+//!
+//! The times: `processor,processes,ms_100hz,ms_1000hz,...`, one line a processor and number of processes, milliseconds per
+//! piece of work at each interrupt rate. The direct costs: `processor,trap_us,handler_us`, one line a processor, in
+//! microseconds; other columns are passed over. Lines that are empty or begin with `#` are too. Nothing is quoted: a comma
+//! always ends a field.
+
+use super::{Direct, Point, Processor, Series};
+
+/// The columns that are looked for, in this order, where no column of the handler's time is named. Tsafrir 2007 gives two:
+/// with the programmable interval timer alone, on which the published percentages rest, and with the time stamp counter.
+pub const HANDLER_COLUMNS: [&str; 2] = ["handler_us", "handler_pit_us"];
+
+/// The name and the text of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct TableFile<'a> {
+    /// What messages call it.
+    pub name: &'a str,
+    /// What stands in it.
+    pub text: &'a str,
+}
+
+/// A table that cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+pub struct TableError {
+    /// The table's name.
+    pub file: String,
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// What is wrong, with the column where it stands in one.
+    pub what: String,
+}
+
+/// The lines of a table that hold something, each with its number and its fields.
+struct Table<'a> {
+    name: &'a str,
+    header: Row<'a>,
+    rows: Vec<Row<'a>>,
+}
+
+struct Row<'a> {
+    line: usize,
+    fields: Vec<&'a str>,
+}
+
+impl<'a> Table<'a> {
+    fn parse(file: TableFile<'a>) -> Result<Self, TableError> {
+        let text = file.text.strip_prefix('\u{feff}').unwrap_or(file.text);
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+        let mut rows = lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(line, text)| Row { line, fields: text.split(',').map(str::trim).collect() });
+        let fail = |line, what: String| TableError { file: file.name.to_owned(), line, what };
+        let header =
+            rows.next().ok_or_else(|| fail(1, "the table is empty: a line of column names was expected".into()))?;
+        let rows: Vec<Row<'a>> = rows.collect();
+        for (at, name) in header.fields.iter().enumerate() {
+            if header.fields[..at].contains(name) {
+                return Err(fail(header.line, format!("column {name} stands there twice")));
+            }
+        }
+        for row in &rows {
+            if row.fields.len() != header.fields.len() {
+                let (got, wanted) = (row.fields.len(), header.fields.len());
+                return Err(fail(row.line, format!("{got} fields, where the line of column names has {wanted}")));
+            }
+        }
+        if rows.is_empty() {
+            return Err(fail(header.line, "no line follows the column names".into()));
+        }
+        Ok(Self { name: file.name, header, rows })
+    }
+
+    fn fail(&self, line: usize, what: String) -> TableError {
+        TableError { file: self.name.to_owned(), line, what }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.header.fields.iter().position(|field| *field == name)
+    }
+
+    fn column(&self, name: &str) -> Result<usize, TableError> {
+        self.find(name).ok_or_else(|| {
+            self.fail(self.header.line, format!("no column {name}; there are {}", self.header.fields.join(", ")))
+        })
+    }
+
+    fn name_of(&self, row: &Row<'a>, column: usize) -> Result<&'a str, TableError> {
+        match row.fields[column] {
+            "" => Err(self.fail(row.line, format!("column {} is empty", self.header.fields[column]))),
+            name => Ok(name),
+        }
+    }
+
+    /// A number of at least `min`, not below it and not equal to it where `above` says so.
+    fn time(&self, row: &Row<'a>, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
+        let (text, name) = (row.fields[column], self.header.fields[column]);
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() && (number > 0.0 || zero && number == 0.0) => Ok(number),
+            _ => {
+                let range = if zero { "of 0 or more" } else { "above 0" };
+                Err(self.fail(row.line, format!("column {name}: '{text}' is not a number of {unit} {range}")))
+            }
+        }
+    }
+}
+
+/// Takes the measurements of every processor of a table of times, with its direct costs from another; processors stand in
+/// the order of the first. The column of the handler's time may be named; else it is the first that there is of
+/// [`HANDLER_COLUMNS`].
+///
+/// # Errors
+/// If a table does not say what it should, with the line and the column.
+pub fn read_tables(
+    times: TableFile<'_>,
+    direct: TableFile<'_>,
+    handler: Option<&str>,
+) -> Result<Vec<Processor>, TableError> {
+    let direct_costs = direct_costs(&Table::parse(direct)?, handler)?;
+    let table = Table::parse(times)?;
+    let (processor, processes) = (table.column("processor")?, table.column("processes")?);
+    let rates = rates(&table, [processor, processes])?;
+    let mut processors: Vec<Processor> = Vec::new();
+    for row in &table.rows {
+        let name = table.name_of(row, processor)?;
+        let count = row.fields[processes].parse::<u32>().ok().filter(|count| *count > 0).ok_or_else(|| {
+            let text = row.fields[processes];
+            table.fail(row.line, format!("column processes: '{text}' is not a number of processes above 0"))
+        })?;
+        let points = rates.iter().map(|(rate_hz, column)| {
+            let ms = table.time(row, *column, "milliseconds", false)?;
+            Ok(Point { rate_hz: *rate_hz, work_ns: ms * 1e6 })
+        });
+        let points = points.collect::<Result<Vec<_>, TableError>>()?;
+        let series = Series::new(count, points).map_err(|error| table.fail(row.line, error.to_string()))?;
+        let at = match processors.iter().position(|known| known.name == name) {
+            Some(at) => at,
+            None => {
+                let known = direct_costs.iter().find(|(known, _)| *known == name);
+                let (_, direct) = known.ok_or_else(|| {
+                    let of = direct.name;
+                    table.fail(row.line, format!("column processor: {of} has no direct cost of '{name}'"))
+                })?;
+                processors.push(Processor { name: name.to_owned(), direct: *direct, series: Vec::new() });
+                processors.len() - 1
+            }
+        };
+        if processors[at].series.iter().any(|known| known.processes() == count) {
+            return Err(table.fail(row.line, format!("a second line of '{name}' with {count} processes")));
+        }
+        processors[at].series.push(series);
+    }
+    Ok(processors)
+}
+
+/// The rates that the columns are named after, each with its column, in rising order.
+fn rates(table: &Table<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, TableError> {
+    let line = table.header.line;
+    let mut rates: Vec<(f64, usize)> = Vec::new();
+    for (column, name) in table.header.fields.iter().enumerate() {
+        if others.contains(&column) {
+            continue;
+        }
+        let rate = name.strip_prefix("ms_").and_then(|rest| rest.strip_suffix("hz")).and_then(|hz| hz.parse().ok());
+        match rate.filter(|rate: &f64| rate.is_finite() && *rate >= 0.0) {
+            Some(rate) => rates.push((rate, column)),
+            None => {
+                let what = format!("column '{name}' is not named after an interrupt rate, like ms_1000hz");
+                return Err(table.fail(line, what));
+            }
+        }
+    }
+    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some(pair) = rates.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(table.fail(line, format!("two columns of {} Hz", pair[0].0)));
+    }
+    if rates.len() < 2 {
+        let what =
+            format!("{} column of an interrupt rate is not enough: a cost is what lies between two", rates.len());
+        return Err(table.fail(line, what));
+    }
+    Ok(rates)
+}
+
+fn direct_costs<'a>(table: &Table<'a>, handler: Option<&str>) -> Result<Vec<(&'a str, Direct)>, TableError> {
+    let (processor, trap) = (table.column("processor")?, table.column("trap_us")?);
+    let handler = match handler {
+        Some(name) => table.column(name)?,
+        None => match HANDLER_COLUMNS.iter().find_map(|name| table.find(name)) {
+            Some(column) => column,
+            None => table.column(HANDLER_COLUMNS[0])?,
+        },
+    };
+    let mut costs: Vec<(&str, Direct)> = Vec::new();
+    for row in &table.rows {
+        let name = table.name_of(row, processor)?;
+        if costs.iter().any(|(known, _)| *known == name) {
+            return Err(table.fail(row.line, format!("a second line of '{name}'")));
+        }
+        let trap_ns = table.time(row, trap, "microseconds", true)? * 1e3;
+        let handler_ns = table.time(row, handler, "microseconds", true)? * 1e3;
+        costs.push((name, Direct { trap_ns, handler_ns }));
+    }
+    Ok(costs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DIRECT: &str = "processor,trap_us,handler_us\nA,1,2\n";
+    const SORT: &str = "processor,processes,ms_100hz,ms_1000hz\nA,1,10,11\n";
+
+    fn read(sort: &str, direct: &str) -> Result<Vec<Processor>, TableError> {
+        read_tables(TableFile { name: "s.csv", text: sort }, TableFile { name: "d.csv", text: direct }, None)
+    }
+
+    #[test]
+    fn columns_may_stand_in_any_order() {
+        let sort = "\u{feff}# remark\r\n\r\nms_1000hz,processes,ms_100hz,processor\r\n11, 2 ,10,A\r\n";
+        let read = read(sort, "handler_us,color,processor,trap_us\n0,red,A,1\n").unwrap();
+        let series =
+            Series::new(2, vec![Point { rate_hz: 100.0, work_ns: 10e6 }, Point { rate_hz: 1_000.0, work_ns: 11e6 }]);
+        let direct = Direct { trap_ns: 1_000.0, handler_ns: 0.0 };
+        assert_eq!(read, [Processor { name: "A".into(), direct, series: vec![series.unwrap()] }]);
+    }
+
+    #[test]
+    fn bad_tables_are_refused_by_line_and_column() {
+        for (sort, direct, message) in [
+            ("", DIRECT, "s.csv:1: the table is empty: a line of column names was expected"),
+            ("processor,processes,ms_1hz,ms_2hz\n", DIRECT, "s.csv:1: no line follows the column names"),
+            (
+                "processor,ms_1hz,ms_2hz\nA,1,2\n",
+                DIRECT,
+                "s.csv:1: no column processes; there are processor, ms_1hz, ms_2hz",
+            ),
+            (
+                "processor,processes,ms_1hz\nA,1,2\n",
+                DIRECT,
+                "s.csv:1: 1 column of an interrupt rate is not enough: a cost is what lies between two",
+            ),
+            ("processor,processes,ms_1hz,ms_1.0hz\nA,1,2,2\n", DIRECT, "s.csv:1: two columns of 1 Hz"),
+            ("processor,processes,ms_1hz,ms_1hz\nA,1,2,2\n", DIRECT, "s.csv:1: column ms_1hz stands there twice"),
+            (
+                "processor,processes,fast,ms_1hz\nA,1,2,2\n",
+                DIRECT,
+                "s.csv:1: column 'fast' is not named after an interrupt rate, like ms_1000hz",
+            ),
+            (
+                "processor,processes,ms_nanhz,ms_1hz\nA,1,2,2\n",
+                DIRECT,
+                "s.csv:1: column 'ms_nanhz' is not named after an interrupt rate, like ms_1000hz",
+            ),
+            (
+                "processor,processes,ms_1hz,ms_2hz\n\nA,1,2\n",
+                DIRECT,
+                "s.csv:3: 3 fields, where the line of column names has 4",
+            ),
+            (
+                "processor,processes,ms_1hz,ms_2hz\nA,1,2,fast\n",
+                DIRECT,
+                "s.csv:2: column ms_2hz: 'fast' is not a number of milliseconds above 0",
+            ),
+            (
+                "processor,processes,ms_1hz,ms_2hz\nA,1,0,2\n",
+                DIRECT,
+                "s.csv:2: column ms_1hz: '0' is not a number of milliseconds above 0",
+            ),
+            (
+                "processor,processes,ms_1hz,ms_2hz\nA,0,1,2\n",
+                DIRECT,
+                "s.csv:2: column processes: '0' is not a number of processes above 0",
+            ),
+            (
+                "processor,processes,ms_1hz,ms_2hz\nA,1,1,2\nA,1,1,2\n",
+                DIRECT,
+                "s.csv:3: a second line of 'A' with 1 processes",
+            ),
+            (
+                "processor,processes,ms_1hz,ms_2hz\nB,1,1,2\n",
+                DIRECT,
+                "s.csv:2: column processor: d.csv has no direct cost of 'B'",
+            ),
+            ("processor,processes,ms_1hz,ms_2hz\n,1,1,2\n", DIRECT, "s.csv:2: column processor is empty"),
+            (SORT, "processor,trap_us\nA,1\n", "d.csv:1: no column handler_us; there are processor, trap_us"),
+            (
+                SORT,
+                "processor,trap_us,handler_us\nA,-1,1\n",
+                "d.csv:2: column trap_us: '-1' is not a number of microseconds of 0 or more",
+            ),
+            (
+                SORT,
+                "processor,trap_us,handler_us\nA,1,inf\n",
+                "d.csv:2: column handler_us: 'inf' is not a number of microseconds of 0 or more",
+            ),
+            (SORT, "processor,trap_us,handler_us\nA,1,1\nA,1,1\n", "d.csv:3: a second line of 'A'"),
+        ] {
+            assert_eq!(read(sort, direct).unwrap_err().to_string(), message);
+        }
+        let named = read_tables(
+            TableFile { name: "s.csv", text: SORT },
+            TableFile { name: "d.csv", text: DIRECT },
+            Some("handler_tsc_us"),
+        );
+        assert!(named.unwrap_err().what.starts_with("no column handler_tsc_us"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(sort: String, direct: String, at in 0_usize..60) {
+            let _ = read(&sort, &direct);
+            // Also close to a good table.
+            let mut damaged: Vec<char> = SORT.chars().collect();
+            damaged.splice(at.min(damaged.len())..(at + 1).min(damaged.len()), sort.chars().take(2));
+            let _ = read(&damaged.into_iter().collect::<String>(), DIRECT);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The measurements that the analysis starts from.
+
+/// What one processor was measured at.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Processor {
+    /// Its name.
+    pub name: String,
+    /// What an interrupt costs directly.
+    pub direct: Direct,
+    /// The time of the work by interrupt rate, one series a number of processes. At least one.
+    pub series: Vec<Series>,
+}
+
+/// The direct cost of an interrupt: what is spent in the kernel for it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Direct {
+    /// To enter the kernel and to come back, in nanoseconds; measured with a system call that does nothing.
+    pub trap_ns: f64,
+    /// From the first to the last instruction of the handler, in nanoseconds.
+    pub handler_ns: f64,
+}
+
+impl Direct {
+    /// Both parts, in nanoseconds.
+    #[must_use]
+    pub fn total_ns(self) -> f64 {
+        self.trap_ns + self.handler_ns
+    }
+}
+
+/// The time of one piece of work at an interrupt rate.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// Interrupts a second.
+    pub rate_hz: f64,
+    /// Time for one piece of work (one sort), in nanoseconds.
+    pub work_ns: f64,
+}
+
+/// The points of one number of processes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    processes: u32,
+    points: Vec<Point>,
+}
+
+/// Measurements that no cost can be taken from.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// There are no two rates.
+    #[error("{0} interrupt rate is not enough: a cost is what lies between two")]
+    TooFew(usize),
+    /// A rate is negative or no number.
+    #[error("{0} is not an interrupt rate in Hz")]
+    Rate(f64),
+    /// A rate does not exceed the one before.
+    #[error("interrupt rates must rise: {1} Hz comes after {0} Hz")]
+    NotRising(f64, f64),
+    /// A time is not above zero.
+    #[error("{work_ns} ns at {rate_hz} Hz is not a time that work can take")]
+    Time {
+        /// At which rate.
+        rate_hz: f64,
+        /// The time.
+        work_ns: f64,
+    },
+}
+
+impl Series {
+    /// The points of this many processes, in rising order of rates.
+    ///
+    /// # Errors
+    /// If there are fewer than two points, the rates do not rise, or a time is not above zero.
+    pub fn new(processes: u32, points: Vec<Point>) -> Result<Self, SeriesError> {
+        if points.len() < 2 {
+            return Err(SeriesError::TooFew(points.len()));
+        }
+        for Point { rate_hz, work_ns } in points.iter().copied() {
+            if !(rate_hz.is_finite() && rate_hz >= 0.0) {
+                return Err(SeriesError::Rate(rate_hz));
+            }
+            if !(work_ns.is_finite() && work_ns > 0.0) {
+                return Err(SeriesError::Time { rate_hz, work_ns });
+            }
+        }
+        if let Some(pair) = points.windows(2).find(|pair| pair[0].rate_hz >= pair[1].rate_hz) {
+            return Err(SeriesError::NotRising(pair[0].rate_hz, pair[1].rate_hz));
+        }
+        Ok(Self { processes, points })
+    }
+
+    /// How many processes shared the CPU.
+    #[must_use]
+    pub fn processes(&self) -> u32 {
+        self.processes
+    }
+
+    /// At least two, in rising order of rates.
+    #[must_use]
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(points: &[(f64, f64)]) -> Result<Series, SeriesError> {
+        Series::new(1, points.iter().map(|&(rate_hz, work_ns)| Point { rate_hz, work_ns }).collect())
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        assert!(series(&[(0.0, 1.0), (100.0, 2.0)]).is_ok());
+        for (points, why) in [
+            (&[(100.0, 1.0)][..], "1 interrupt rate is not enough"),
+            (&[(100.0, 1.0), (100.0, 2.0)], "100 Hz comes after 100 Hz"),
+            (&[(-1.0, 1.0), (100.0, 2.0)], "-1 is not an interrupt rate"),
+            (&[(1.0, 1.0), (f64::NAN, 2.0)], "NaN is not an interrupt rate"),
+            (&[(1.0, 0.0), (2.0, 2.0)], "0 ns at 1 Hz"),
+            (&[(1.0, 1.0), (2.0, f64::INFINITY)], "inf ns at 2 Hz"),
+        ] {
+            let error = series(points).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

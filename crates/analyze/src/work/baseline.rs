@@ -1,0 +1,130 @@
+//! Samples against those of the same work on a quieter CPU, kernel or machine (Radojković et al. 2008).
+
+use becalm_trace::node::Fixed;
+
+use super::body::MainBody;
+use super::read::Samples;
+use super::subtraction::Spread;
+
+/// Two runs of different work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the baseline is of other work: {theirs} against {ours}; record it with the same --body, --fixed and about the same --grain"
+)]
+pub struct Incomparable {
+    ours: String,
+    theirs: String,
+}
+
+/// How samples compare with the baseline's. Ratios are of this run to the baseline: 1 is the same.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Against {
+    /// By what the baseline's values were multiplied, as it did another number of iterations a sample.
+    pub scale: f64,
+    /// How the baseline's values, so scaled, are spread.
+    pub baseline: Spread,
+    /// The ratio of the means.
+    pub mean_ratio: f64,
+    /// The ratio of the medians.
+    pub median_ratio: f64,
+    /// The ratio of the 99th percentiles.
+    pub p99_ratio: f64,
+    /// The ratio of the largest values.
+    pub max_ratio: f64,
+    /// The largest distance of the two cumulative distributions (Kolmogorov and Smirnov).
+    pub distance_ratio: f64,
+    /// Samples that took longer than every one of the baseline's.
+    pub beyond: u64,
+}
+
+/// Compares.
+///
+/// # Errors
+/// If the two did different things.
+pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incomparable> {
+    let describe = |of: &Samples| format!("{} of fixed {}, a grain of {} ns", of.body, of.fixed.name(), of.grain_ns);
+    let scale = match samples.fixed {
+        // From a quarter to four times the iterations it is still the same work; beyond that the caches differ.
+        Fixed::Work => samples.iterations as f64 / baseline.iterations.max(1) as f64,
+        Fixed::Time => samples.grain_ns as f64 / baseline.grain_ns.max(1) as f64,
+    };
+    if samples.body != baseline.body || samples.fixed != baseline.fixed || !(0.25..=4.0).contains(&scale) {
+        return Err(Incomparable { ours: describe(samples), theirs: describe(baseline) });
+    }
+    let mut ours = samples.values.clone();
+    let mut theirs: Vec<i64> = baseline.values.iter().map(|ns| (*ns as f64 * scale).round() as i64).collect();
+    ours.sort_unstable();
+    theirs.sort_unstable();
+    let [a, b] = [&ours, &theirs].map(|values| Spread::of(values, &MainBody::of(values)));
+    let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
+    let last = theirs.last().copied().unwrap_or(0);
+    Ok(Against {
+        scale,
+        baseline: b,
+        mean_ratio: ratio(a.mean_ns, b.mean_ns),
+        median_ratio: ratio(a.median_ns() as f64, b.median_ns() as f64),
+        p99_ratio: ratio(a.quantiles_ns[6] as f64, b.quantiles_ns[6] as f64),
+        max_ratio: ratio(a.max_ns as f64, b.max_ns as f64),
+        distance_ratio: distance(&ours, &theirs),
+        beyond: ours.iter().filter(|value| **value > last).count() as u64,
+    })
+}
+
+/// The largest distance of two cumulative distributions, of values in rising order.
+fn distance(a: &[i64], b: &[i64]) -> f64 {
+    let (mut i, mut j, mut largest) = (0, 0, 0.0_f64);
+    while i < a.len() && j < b.len() {
+        let value = a[i].min(b[j]);
+        while i < a.len() && a[i] == value {
+            i += 1;
+        }
+        while j < b.len() && b[j] == value {
+            j += 1;
+        }
+        largest = largest.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
+    }
+    largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::tests::fixed_work;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_quieter_run_of_the_same_work() {
+        let quiet = fixed_work(&[1_000, 1_000, 1_000, 1_010]);
+        let noisy = fixed_work(&[1_000, 1_100, 1_100, 1_200]);
+        let against = against(&noisy, &quiet).unwrap();
+        assert_eq!((against.scale, against.beyond, against.distance_ratio), (1.0, 3, 0.75));
+        assert!((against.mean_ratio - 4_400.0 / 4_010.0).abs() < 1e-12);
+        assert_eq!(against.median_ratio, 1.1);
+    }
+
+    #[test]
+    fn other_iterations_are_scaled_and_other_work_is_refused() {
+        let quiet = fixed_work(&[1_000, 1_000]);
+        let mut twice = fixed_work(&[2_000, 2_000]);
+        twice.iterations *= 2;
+        let same = against(&twice, &quiet).unwrap();
+        assert_eq!((same.scale, same.mean_ratio, same.distance_ratio), (2.0, 1.0, 0.0));
+        twice.body = "sort".to_owned();
+        let error = against(&twice, &quiet).unwrap_err().to_string();
+        assert!(error.starts_with("the baseline is of other work: sum of fixed work"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_distance_is_that_of_its_definition(
+            mut a in proptest::collection::vec(0_i64..30, 1..40),
+            mut b in proptest::collection::vec(0_i64..30, 1..40),
+        ) {
+            a.sort_unstable();
+            b.sort_unstable();
+            let share = |of: &[i64], at: i64| of.iter().filter(|x| **x <= at).count() as f64 / of.len() as f64;
+            let plain = (0..30).map(|at| (share(&a, at) - share(&b, at)).abs()).fold(0.0, f64::max);
+            prop_assert!((distance(&a, &b) - plain).abs() < 1e-12);
+        }
+    }
+}

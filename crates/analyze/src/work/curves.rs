@@ -1,0 +1,137 @@
+//! The shapes of a distribution, reduced to as many points as a drawing needs: cumulative distribution and survival,
+//! histogram, and the consecutive samples.
+
+use super::read::Samples;
+
+/// Points of the distribution's curve, about.
+const POINTS: usize = 200;
+/// Bins of the histogram.
+const BINS: usize = 60;
+/// The histogram ends at the quantile of this share; what lies beyond is counted apart.
+const HISTOGRAM_UP_TO: f64 = 0.999;
+/// Points of the series.
+const MOMENTS: usize = 400;
+
+/// A bin of the histogram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bin {
+    /// Where it begins; it ends where the next begins.
+    pub from_ns: i64,
+    /// Values in it.
+    pub count: u64,
+}
+
+/// Consecutive samples, as one point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// When the first of them began.
+    pub start_ns: i64,
+    /// The smallest value.
+    pub min_ns: i64,
+    /// The largest value.
+    pub max_ns: i64,
+}
+
+/// The shapes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Curves {
+    /// Values in rising order, with the share of all samples that are not above it; close together at the upper end, so
+    /// that the survival function, one minus the share, has its tail.
+    pub distribution: Vec<(i64, f64)>,
+    /// The histogram, of equally wide bins.
+    pub histogram: Vec<Bin>,
+    /// Where the last bin ends.
+    pub histogram_end_ns: i64,
+    /// Values at or beyond that end: they are in no bin.
+    pub beyond: u64,
+    /// The samples in order of time.
+    pub series: Vec<Moment>,
+}
+
+impl Curves {
+    /// Of these samples, of which there is at least one.
+    #[must_use]
+    pub fn of(samples: &Samples) -> Self {
+        let mut sorted = samples.values.clone();
+        sorted.sort_unstable();
+        let (histogram, histogram_end_ns, beyond) = histogram(&sorted);
+        Self { distribution: distribution(&sorted), histogram, histogram_end_ns, beyond, series: series(samples) }
+    }
+}
+
+/// The values at evenly spread ranks, and at ranks that halve the rest of the way to the largest one.
+fn distribution(sorted: &[i64]) -> Vec<(i64, f64)> {
+    let count = sorted.len();
+    let even = (0..=POINTS).map(|point| (count - 1) * point / POINTS);
+    let tail = std::iter::successors(Some(count), |rest| Some(rest * 4 / 5).filter(|rest| *rest > 0));
+    let mut ranks: Vec<usize> = even.chain(tail.map(|rest| count - rest)).chain([count - 1]).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    // Of equal values the last one's share is that of all of them.
+    let mut points: Vec<(i64, f64)> = Vec::with_capacity(ranks.len());
+    for rank in ranks {
+        let value = sorted[rank];
+        let not_above = sorted.partition_point(|other| *other <= value);
+        if points.last().is_none_or(|(last, _)| *last != value) {
+            points.push((value, not_above as f64 / count as f64));
+        }
+    }
+    points
+}
+
+fn histogram(sorted: &[i64]) -> (Vec<Bin>, i64, u64) {
+    let (first, count) = (sorted[0], sorted.len());
+    let last = sorted[((count as f64 * HISTOGRAM_UP_TO).ceil() as usize).clamp(1, count) - 1];
+    let width = ((last - first) / BINS as i64 + 1).max(1);
+    let bins = ((last - first) / width + 1) as usize;
+    let mut histogram: Vec<Bin> = (0..bins).map(|bin| Bin { from_ns: first + bin as i64 * width, count: 0 }).collect();
+    let end = first + bins as i64 * width;
+    for value in sorted.iter().take_while(|value| **value < end) {
+        histogram[((value - first) / width) as usize].count += 1;
+    }
+    (histogram, end, sorted.iter().filter(|value| **value >= end).count() as u64)
+}
+
+fn series(samples: &Samples) -> Vec<Moment> {
+    let each = samples.values.len().div_ceil(MOMENTS).max(1);
+    let chunks = samples.values.chunks(each).zip(samples.starts.chunks(each));
+    let moment = |(values, starts): (&[i64], &[i64])| Moment {
+        start_ns: starts[0],
+        min_ns: values.iter().copied().min().unwrap_or(0),
+        max_ns: values.iter().copied().max().unwrap_or(0),
+    };
+    chunks.map(moment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::tests::fixed_work;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_point_says_what_the_samples_say(values in proptest::collection::vec(1_i64..3_000, 1..700)) {
+            let curves = Curves::of(&fixed_work(&values));
+            let n = values.len() as f64;
+            for (value, share) in &curves.distribution {
+                let not_above = values.iter().filter(|other| *other <= value).count() as f64;
+                prop_assert_eq!(*share, not_above / n);
+            }
+            prop_assert_eq!(curves.distribution.last().unwrap().0, *values.iter().max().unwrap());
+            prop_assert_eq!(curves.distribution[0].0, *values.iter().min().unwrap());
+            // The histogram loses nobody.
+            let inside: u64 = curves.histogram.iter().map(|bin| bin.count).sum();
+            prop_assert_eq!(inside + curves.beyond, values.len() as u64);
+            for pair in curves.histogram.windows(2) {
+                let (from, to) = (pair[0].from_ns, pair[1].from_ns);
+                let count = values.iter().filter(|value| (from..to).contains(*value)).count() as u64;
+                prop_assert_eq!(pair[0].count, count);
+            }
+            let series = &curves.series;
+            prop_assert!(series.len() <= MOMENTS);
+            prop_assert_eq!(series.iter().map(|moment| moment.max_ns).max(), values.iter().copied().max());
+            prop_assert_eq!(series.iter().map(|moment| moment.min_ns).min(), values.iter().copied().min());
+        }
+    }
+}

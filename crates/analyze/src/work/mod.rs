@@ -1,0 +1,187 @@
+//! Samples of work, summarized: how they are distributed, which of them are off, what of that each source of the kernel's
+//! own accounts for, which frequencies are in it, and how they compare with those of a quieter machine (Tsafrir 2007,
+//! sections 3.3 and 4; Radojković et al. 2008; Sottile and Minnich 2004).
+//!
+//! A sample's *value* is its duration if the work was fixed. If the time was fixed it is the grain plus the time that was
+//! lost: duration - work * c, where c, the time of an iteration, is the median of duration / work. So a quantum in which
+//! nothing interfered has the grain as its value, and both kinds of run read the same.
+//!
+//! Nothing here measures or prints. One CPU's samples are in memory at a time.
+
+mod baseline;
+mod body;
+mod curves;
+mod read;
+mod subtraction;
+mod tones;
+
+use std::path::PathBuf;
+
+use becalm_trace::node::Fixed;
+use becalm_trace::{Bundle, BundleError, NodeDoc};
+use becalm_units::CpuId;
+
+pub use self::baseline::{Against, Incomparable, against};
+pub use self::body::{MainBody, RULE};
+pub use self::curves::{Bin, Curves, Moment};
+pub use self::read::{Samples, SourceTimes, read};
+pub use self::subtraction::{Spread, Step, subtract};
+pub use self::tones::{Tone, Tones, tones};
+use crate::summary::Selection;
+
+/// A run of work, summarized.
+#[derive(Clone, Debug)]
+pub struct WorkSummary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The nodes' documents.
+    pub nodes: Vec<NodeDoc>,
+    /// The CPUs, node by node.
+    pub cpus: Vec<CpuWork>,
+}
+
+/// The samples of one CPU, summarized. Values are in nanoseconds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CpuWork {
+    /// The node.
+    pub node: String,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// What stayed the same.
+    pub fixed: Fixed,
+    /// Iterations a sample (fixed work), or a step (fixed time).
+    pub iterations: u64,
+    /// What they took when they were calibrated.
+    pub calibrated_ns: i64,
+    /// The time of all samples.
+    pub duration_ns: i64,
+    /// The iterations done, by the measured loop and by its copies together, and in how much time one was done: with
+    /// several copies that is the combined throughput.
+    pub all_iterations: u64,
+    /// How the values are spread.
+    pub spread: Spread,
+    /// Where the main body lies, and what is outside.
+    pub body: MainBody,
+    /// Samples in which kernel events were lost.
+    pub incomplete: u64,
+    /// The values less what each source took, one source after another, the one that took most first. Empty where the
+    /// kernel's trace could not be had.
+    pub subtraction: Vec<Step>,
+    /// The shapes of the distribution.
+    pub curves: Curves,
+    /// The frequencies in the time that was lost; nothing where there are too few samples to tell.
+    pub tones: Option<Tones>,
+    /// Against the samples of another run.
+    pub against: Option<Against>,
+}
+
+impl CpuWork {
+    /// The time in which one iteration was done, by any of the copies, in nanoseconds.
+    #[must_use]
+    pub fn ns_per_iteration(&self) -> Option<f64> {
+        (self.all_iterations > 0).then(|| self.duration_ns as f64 / self.all_iterations as f64)
+    }
+}
+
+/// Why a run of work cannot be summarized.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// It holds something else.
+    #[error("{} holds no samples of work, but a recording of detours; see it with becalm report", path.display())]
+    NotWork {
+        /// The bundle.
+        path: PathBuf,
+    },
+    /// Nothing was selected.
+    #[error("{} holds no sample of what was asked for", path.display())]
+    Nothing {
+        /// The bundle.
+        path: PathBuf,
+    },
+    /// The baseline is one of something else.
+    #[error(transparent)]
+    Baseline(#[from] Incomparable),
+}
+
+/// Summarizes the selected part of a run of work, held against a baseline if there is one: against its samples on the
+/// same CPU, or else on its first one.
+///
+/// # Errors
+/// If a bundle cannot be read, is not of work, or the baseline is of other work.
+pub fn summarize_work(
+    bundle: &Bundle,
+    selection: &Selection,
+    baseline: Option<&Bundle>,
+) -> Result<WorkSummary, WorkError> {
+    let baseline = baseline.map(|bundle| read_all(bundle, &Selection::default())).transpose()?;
+    let mut cpus = Vec::new();
+    let nodes = selected(bundle, selection)?;
+    for doc in &nodes {
+        for cpu in loops(doc, selection) {
+            let Some(samples) = read(bundle, doc, cpu)? else { continue };
+            let mut summary = summary(doc, &samples);
+            if let Some(baseline) = &baseline {
+                let same = baseline.iter().find(|other| other.cpu == cpu).or(baseline.first());
+                summary.against = same.map(|other| against(&samples, other)).transpose()?;
+            }
+            cpus.push(summary);
+        }
+    }
+    if cpus.is_empty() {
+        return Err(WorkError::Nothing { path: bundle.path().to_owned() });
+    }
+    Ok(WorkSummary { path: bundle.path().to_owned(), nodes, cpus })
+}
+
+/// The documents of the selected nodes, all of which must be of work.
+fn selected(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, WorkError> {
+    let chosen = |doc: &&NodeDoc| selection.node.as_ref().is_none_or(|node| *node == doc.node);
+    let nodes: Vec<NodeDoc> = bundle.nodes().iter().filter(chosen).cloned().collect();
+    match nodes.iter().all(|doc| doc.settings.work.is_some()) {
+        true => Ok(nodes),
+        false => Err(WorkError::NotWork { path: bundle.path().to_owned() }),
+    }
+}
+
+fn loops(doc: &NodeDoc, selection: &Selection) -> Vec<CpuId> {
+    let chosen = |cpu: &CpuId| selection.cpus.as_ref().is_none_or(|cpus| cpus.contains(*cpu));
+    let loops = doc.settings.work.iter().flat_map(|work| &work.loops);
+    loops.map(|of| of.cpu).filter(chosen).collect()
+}
+
+fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<Samples>, WorkError> {
+    let mut all = Vec::new();
+    for doc in selected(bundle, selection)? {
+        for cpu in loops(&doc, selection) {
+            all.extend(read(bundle, &doc, cpu)?);
+        }
+    }
+    match all.is_empty() {
+        false => Ok(all),
+        true => Err(WorkError::Nothing { path: bundle.path().to_owned() }),
+    }
+}
+
+fn summary(doc: &NodeDoc, samples: &Samples) -> CpuWork {
+    let body = MainBody::of(&samples.values);
+    let own: u64 = samples.work.iter().sum();
+    CpuWork {
+        node: doc.node.clone(),
+        cpu: samples.cpu,
+        fixed: samples.fixed,
+        iterations: samples.iterations,
+        calibrated_ns: samples.calibrated_ns,
+        duration_ns: samples.durations.iter().sum(),
+        all_iterations: own.saturating_add(samples.others_iterations),
+        spread: Spread::of(&samples.values, &body),
+        incomplete: samples.incomplete,
+        subtraction: if doc.tracing.is_some() { subtract(samples, &body) } else { Vec::new() },
+        curves: Curves::of(samples),
+        tones: tones(samples, &body),
+        against: None,
+        body,
+    }
+}

@@ -1,0 +1,171 @@
+//! The samples of one CPU, with the kernel's activity in them.
+
+use std::collections::HashMap;
+
+use becalm_trace::node::Fixed;
+use becalm_trace::{Bundle, BundleError, Kind, NodeDoc};
+use becalm_units::CpuId;
+
+/// Samples of one CPU, in order of time. Times are in nanoseconds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Samples {
+    /// Where.
+    pub cpu: CpuId,
+    /// What was done.
+    pub body: String,
+    /// What stayed the same.
+    pub fixed: Fixed,
+    /// The grain asked for.
+    pub grain_ns: i64,
+    /// Iterations a sample, or a step.
+    pub iterations: u64,
+    /// What they took when they were calibrated.
+    pub calibrated_ns: i64,
+    /// Iterations that copies did.
+    pub others_iterations: u64,
+    /// When each began.
+    pub starts: Vec<i64>,
+    /// How long each took.
+    pub durations: Vec<i64>,
+    /// The iterations done in each.
+    pub work: Vec<u64>,
+    /// The value of each, as the module says.
+    pub values: Vec<i64>,
+    /// How many are incomplete.
+    pub incomplete: u64,
+    /// For each source, in which samples it took how long.
+    pub sources: Vec<SourceTimes>,
+}
+
+/// What one source took from the samples.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceTimes {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub source: String,
+    /// The number of the sample, counted from 0, and the time, in order; a sample stands there once for each instance.
+    pub times: Vec<(usize, i64)>,
+}
+
+impl SourceTimes {
+    /// All of its time.
+    #[must_use]
+    pub fn total_ns(&self) -> i64 {
+        self.times.iter().map(|(_, ns)| ns).sum()
+    }
+}
+
+/// Reads the samples of a CPU; nothing if it has none.
+///
+/// # Errors
+/// If the bundle cannot be read.
+pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples>, BundleError> {
+    let Some(work) = &doc.settings.work else { return Ok(None) };
+    let Some(of) = work.loops.iter().find(|of| of.cpu == cpu) else { return Ok(None) };
+    let mut samples = Samples {
+        cpu,
+        body: work.body.clone(),
+        fixed: work.fixed,
+        grain_ns: work.grain_ns.get(),
+        iterations: of.iterations,
+        calibrated_ns: of.calibrated_ns.get(),
+        others_iterations: of.others_iterations,
+        starts: Vec::new(),
+        durations: Vec::new(),
+        work: Vec::new(),
+        values: Vec::new(),
+        incomplete: 0,
+        sources: Vec::new(),
+    };
+    let wanted = i32::try_from(cpu.get()).unwrap_or(-1);
+    for batch in bundle.samples(&doc.node)? {
+        let batch = batch?;
+        for row in (0..batch.len()).filter(|row| batch.cpus()[*row] == wanted) {
+            samples.starts.push(batch.starts()[row]);
+            samples.durations.push(batch.durations()[row]);
+            samples.work.push(u64::try_from(batch.work()[row]).unwrap_or(0));
+            samples.incomplete += u64::from(batch.incomplete(row));
+        }
+    }
+    if samples.starts.is_empty() {
+        return Ok(None);
+    }
+    samples.values = values(&samples);
+    let mut places: HashMap<(Kind, String), usize> = HashMap::new();
+    for batch in bundle.activities(&doc.node)? {
+        let batch = batch?;
+        for row in (0..batch.len()).filter(|row| batch.cpus()[*row] == wanted) {
+            // The writer sees to it that there is such a sample; another's file may not.
+            let Some(number) = usize::try_from(batch.detours()[row]).ok().filter(|at| *at < samples.starts.len())
+            else {
+                continue;
+            };
+            let key = (batch.kind(row), batch.source(row));
+            let place = match places.get(&(key.0, key.1.to_owned())) {
+                Some(place) => *place,
+                None => {
+                    samples.sources.push(SourceTimes { kind: key.0, source: key.1.to_owned(), times: Vec::new() });
+                    places.insert((key.0, key.1.to_owned()), samples.sources.len() - 1);
+                    samples.sources.len() - 1
+                }
+            };
+            samples.sources[place].times.push((number, batch.self_times()[row]));
+        }
+    }
+    Ok(Some(samples))
+}
+
+/// The samples' values.
+fn values(samples: &Samples) -> Vec<i64> {
+    match samples.fixed {
+        Fixed::Work => samples.durations.clone(),
+        Fixed::Time => {
+            let pairs = || samples.durations.iter().zip(&samples.work);
+            let mut costs: Vec<f64> =
+                pairs().filter(|(_, work)| **work > 0).map(|(ns, work)| *ns as f64 / *work as f64).collect();
+            if costs.is_empty() {
+                return samples.durations.clone();
+            }
+            let middle = costs.len() / 2;
+            let cost = *costs.select_nth_unstable_by(middle, f64::total_cmp).1;
+            pairs().map(|(ns, work)| samples.grain_ns + *ns - (*work as f64 * cost).round() as i64).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Samples of fixed work end to end with these durations.
+    pub fn fixed_work(durations: &[i64]) -> Samples {
+        let starts = durations.iter().scan(0, |at, ns| Some(std::mem::replace(at, *at + ns)));
+        Samples {
+            cpu: CpuId::new(0),
+            body: "sum".to_owned(),
+            fixed: Fixed::Work,
+            grain_ns: 1_000_000,
+            iterations: 10,
+            calibrated_ns: 1_000_000,
+            others_iterations: 0,
+            starts: starts.collect(),
+            durations: durations.to_vec(),
+            work: vec![10; durations.len()],
+            values: durations.to_vec(),
+            incomplete: 0,
+            sources: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_value_of_fixed_time_is_the_grain_and_what_was_lost() {
+        let mut samples = fixed_work(&[1_000_000, 1_000_000, 1_000_000, 1_500_000, 500_000]);
+        samples.fixed = Fixed::Time;
+        // An iteration takes 1,000 ns. The third lost 250 us, the fourth a whole millisecond, the last nothing.
+        samples.work = vec![1_000, 1_000, 750, 500, 500];
+        assert_eq!(values(&samples), [1_000_000, 1_000_000, 1_250_000, 2_000_000, 1_000_000]);
+        samples.work = vec![0; 5];
+        assert_eq!(values(&samples), samples.durations);
+    }
+}

@@ -1,0 +1,178 @@
+//! Subtraction (Tsafrir 2007, section 4): the samples less the direct time of everything that the kernel's trace shows
+//! in them, one source after another: "minus timer, minus net". What is left is what no trace shows: the indirect cost
+//! (caches, predictors), entries and exits, and the unseen.
+
+use becalm_trace::Kind;
+
+use super::body::MainBody;
+use super::read::{Samples, SourceTimes};
+use crate::stats::Moments;
+
+/// How values are spread, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean_ns: f64,
+    /// Their standard deviation; 0 of one.
+    pub stddev_ns: f64,
+    /// The smallest.
+    pub min_ns: i64,
+    /// The largest.
+    pub max_ns: i64,
+    /// The quantiles [`QUANTILES`].
+    pub quantiles_ns: [i64; QUANTILES.len()],
+    /// Values above the main body of the samples as they were.
+    pub slowies: u64,
+}
+
+/// The shares of values that each of the quantiles is not below.
+pub const QUANTILES: [f64; 9] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 0.9999];
+
+impl Spread {
+    /// Of these values, at least one, with slowies counted by the main body.
+    #[must_use]
+    pub fn of(values: &[i64], body: &MainBody) -> Self {
+        let mut moments = Moments::default();
+        values.iter().for_each(|value| moments.add(*value));
+        // To the nanosecond: of work, that is where the interest begins.
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let rank = |share: f64| ((share * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+        Self {
+            count: values.len() as u64,
+            mean_ns: moments.mean().unwrap_or(0.0),
+            stddev_ns: moments.stddev().unwrap_or(0.0),
+            min_ns: moments.min().unwrap_or(0),
+            max_ns: moments.max().unwrap_or(0),
+            quantiles_ns: QUANTILES.map(|share| sorted.get(rank(share)).copied().unwrap_or(0)),
+            slowies: body.outside(values).1,
+        }
+    }
+
+    /// The median.
+    #[must_use]
+    pub const fn median_ns(&self) -> i64 {
+        self.quantiles_ns[3]
+    }
+}
+
+/// One source taken out, after those before it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// Its kind; nothing of several sources taken out together.
+    pub kind: Option<Kind>,
+    /// Its name.
+    pub source: String,
+    /// How often it came.
+    pub count: u64,
+    /// In how many samples.
+    pub samples: u64,
+    /// What it took in all.
+    pub total_ns: i64,
+    /// What is left of the samples in which it came, after this step: the mean and the standard deviation.
+    pub touched_mean_ns: f64,
+    /// See there.
+    pub touched_stddev_ns: f64,
+    /// How many of these are within the main body now.
+    pub touched_back: u64,
+    /// How all samples are spread after this step.
+    pub left: Spread,
+}
+
+/// Sources that are taken out one by one. On a busy machine there may be hundreds, and each step looks at all samples.
+const ALONE: usize = 40;
+
+/// Takes out source after source, that which took most first; of equals, in order of their names. From the 41st on all
+/// come off together.
+#[must_use]
+pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
+    let mut left = samples.values.clone();
+    let mut sources: Vec<_> = samples.sources.iter().collect();
+    sources.sort_by_key(|source| (-source.total_ns(), source.kind, &source.source));
+    let (alone, others) = sources.split_at(sources.len().min(ALONE));
+    let mut groups: Vec<(Option<Kind>, String, &[&SourceTimes])> =
+        alone.iter().map(|of| (Some(of.kind), of.source.clone(), std::slice::from_ref(of))).collect();
+    if !others.is_empty() {
+        groups.push((None, format!("{} others", others.len()), others));
+    }
+    let mut steps = Vec::new();
+    for (kind, source, group) in groups {
+        let times = || group.iter().flat_map(|of| &of.times);
+        times().for_each(|(number, ns)| left[*number] -= ns);
+        let mut numbers: Vec<usize> = times().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut touched = Moments::default();
+        numbers.iter().for_each(|number| touched.add(left[*number]));
+        let within = |number: &&usize| (body.low_ns..=body.high_ns).contains(&left[**number]);
+        steps.push(Step {
+            kind,
+            source,
+            count: times().count() as u64,
+            samples: numbers.len() as u64,
+            total_ns: group.iter().map(|of| of.total_ns()).sum(),
+            touched_mean_ns: touched.mean().unwrap_or(0.0),
+            touched_stddev_ns: touched.stddev().unwrap_or(0.0),
+            touched_back: numbers.iter().filter(within).count() as u64,
+            left: Spread::of(&left, body),
+        });
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::tests::fixed_work;
+    use super::*;
+
+    #[test]
+    fn what_sources_took_comes_off_in_order_of_their_time() {
+        let mut samples = fixed_work(&[1_000, 1_100, 1_000, 1_350, 1_000, 1_000, 1_000]);
+        let of = |kind, source: &str, times: &[(usize, i64)]| SourceTimes {
+            kind,
+            source: source.to_owned(),
+            times: times.to_vec(),
+        };
+        samples.sources =
+            vec![of(Kind::Irq, "timer", &[(1, 95), (3, 50), (3, 45)]), of(Kind::Softirq, "net_rx", &[(3, 240)])];
+        let body = MainBody::of(&samples.values);
+        assert_eq!((body.high_ns, body.slowies), (1_010, 2));
+        let steps = subtract(&samples, &body);
+        let names: Vec<&str> = steps.iter().map(|step| step.source.as_str()).collect();
+        assert_eq!(names, ["net_rx", "timer"]);
+        assert_eq!(
+            (steps[0].total_ns, steps[0].count, steps[0].left.max_ns, steps[0].left.slowies),
+            (240, 1, 1_110, 2)
+        );
+        assert_eq!((steps[0].touched_mean_ns, steps[0].touched_back), (1_110.0, 0));
+        let last = &steps[1];
+        assert_eq!((last.total_ns, last.count, last.samples, last.left.slowies), (190, 3, 2, 1));
+        // 1,005 and 1,015 are left of the two; the second is still outside.
+        assert_eq!((last.touched_mean_ns, last.touched_back), (1_010.0, 1));
+        assert!((last.left.mean_ns - 7_020.0 / 7.0).abs() < 1e-9);
+        assert_eq!(last.left.median_ns(), 1_000);
+    }
+
+    #[test]
+    fn many_sources_end_in_one_step() {
+        let mut samples = fixed_work(&[2_000, 1_000, 1_000]);
+        samples.sources = (0..ALONE + 3)
+            .map(|number| SourceTimes {
+                kind: Kind::Task,
+                source: format!("task {number:03}"),
+                times: vec![(0, 10), (number % 3, 1)],
+            })
+            .collect();
+        let steps = subtract(&samples, &MainBody::of(&samples.values));
+        assert_eq!(steps.len(), ALONE + 1);
+        let last = &steps[ALONE];
+        assert_eq!(
+            (last.kind, last.source.as_str(), last.count, last.samples, last.total_ns),
+            (None, "3 others", 6, 3, 33)
+        );
+        let total: i64 = steps.iter().map(|step| step.total_ns).sum();
+        assert!((last.left.mean_ns * 3.0 - (4_000 - total) as f64).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,169 @@
+//! `becalm cost`: what an interruption, a trap or a reading of the clock costs on this machine. A file a subcommand.
+
+mod clock;
+mod detours;
+mod placement;
+mod recording;
+mod scheduler;
+mod tick;
+mod trap;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use becalm_analyze::cost::Cost;
+use becalm_linux::procfs::cpuinfo::CpuInfo;
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
+use becalm_measure::cost::{CostError, Instrument, Probe, Series};
+use becalm_report::{CostHeader, CostRow, MeasuredCost};
+use becalm_units::CpuId;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit::{Exit, UsageError};
+
+/// Measure what interruptions, traps and clocks cost on this machine
+#[derive(Args, Debug)]
+pub struct CostArgs {
+    #[command(subcommand)]
+    command: CostCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum CostCommand {
+    Clock(clock::ClockArgs),
+    Trap(trap::TrapArgs),
+    Detours(detours::DetoursArgs),
+    Tick(Box<tick::TickArgs>),
+    Scheduler(scheduler::SchedulerArgs),
+    Placement(placement::PlacementArgs),
+}
+
+/// Where and how the probes run.
+#[derive(Args, Debug)]
+struct Place {
+    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
+    #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
+    cpu: Option<CpuId>,
+
+    /// The scheduling class of the measuring thread: other, batch, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+}
+
+/// The number of one CPU.
+fn cpu_id(text: &str) -> Result<CpuId, String> {
+    let err = || format!("'{text}' is not a CPU: write its number, from 0 to {}", CpuId::LIMIT - 1);
+    text.parse().ok().filter(|id| *id < CpuId::LIMIT).map(CpuId::new).ok_or_else(err)
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As the subcommand says.
+pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    match &args.command {
+        CostCommand::Clock(args) => clock::run(args, out),
+        CostCommand::Trap(args) => trap::run(args, out),
+        CostCommand::Detours(args) => detours::run(args, out),
+        CostCommand::Tick(args) => tick::run(args, out),
+        CostCommand::Scheduler(args) => scheduler::run(args, out),
+        CostCommand::Placement(args) => placement::run(args, out),
+    }
+}
+
+/// The CPU to measure on: the one asked for, if it can be used, else the quietest.
+fn chosen_cpu(root: &Path, asked: Option<CpuId>) -> anyhow::Result<CpuId> {
+    becalm_measure::cost::Place::choose(root, asked, Policy::Other).map(|place| place.cpu).map_err(failure)
+}
+
+impl Place {
+    /// The place as the measuring crate knows it.
+    fn choose(&self) -> anyhow::Result<becalm_measure::cost::Place> {
+        becalm_measure::cost::Place::choose(Path::new("/"), self.cpu, self.sched).map_err(failure)
+    }
+}
+
+/// An error of the probes, with the exit code that it deserves.
+fn failure(error: CostError) -> anyhow::Error {
+    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
+}
+
+/// What every report of costs begins with.
+fn header(place: &becalm_measure::cost::Place, instrument: Instrument) -> CostHeader {
+    let root = place.root();
+    CostHeader {
+        node: kernel::hostname(root).unwrap_or_default(),
+        kernel: kernel::release(root).unwrap_or_default(),
+        processor: CpuInfo::read(root).unwrap_or_default().model,
+        cpu: place.cpu,
+        cpu_reason: place.reason.text().to_owned(),
+        other_cpu: place.other(),
+        class: place.policy.to_string(),
+        counter: instrument.counter.to_owned(),
+        rate_hz: instrument.rate_hz,
+        rate_error_ratio: instrument.rate_error_ratio,
+        overhead_ps: instrument.overhead_ps,
+    }
+}
+
+/// A series in figures; nothing of no samples.
+fn measured(series: &Series) -> Option<MeasuredCost> {
+    let counted = series.interrupts.map(|interrupts| interrupts + series.preempted);
+    let cost = Cost::of(&series.rounds, series.batch, counted)?;
+    Some(MeasuredCost { cost, interrupts: series.interrupts, preempted: series.preempted })
+}
+
+/// A probe as a row of a report.
+fn row(probe: Probe) -> CostRow {
+    let outcome =
+        probe.outcome.and_then(|series| measured(&series).ok_or_else(|| "the probe gave no sample".to_owned()));
+    CostRow { name: probe.name.to_owned(), what: probe.what.to_owned(), method: probe.method, outcome }
+}
+
+/// Shows on a terminal how far the probes are, from the third second on.
+struct Meter {
+    bar: ProgressBar,
+    begun: Instant,
+}
+
+impl Meter {
+    fn new() -> Self {
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(1) } else { ProgressBar::hidden() };
+        // No steady tick: a thread that draws on its own would be noise. It draws between two probes.
+        let style = ProgressStyle::with_template("{spinner} measuring {msg} {wide_bar} {pos}/{len}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, begun: Instant::now() }
+    }
+
+    fn show(&self, done: usize, of: usize, name: &str) {
+        if self.bar.is_hidden() || self.begun.elapsed() < Duration::from_secs(2) {
+            return;
+        }
+        self.bar.set_length(of as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_message(name.to_owned());
+        self.bar.tick();
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_a_number() {
+        assert_eq!(cpu_id("4095"), Ok(CpuId::new(4095)));
+        for text in ["", "-1", "0-3", "all", "4294967296", "1048576"] {
+            assert!(cpu_id(text).unwrap_err().contains("is not a CPU"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The detours that come from outside: a short recording, kept in memory, of which the tick and the interrupts of devices
+//! are taken out.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use becalm_analyze::attribute::{Attributor, LoopThread, Step};
+use becalm_analyze::cost::{Cost, Interruptions, TIMER, interruptions};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::cost::{Place, into_rounds};
+use becalm_measure::{Batch, Loop, Names, Plan, Sink, record};
+use becalm_report::{CostRow, MeasuredCost};
+use becalm_trace::node::{Ended, NodeDoc};
+use becalm_trace::{Activity, Detour, Labels};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+/// How long is recorded.
+const LENGTH: Nanos = Nanos::from_secs(2);
+
+/// What a CPU's loop met.
+struct Met {
+    cpu: CpuId,
+    /// Only where the kernel is traced.
+    attributor: Option<Attributor>,
+    t_min: Nanos,
+    detours: Vec<Detour>,
+    activities: Vec<Activity>,
+    labels: Labels,
+}
+
+impl Sink for Met {
+    type Error = Infallible;
+
+    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Infallible> {
+        for of in loops {
+            let thread = LoopThread { cpu: of.cpu, pid: of.pid, t_min: of.t_min, realtime: of.realtime };
+            self.t_min = of.t_min;
+            self.attributor = node.tracing.is_some().then(|| Attributor::new(thread, &mut names.labels));
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Infallible> {
+        let steps: Vec<Step> = batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }).collect();
+        if let Some(attributor) = &mut self.attributor {
+            attributor.attribute(&steps, batch.events, &names.tasks, &mut self.detours, &mut self.activities);
+            attributor.advance(batch.complete_until);
+        } else {
+            let (cpu, t_min) = (self.cpu, self.t_min);
+            self.detours.extend(steps.iter().map(|step| Detour {
+                cpu,
+                start: step.start,
+                duration: (step.end - step.start - t_min).max(Nanos::ZERO),
+                incomplete: false,
+            }));
+        }
+        Ok(())
+    }
+
+    fn end_segment(&mut self, names: &Names) -> Result<(), Infallible> {
+        self.labels = names.labels.clone();
+        Ok(())
+    }
+}
+
+/// Records the CPU for two seconds, and gives the rows of the tick and of the devices' interrupts.
+///
+/// # Errors
+/// If a signal ends the recording. What else goes wrong is said in the rows.
+pub fn rows(place: &Place) -> Result<Vec<CostRow>> {
+    let root = place.root();
+    let mut plan = Plan::new();
+    plan.cpus = Some([place.cpu].into_iter().collect::<CpuList>());
+    plan.duration = Some(LENGTH);
+    plan.policy = place.policy;
+    plan.root = root.to_owned();
+    plan.limit_trace_buffers();
+    // While the process has one thread; afterwards it would be refused.
+    let janitor = Janitor::spawn(&root.join("proc")).ok().map(Arc::new);
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let mut met = Met {
+        cpu: place.cpu,
+        attributor: None,
+        t_min: Nanos::ZERO,
+        detours: Vec::new(),
+        activities: Vec::new(),
+        labels: Labels::default(),
+    };
+    let node = match record(plan, janitor, &signals, &mut met, &mut |_| {}) {
+        Ok(recording) => recording.node,
+        Err(error) => return Ok(not_recorded(&error.to_string())),
+    };
+    if node.ended == Some(Ended::Signal) {
+        anyhow::bail!("interrupted");
+    }
+    Ok(match node.tracing {
+        Some(_) => traced(place, interruptions(&met.detours, &met.activities, &met.labels)),
+        None => untraced(place, &met.detours, &node),
+    })
+}
+
+fn tick_rows(handler: Result<MeasuredCost, String>, whole: Result<MeasuredCost, String>, how: &str) -> [CostRow; 2] {
+    [
+        CostRow {
+            name: "tick".to_owned(),
+            what: "timer update: the tick, whole detour".to_owned(),
+            method: format!(
+                "{how}: detours with one interrupt of the timer and no switch in them, less the shortest step"
+            ),
+            outcome: whole,
+        },
+        CostRow {
+            name: "tick_handler".to_owned(),
+            what: "timer update: the tick's handler".to_owned(),
+            method: format!("{how}: from the entry of each timer interrupt to its exit, without what interrupted it"),
+            outcome: handler,
+        },
+    ]
+}
+
+fn device_row(what: String, how: &str, outcome: Result<MeasuredCost, String>) -> CostRow {
+    CostRow {
+        name: "device_interrupt".to_owned(),
+        what,
+        method: format!(
+            "{how}: detours with one interrupt of this source and no switch in them, less the shortest step"
+        ),
+        outcome,
+    }
+}
+
+fn not_recorded(why: &str) -> Vec<CostRow> {
+    let why = || Err(format!("no recording could be made: {why}"));
+    let mut rows = tick_rows(why(), why(), "a recording").to_vec();
+    rows.push(device_row("interrupt of a device".to_owned(), "a recording", why()));
+    rows
+}
+
+/// Times in nanoseconds and in order of time, in figures. The samples are interruptions themselves, and none is slow for
+/// being interrupted.
+fn figures(times: &[i64]) -> Option<MeasuredCost> {
+    let picos: Vec<i64> = times.iter().map(|ns| ns.saturating_mul(1_000)).collect();
+    let cost = Cost::of(&into_rounds(&picos), 1, Some(0))?;
+    Some(MeasuredCost { cost, interrupts: None, preempted: 0 })
+}
+
+fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<CostRow> {
+    let how = format!("a traced recording of CPU {} for {LENGTH}", place.cpu);
+    let mut timer = Interruptions::default();
+    for name in TIMER {
+        let of = sources.remove(*name).unwrap_or_default();
+        timer.handlers.extend(of.handlers);
+        timer.detours.extend(of.detours);
+    }
+    let none = || format!("no interrupt of the timer came to CPU {} in {LENGTH}", place.cpu);
+    let handler = figures(&timer.handlers).ok_or_else(none);
+    let alone = || format!("none of the {} interrupts of the timer came alone", timer.handlers.len());
+    let whole = figures(&timer.detours).ok_or_else(|| if timer.handlers.is_empty() { none() } else { alone() });
+    let mut rows = tick_rows(handler, whole, &how).to_vec();
+    // The source that came most often; the others are in `becalm record`.
+    let most = sources.into_iter().max_by_key(|(_, times)| times.detours.len());
+    let device = most.and_then(|(name, times)| Some((name, figures(&times.detours)?)));
+    rows.push(match device {
+        Some((name, cost)) => device_row(format!("interrupt: {name}, whole detour"), &how, Ok(cost)),
+        None => {
+            let why =
+                format!("no interrupt but the timer's came to CPU {} in {LENGTH}; --cpu measures another", place.cpu);
+            device_row("interrupt of a device".to_owned(), &how, Err(why))
+        }
+    });
+    rows
+}
+
+/// Without tracing nobody says which detour was a tick. But where there are as many as the kernel counted timer
+/// interrupts, most of them were, and the median is one's.
+fn untraced(place: &Place, detours: &[Detour], node: &NodeDoc) -> Vec<CostRow> {
+    let ticks = node
+        .counters
+        .iter()
+        .filter(|counter| ["interrupts/LOC", "interrupts/arch_timer"].contains(&counter.name.as_str()))
+        .map(|counter| counter.growth)
+        .sum::<u64>();
+    let seen = detours.len() as u64;
+    let needs = "telling the interrupts apart needs the kernel's trace (root, tracefs)";
+    let how = format!(
+        "an untraced recording of CPU {} for {LENGTH}: its {seen} detours, as the kernel counted {ticks} timer interrupts",
+        place.cpu
+    );
+    let whole = match ticks {
+        0 => Err(format!("{needs}, and the kernel counted no interrupt of the timer on CPU {}", place.cpu)),
+        _ if mostly_ticks(seen, ticks) => {
+            let times: Vec<i64> = detours.iter().map(|detour| detour.duration.get()).collect();
+            figures(&times).ok_or_else(|| needs.to_owned())
+        }
+        _ => Err(format!("{needs}: the loop saw {seen} detours while the kernel counted {ticks} timer interrupts")),
+    };
+    let [mut tick, handler] = tick_rows(Err(needs.to_owned()), whole, &how);
+    tick.method = how.clone();
+    vec![tick, handler, device_row("interrupt of a device".to_owned(), &how, Err(needs.to_owned()))]
+}
+
+/// Whether so many detours are mostly those of so many ticks: within a quarter of their number.
+const fn mostly_ticks(seen: u64, ticks: u64) -> bool {
+    seen * 4 >= ticks * 3 && seen * 4 <= ticks * 5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_linux::sched::Policy;
+    use std::path::Path;
+
+    fn place() -> Place {
+        Place::choose(Path::new("/"), None, Policy::Other).unwrap()
+    }
+
+    fn of(times: &[i64]) -> Interruptions {
+        Interruptions { handlers: times.to_vec(), detours: times.iter().map(|ns| ns + 500).collect() }
+    }
+
+    #[test]
+    fn the_timer_is_told_from_devices() {
+        let sources = [("local_timer", of(&[2_000; 40])), ("virtio1-req.0", of(&[900; 7])), ("eth0", of(&[800]))];
+        let rows = traced(&place(), sources.map(|(name, times)| (name.to_owned(), times)).into());
+        let medians: Vec<i64> = rows.iter().map(|row| row.outcome.as_ref().unwrap().cost.median_ps).collect();
+        assert_eq!(medians, [2_500_000, 2_000_000, 1_400_000]);
+        assert_eq!(rows[2].what, "interrupt: virtio1-req.0, whole detour");
+    }
+
+    #[test]
+    fn what_did_not_come_is_said() {
+        let rows = traced(&place(), BTreeMap::new());
+        assert!(rows.iter().all(|row| row.outcome.as_ref().is_err_and(|why| why.contains("came to CPU"))));
+        assert!(not_recorded("x").iter().all(|row| row.outcome.as_ref().is_err_and(|why| why.ends_with(": x"))));
+    }
+
+    #[test]
+    fn as_many_detours_as_ticks_are_ticks() {
+        assert!(mostly_ticks(500, 500) && mostly_ticks(600, 500) && mostly_ticks(400, 500));
+        assert!(!mostly_ticks(700, 500) && !mostly_ticks(300, 500));
+    }
+}

@@ -1,0 +1,275 @@
+//! `becalm cost tick`: what a timer interrupt costs, direct and indirect.
+
+use std::fs;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use becalm_analyze::tick::{Analysis, Live, TableFile, read_tables};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::tick::TickError;
+use becalm_measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
+use becalm_report::TickReport;
+use becalm_trace::campaign::{Campaign, CampaignPlan, FILE};
+use becalm_units::{CpuId, Nanos};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{chosen_cpu, cpu_id};
+use crate::exit::{Exit, UsageError};
+use crate::messages::say;
+
+/// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
+///
+/// Raises the interrupt rate of one CPU by a perf event, and times sorts of half of its L2 cache under each rate with
+/// several copies, in a random order. The direct cost comes from the kernel's own record of its timer handler and from a
+/// system call that does nothing; every pair of rates then says what is left, the indirect cost. Needs root, or perf events
+/// and tracefs for this user.
+///
+/// Each finished measurement is stored; what is interrupted goes on with --resume. With --from, nothing is measured: the
+/// same analysis is made of a table of published times (and --direct), or of a campaign's folder.
+#[derive(Args, Debug)]
+pub struct TickArgs {
+    /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
+    /// folder of a campaign
+    #[arg(long, value_name = "SORT.csv|FOLDER", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
+    from: Option<PathBuf>,
+
+    /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us
+    #[arg(long, value_name = "DIRECT.csv", requires = "from")]
+    direct: Option<PathBuf>,
+
+    /// The column of the handler's time there [default: handler_us, else handler_pit_us]
+    #[arg(long, value_name = "COLUMN", requires = "direct")]
+    handler: Option<String>,
+
+    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
+    #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
+    cpu: Option<CpuId>,
+
+    /// Interrupts a second to add to the CPU's own; idle adds none
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "idle,1000,5000,10000,20000",
+        value_parser = added_rate,
+        allow_hyphen_values = true
+    )]
+    rates: Vec<u32>,
+
+    /// Numbers of copies of the sort that share the CPU
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=64))]
+    copies: Vec<u32>,
+
+    /// How often everything is measured; from two on there are intervals [default: 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: Option<u32>,
+
+    /// How long one measurement takes, like 2s [default: 1s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    cell: Option<Nanos>,
+
+    /// About a minute: five rounds of 250ms
+    #[arg(long, conflicts_with_all = ["rounds", "cell"])]
+    quick: bool,
+
+    /// The scheduling class of the work: rr:PRIORITY keeps what else runs here off the CPU, other does not
+    #[arg(long, value_name = "CLASS", default_value = "rr:1")]
+    sched: Policy,
+
+    /// The seed of the order
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// The folder to store the measurements in [default: HOST-TIME.tick]
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+
+    /// Go on with the campaign of this folder, as it was planned
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
+    resume: Option<PathBuf>,
+
+    /// Print one JSON document (becalm.cost-tick/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number of interrupts a second, or `idle`.
+fn added_rate(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix("Hz").unwrap_or(text);
+    match number.parse() {
+        _ if text == "idle" => Ok(0),
+        Ok(hz) if (1..=100_000).contains(&hz) => Ok(hz),
+        _ => Err(format!("'{text}' is not an interrupt rate: write idle, or a number of Hz from 1 to 100000")),
+    }
+}
+
+/// Measures, or reads, and prints.
+///
+/// # Errors
+/// If a table is not what it should be, the machine does not allow the measurement, or `out` cannot be written.
+pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
+    let report = match (&args.from, &args.direct) {
+        (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
+        (Some(path), None) if path.is_dir() => of_campaign(Campaign::load(path)?)?,
+        (Some(_), None) => {
+            return Err(
+                UsageError("a table of times needs the direct costs as well: give --direct FILE".to_owned()).into()
+            );
+        }
+        (None, _) => match measured(args)? {
+            Some(report) => report,
+            None => return Ok(Exit::Failed),
+        },
+    };
+    let mut out = BufWriter::new(out);
+    if args.json {
+        out.write_all(becalm_report::tick_json(&report).as_bytes())?;
+    } else {
+        becalm_report::render_tick(&report, &mut out)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {
+    let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let (sort_text, direct_text) = (read(sort)?, read(direct)?);
+    let (sort, direct) = (sort.display().to_string(), direct.display().to_string());
+    let processors = read_tables(
+        TableFile { name: &sort, text: &sort_text },
+        TableFile { name: &direct, text: &direct_text },
+        handler,
+    )?;
+    Ok(TickReport::of_tables(processors.iter().map(Analysis::of).collect()))
+}
+
+fn of_campaign(campaign: Campaign) -> Result<TickReport> {
+    let live = Live::of(&campaign)?;
+    Ok(TickReport::of_campaign(campaign, live))
+}
+
+/// Measures, or goes on to; nothing if a signal came before a round was complete.
+fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
+    let root = Path::new("/");
+    // While the process has one thread.
+    let janitor = Janitor::spawn(&root.join("proc")).ok().map(Arc::new);
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let (folder, mut campaign) = match &args.resume {
+        Some(folder) => {
+            let campaign = Campaign::load(folder)?;
+            let node = kernel::hostname(root)?;
+            if campaign.node != node || campaign.machine.kernel != kernel::release(root)? {
+                anyhow::bail!(
+                    "{} was begun on {} with Linux {}; what another machine or kernel would add does not belong to it",
+                    folder.display(),
+                    campaign.node,
+                    campaign.machine.kernel
+                );
+            }
+            (folder.clone(), campaign)
+        }
+        None => {
+            let plan = plan(args)?;
+            let folder = args.output.clone().unwrap_or_else(|| default_folder(root));
+            if folder.join(FILE).exists() {
+                anyhow::bail!(
+                    "{} holds a campaign already; go on with it by --resume, or give another name",
+                    folder.display()
+                );
+            }
+            let campaign = campaign::begin(root, plan).map_err(explained)?;
+            fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            campaign.store(&folder)?;
+            (folder, campaign)
+        }
+    };
+    let bar = progress_bar();
+    let mut store = |campaign: &Campaign| campaign.store(&folder);
+    let end = campaign::go_on(&mut campaign, root, janitor.as_ref(), &signals, &mut store, &mut |progress| {
+        show(&bar, progress);
+    });
+    bar.finish_and_clear();
+    let end = end.map_err(explained).with_context(|| {
+        format!("the campaign stopped; what was measured is in {}, go on with --resume", folder.display())
+    })?;
+    if end == CampaignEnd::Interrupted {
+        let (done, planned) = (campaign.cells.len(), campaign.cells_planned());
+        say(format_args!(
+            "interrupted after {done} of {planned} measurements; go on with: becalm cost tick --resume {}",
+            folder.display()
+        ));
+        return Ok(None);
+    }
+    say(format_args!("stored in {}", folder.display()));
+    of_campaign(campaign).map(Some)
+}
+
+fn plan(args: &TickArgs) -> Result<CampaignPlan> {
+    let usage = |text: &str| anyhow::Error::from(UsageError(text.to_owned()));
+    let sorted = |list: &[u32]| {
+        let mut list = list.to_vec();
+        list.sort_unstable();
+        list.dedup();
+        list
+    };
+    let (rates_hz, copies) = (sorted(&args.rates), sorted(&args.copies));
+    if rates_hz.len() < 2 {
+        return Err(usage("--rates needs two different rates at least: a cost is what lies between two"));
+    }
+    let (rounds, cell) = if args.quick { (5, Nanos::from_millis(250)) } else { (12, Nanos::from_secs(1)) };
+    let cell = args.cell.unwrap_or(cell);
+    if cell < Nanos::from_millis(10) || cell > Nanos::from_secs(3_600) {
+        return Err(usage("--cell lies from 10ms, in which some sorts fit, to 1h"));
+    }
+    let cpu = chosen_cpu(Path::new("/"), args.cpu)?;
+    let rounds = args.rounds.unwrap_or(rounds);
+    let sched = args.sched.to_string();
+    Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed })
+}
+
+/// A plan that cannot be meant here is wrong usage.
+pub(super) fn explained(error: TickError) -> anyhow::Error {
+    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
+}
+
+fn default_folder(root: &Path) -> PathBuf {
+    let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
+    PathBuf::from(format!("{host}-{}.tick", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ")))
+}
+
+/// Drawn between two measurements only, so that it is no noise.
+pub(super) fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(100);
+    let style = ProgressStyle::with_template("{spinner} measuring {msg} {wide_bar} {pos}%");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: CampaignProgress) {
+    let CampaignProgress { done, planned, left } = progress;
+    bar.set_position((done * 100 / planned.max(1)) as u64);
+    let (minutes, seconds) = (left.as_secs() / 60, left.as_secs() % 60);
+    bar.set_message(format!("{done} of {planned}, {minutes}:{seconds:02} left, Ctrl-C interrupts it"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_numbers_or_idle() {
+        assert_eq!((added_rate("idle"), added_rate("1000"), added_rate("20000Hz")), (Ok(0), Ok(1_000), Ok(20_000)));
+        for text in ["", "0", "-1", "fast", "100001", "1kHz"] {
+            assert!(added_rate(text).unwrap_err().contains("is not an interrupt rate"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What was typed after `becalm work`.
+
+use std::path::PathBuf;
+
+use becalm_linux::sched::Policy;
+use becalm_measure::work::Body;
+use becalm_trace::node::Fixed;
+use becalm_units::{Count, CpuList, Nanos, Share};
+use clap::{Args, ValueEnum};
+
+use crate::commands::report::some_cpus;
+
+/// Do the same work again and again, and see how much longer than its own time it takes
+///
+/// A loop is calibrated so that it takes the grain on a quiet CPU, then repeated; with --fixed work every sample does the
+/// same and its time is taken, with --fixed time every sample lasts as long and its work is counted. The kernel's trace,
+/// recorded meanwhile, says what ran in each sample. The samples are stored as a folder of Parquet and JSON files, and
+/// their report is printed: the distribution, which samples are off, what is left of them when the direct time of each
+/// source is subtracted, and which frequencies are in them.
+///
+/// Ctrl-C ends it; what was recorded is kept, and --resume goes on with it.
+#[derive(Args, Debug)]
+pub struct WorkArgs {
+    /// What the loop does: empty (a volatile counter), sum, fibonacci, counter (readings), call, lcg, add, mul, div (512
+    /// instructions of that kind a pass), sort (introsort over half of the L2 cache), stream (memory) [default: empty]
+    #[arg(long, value_name = "BODY")]
+    pub body: Option<Body>,
+
+    /// How long a sample takes, like 100us, 1ms, 1s [default: 1ms]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub grain: Option<Nanos>,
+
+    /// How many samples to take on each CPU, like 500, 10k, 1M (k = 1,024) [default: 10000]
+    #[arg(long, value_name = "N", value_parser = some_samples, conflicts_with_all = ["maiv", "duration"])]
+    pub samples: Option<u64>,
+
+    /// Repeat until the accumulated mean has stayed within this share of itself over the later half of at least five
+    /// repetitions, like 1%
+    #[arg(long, value_name = "SHARE", conflicts_with = "duration")]
+    pub maiv: Option<Share>,
+
+    /// How long to measure, instead of a number of samples
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub duration: Option<Nanos>,
+
+    /// What stays the same from sample to sample [default: work]
+    #[arg(long, value_name = "work|time")]
+    pub fixed: Option<FixedArg>,
+
+    /// The CPUs to work on, like 1 or 0-3,8 [default: the last one that is online]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    pub cpus: Option<CpuList>,
+
+    /// How many loops share each CPU, like 4; of several numbers, like 1,2,4,8, one run each, stored in RUN-1, RUN-2, ...
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub copies: Vec<u32>,
+
+    /// The scheduling class of the loops: other, batch, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    pub sched: Policy,
+
+    /// Only take the samples; do not trace the kernel
+    #[arg(long)]
+    pub no_sources: bool,
+
+    /// Where to store the run [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    pub output: Option<PathBuf>,
+
+    /// Go on with a run that was interrupted or killed, with the work that it did, up to the number of samples that was
+    /// asked for (or --samples)
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "body", "grain", "fixed", "cpus", "copies", "baseline"])]
+    pub resume: Option<PathBuf>,
+
+    /// Hold the samples against those of this run, of the same work on a quieter CPU, kernel or machine
+    #[arg(long, value_name = "RUN")]
+    pub baseline: Option<PathBuf>,
+
+    /// Memory between each loop and the collector, in KiB; 24 bytes a sample
+    #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
+    pub buffer: u32,
+
+    /// Print the report as one JSON document (becalm.work/1) on standard output
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print no progress and no report
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What stays the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum FixedArg {
+    /// The work; its time is taken (FWQ)
+    Work,
+    /// The time; its work is counted (FTQ)
+    Time,
+}
+
+impl From<FixedArg> for Fixed {
+    fn from(fixed: FixedArg) -> Self {
+        match fixed {
+            FixedArg::Work => Self::Work,
+            FixedArg::Time => Self::Time,
+        }
+    }
+}
+
+fn some_samples(text: &str) -> Result<u64, String> {
+    match text.parse::<Count>() {
+        Ok(count) if count.get() == 0 => Err("no sample is no measurement".to_owned()),
+        Ok(count) => Ok(count.get()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,213 @@
+//! From what was typed, or what an interrupted run still lacks, to the runs that are to be made.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use becalm_linux::sched::{self, Policy};
+use becalm_measure::work::Body;
+use becalm_measure::{Plan, Progress, WorkPlan};
+use becalm_trace::Bundle;
+use becalm_trace::node::{Fixed, NodeDoc, WorkDoc};
+use becalm_units::{CpuId, CpuList, Nanos};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::WorkArgs;
+use crate::commands::record::refuse_existing;
+use crate::exit::UsageError;
+use crate::measuring::default_path;
+
+/// Samples of a run that does not say how many.
+const SAMPLES: u64 = 10_000;
+
+/// One run to be made.
+pub struct Part {
+    /// Where it goes.
+    pub path: PathBuf,
+    /// What it is.
+    pub plan: Plan,
+}
+
+/// A run that goes on.
+pub struct Resumed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its document.
+    pub doc: NodeDoc,
+    /// Its work.
+    work: WorkDoc,
+    /// How many samples each of its CPUs has.
+    samples: BTreeMap<CpuId, u64>,
+}
+
+impl Resumed {
+    /// Opens a run to go on with.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not one of work on one node.
+    pub fn open(path: &Path) -> Result<Self> {
+        let bundle = Bundle::open(path)?;
+        let usage = |why: &str| UsageError(format!("{} cannot be resumed: {why}", path.display()));
+        let [doc] = bundle.nodes() else { return Err(usage("it holds several nodes").into()) };
+        let Some(work) = doc.settings.work.clone() else {
+            return Err(usage("it holds no samples of work, but a recording of detours").into());
+        };
+        let mut samples: BTreeMap<CpuId, u64> = work.loops.iter().map(|of| (of.cpu, 0)).collect();
+        for batch in bundle.samples(&doc.node)? {
+            for run in batch?.cpus().chunk_by(|a, b| a == b) {
+                let cpu = CpuId::new(u32::try_from(run[0]).unwrap_or(0));
+                *samples.entry(cpu).or_default() += run.len() as u64;
+            }
+        }
+        Ok(Self { path: bundle.path().to_owned(), doc: doc.clone(), work, samples })
+    }
+}
+
+/// The runs to be made.
+///
+/// # Errors
+/// If the arguments cannot be meant.
+pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<Vec<Part>> {
+    let usage = |text: String| Err(UsageError(text).into());
+    if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
+        return usage("under fifo the first of several copies would never let the others run; take rr or other".into());
+    }
+    let mut plan = Plan::new();
+    plan.policy = args.sched;
+    plan.sources = !args.no_sources;
+    plan.ring_bytes = args.buffer as usize * 1024;
+    plan.duration = args.duration;
+    plan.root = root.to_owned();
+    if let Some(run) = resumed {
+        plan.cpus = Some(run.work.loops.iter().map(|of| of.cpu).collect());
+        plan.limit_trace_buffers();
+        plan.policy = run.doc.settings.sched.parse().unwrap_or(args.sched);
+        plan.work = Some(left_of(args, run)?);
+        return Ok(vec![Part { path: run.path.clone(), plan }]);
+    }
+    let grain = args.grain.unwrap_or(Nanos::from_millis(1));
+    if grain < Nanos::from_micros(1) || grain > Nanos::from_secs(1000) {
+        return usage(format!("--grain {grain} is outside of 1us to 1000s"));
+    }
+    if args.duration.is_some_and(|duration| duration < grain) {
+        return usage("--duration is shorter than one --grain".into());
+    }
+    plan.cpus = Some(match &args.cpus {
+        Some(cpus) => cpus.clone(),
+        None => last_cpu()?,
+    });
+    plan.limit_trace_buffers();
+    let path = args.output.clone().unwrap_or_else(|| default_path(root));
+    let mut parts = Vec::new();
+    for copies in &args.copies {
+        let path = if args.copies.len() == 1 { path.clone() } else { numbered(&path, *copies) };
+        refuse_existing(&path)?;
+        let samples = args.samples.or((args.maiv.is_none() && args.duration.is_none()).then_some(SAMPLES));
+        let work = WorkPlan {
+            body: args.body.unwrap_or(Body::Empty),
+            grain,
+            fixed: args.fixed.map_or(Fixed::Work, Fixed::from),
+            samples,
+            maiv: args.maiv.map(|share| share.ratio()),
+            copies: *copies,
+            iterations: BTreeMap::new(),
+        };
+        parts.push(Part { path, plan: again(&plan, work) });
+    }
+    Ok(parts)
+}
+
+/// The same plan with other work.
+fn again(plan: &Plan, work: WorkPlan) -> Plan {
+    Plan {
+        cpus: plan.cpus.clone(),
+        duration: plan.duration,
+        policy: plan.policy,
+        sources: plan.sources,
+        ring_bytes: plan.ring_bytes,
+        trace_bytes: plan.trace_bytes,
+        work: Some(work),
+        root: plan.root.clone(),
+        ..Plan::new()
+    }
+}
+
+/// What an interrupted run lacks: as many samples as its CPU with the fewest, so that none gets too few.
+fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
+    let body: Body = run.work.body.parse().map_err(|error| UsageError(format!("{}: {error}", run.path.display())))?;
+    let wanted = args.samples.or(run.work.samples);
+    let fewest = run.samples.values().copied().min().unwrap_or(0);
+    let samples = match (wanted, args.maiv, args.duration) {
+        (_, Some(_), _) | (_, None, Some(_)) => None,
+        (Some(wanted), None, None) if wanted > fewest => Some(wanted - fewest),
+        (Some(wanted), None, None) => {
+            let text = format!("{} has its {wanted} samples already; ask for more with --samples", run.path.display());
+            return Err(UsageError(text).into());
+        }
+        (None, None, None) => {
+            let text = "this run has no number of samples to reach; give --samples, --maiv or --duration".to_owned();
+            return Err(UsageError(text).into());
+        }
+    };
+    Ok(WorkPlan {
+        body,
+        grain: run.work.grain_ns,
+        fixed: run.work.fixed,
+        samples,
+        maiv: args.maiv.map(|share| share.ratio()),
+        copies: run.work.copies,
+        iterations: run.work.loops.iter().map(|of| (of.cpu, of.iterations)).collect(),
+    })
+}
+
+/// The last CPU that the process may use, so that becalm's own collecting, and most devices' interrupts, are elsewhere.
+fn last_cpu() -> Result<CpuList> {
+    let allowed = sched::allowed_cpus()?;
+    Ok(allowed.iter().last().into_iter().collect())
+}
+
+/// `RUN-4.becalm` of `RUN.becalm`.
+fn numbered(path: &Path, copies: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, ending) = match name.strip_suffix(".becalm") {
+        Some(stem) => (stem, ".becalm"),
+        None => (name.as_ref(), ""),
+    };
+    path.with_file_name(format!("{stem}-{copies}{ending}"))
+}
+
+/// The progress on the terminal, if there is one.
+pub fn progress_bar(args: &WorkArgs, work: Option<&WorkPlan>) -> ProgressBar {
+    if args.quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(work.and_then(|work| work.samples).unwrap_or(0));
+    let style = ProgressStyle::with_template("{spinner} working {msg} {wide_bar} {pos}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// Shows how far a run is.
+pub fn show(bar: &ProgressBar, progress: Progress) {
+    if !bar.is_hidden() {
+        bar.set_position(progress.detours);
+        bar.set_message(format!(
+            "{:.1}s, {} samples, Ctrl-C ends it",
+            progress.elapsed.as_secs_f64(),
+            progress.detours
+        ));
+        bar.tick();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_copies_are_numbered_before_the_ending() {
+        assert_eq!(numbered(Path::new("a/quiet.becalm"), 4), Path::new("a/quiet-4.becalm"));
+        assert_eq!(numbered(Path::new("quiet"), 8), Path::new("quiet-8"));
+    }
+}

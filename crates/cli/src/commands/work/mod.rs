@@ -1,0 +1,125 @@
+//! `becalm work`: loops that do something, again and again, and what interrupts them.
+
+mod arguments;
+mod campaign;
+mod samples;
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use becalm_analyze::summary::Selection;
+use becalm_analyze::work::{WorkError, summarize_work};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::kernel;
+use becalm_linux::signals::StopSignals;
+use becalm_trace::Bundle;
+use becalm_trace::node::{Ended, NodeDoc};
+
+pub use self::arguments::WorkArgs;
+use self::campaign::Part;
+use self::samples::SampleSink;
+use crate::exit::{Exit, UsageError};
+use crate::messages::say;
+
+/// Works, stores, reports; once for each number of copies.
+///
+/// # Errors
+/// If the arguments cannot be meant, or a run fails.
+pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
+    let root = Path::new("/");
+    let resumed = args.resume.as_deref().map(campaign::Resumed::open).transpose()?;
+    let parts = campaign::parts(args, resumed.as_ref(), root)?;
+    // Found out before anything is measured, not after.
+    let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
+    let janitor = if args.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let mut stored = Vec::new();
+    let mut interrupted = false;
+    for part in parts {
+        let path = part.path.clone();
+        let node = measure(args, part, resumed.as_ref(), janitor.clone(), &signals)?;
+        if !args.quiet {
+            say(format_args!("stored in {}", path.display()));
+        }
+        interrupted = node.ended == Some(Ended::Signal);
+        let ended = node.ended;
+        stored.push((path.clone(), node.node));
+        match ended {
+            Some(Ended::BufferFull) => anyhow::bail!(
+                "a buffer was full, so the run ended early; what was recorded is in {}; give --buffer more than {} KiB, \
+                 or a longer --grain",
+                path.display(),
+                args.buffer
+            ),
+            Some(Ended::CpusGone) => anyhow::bail!(
+                "the run ended early: every CPU went offline or left the cpuset; what was recorded is in {}",
+                path.display()
+            ),
+            _ => {}
+        }
+        if interrupted {
+            break;
+        }
+    }
+    if args.json || !args.quiet {
+        let mut summaries = Vec::new();
+        for (path, node) in &stored {
+            let selection = Selection { node: Some(node.clone()), cpus: None };
+            match summarize_work(&Bundle::open(path)?, &selection, baseline.as_ref()) {
+                Ok(summary) => summaries.push(summary),
+                Err(WorkError::Nothing { .. }) if interrupted => {
+                    say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
+                }
+                Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut out = BufWriter::new(out);
+        if args.json {
+            out.write_all(becalm_report::work_json(&summaries).as_bytes())?;
+        } else {
+            becalm_report::render_work(&summaries, &mut out)?;
+        }
+        out.flush()?;
+    }
+    if interrupted && !args.quiet {
+        let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, _)| path.clone());
+        say(format_args!("interrupted; becalm work --resume {} goes on", last.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// One run, from the start to its bundle.
+fn measure(
+    args: &WorkArgs,
+    part: Part,
+    resumed: Option<&campaign::Resumed>,
+    janitor: Option<Arc<Janitor>>,
+    signals: &StopSignals,
+) -> Result<NodeDoc> {
+    let Part { path, plan } = part;
+    let root = plan.root.clone();
+    let bar = campaign::progress_bar(args, plan.work.as_ref());
+    let mut sink = SampleSink::new(&path, resumed.map(|run| run.doc.clone()));
+    let recorded = becalm_measure::record(plan, janitor, signals, &mut sink, &mut |progress| {
+        campaign::show(&bar, progress);
+    });
+    bar.finish_and_clear();
+    let mut node = match recorded {
+        Ok(recording) => recording.node,
+        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+        Err(error) => {
+            let stored = sink.fail(&error.to_string());
+            return Err(error).with_context(|| match stored {
+                true => format!("the run failed; what was stored until then is in {}", path.display()),
+                false => "nothing was recorded".to_owned(),
+            });
+        }
+    };
+    let limit = kernel::rt_throttling(&root).ok().and_then(|limit| limit.stolen());
+    let limit = limit.filter(|_| args.sched.is_realtime());
+    sink.finish(&mut node, limit).with_context(|| format!("cannot complete the run {}", path.display()))?;
+    Ok(node)
+}

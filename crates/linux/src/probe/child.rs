@@ -1,0 +1,91 @@
+//! A child process that shares this one's pages until they are written to.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::ProbeError;
+
+/// A child that a fork made. It ends when this is dropped, or this process ends.
+#[derive(Debug)]
+pub struct Child {
+    pid: libc::pid_t,
+}
+
+impl Child {
+    /// Forks a child that sleeps: as long as it lives, the pages of this process are shared with it, and each first
+    /// write to one copies it.
+    ///
+    /// # Errors
+    /// If no process can be made.
+    pub fn asleep() -> Result<Self, ProbeError> {
+        Self::fork(|| {
+            loop {
+                // SAFETY: takes nothing, and returns only after a signal.
+                unsafe { libc::pause() };
+            }
+        })
+    }
+
+    /// Forks a child that runs `body` and exits. The child has one thread, and whatever another thread of this process
+    /// held at the fork stays held there: so `body` may only make system calls.
+    pub(super) fn fork(body: impl FnOnce()) -> Result<Self, ProbeError> {
+        // SAFETY: the child calls nothing but what is safe between fork and exec in a process of several threads
+        // (signal-safety(7)): prctl, getppid, the body's system calls, and _exit, which runs no destructors.
+        unsafe {
+            let parent = libc::getpid();
+            match libc::fork() {
+                -1 => Err(ProbeError::last("fork a process")),
+                0 => {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    // Where the parent died before that call, nobody would end the child.
+                    if libc::getppid() == parent {
+                        body();
+                    }
+                    libc::_exit(0)
+                }
+                pid => Ok(Self { pid }),
+            }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // SAFETY: the child is ours and not waited for yet, so its number is no other process's.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            while libc::waitpid(self.pid, std::ptr::null_mut(), 0) == -1
+                && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+            {}
+        }
+    }
+}
+
+/// Both ends of a new pipe: for reading, for writing.
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), ProbeError> {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` has room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(ProbeError::last("open a pipe"));
+    }
+    // SAFETY: the kernel has just given us these descriptors, and nobody else owns them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// What goes through the pipes: to and fro, or the end.
+pub(super) const BALL: u8 = 1;
+pub(super) const END: u8 = 0;
+
+/// Writes one byte to a pipe; tells whether that was done.
+#[inline(always)]
+pub(super) fn put(pipe: &OwnedFd, byte: u8) -> bool {
+    // SAFETY: one byte is written from a variable.
+    unsafe { libc::write(pipe.as_raw_fd(), (&raw const byte).cast(), 1) == 1 }
+}
+
+/// Reads one byte from a pipe, waiting for it; tells whether it is the ball.
+#[inline(always)]
+pub(super) fn take(pipe: &OwnedFd) -> bool {
+    let mut byte = END;
+    // SAFETY: one byte is read into a variable that has room for it.
+    unsafe { libc::read(pipe.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 && byte == BALL }
+}

@@ -1,0 +1,121 @@
+//! A byte through a pipe: to oneself, and to another thread or process and back, which switches twice.
+
+use std::os::fd::OwnedFd;
+use std::thread::{Builder, JoinHandle};
+
+use becalm_units::CpuId;
+
+use super::ProbeError;
+use super::child::{BALL, Child, END, pipe, put, take};
+use crate::sched::{self, Policy};
+
+/// A pipe that its writer reads: what the calls alone cost.
+#[derive(Debug)]
+pub struct Loopback(OwnedFd, OwnedFd);
+
+impl Loopback {
+    /// Opens the pipe.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub fn open() -> Result<Self, ProbeError> {
+        pipe().map(|(read, write)| Self(read, write))
+    }
+
+    /// Writes a byte and reads it; tells whether both were done.
+    #[inline(always)]
+    pub fn round(&self) -> bool {
+        put(&self.1, BALL) && take(&self.0)
+    }
+}
+
+/// Somebody who sends each byte back, in a thread or a process of its own.
+#[derive(Debug)]
+pub struct Echo {
+    there: OwnedFd,
+    back: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+    _child: Option<Child>,
+}
+
+impl Echo {
+    /// In a thread that is pinned to a CPU.
+    ///
+    /// # Errors
+    /// If there is no descriptor or thread left, or it cannot be placed there.
+    pub fn thread(cpu: CpuId, policy: Policy) -> Result<Self, ProbeError> {
+        const WHAT: &str = "start a second thread";
+        let (hears, there) = pipe()?;
+        let (back, says) = pipe()?;
+        let body = move || {
+            let placed = sched::pin_current_thread(cpu).is_ok()
+                && (policy == Policy::Other || sched::set_policy(policy).is_ok());
+            // Where it could not be placed, both of its ends close and the first round fails.
+            while placed && take(&hears) && put(&says, BALL) {}
+        };
+        let thread = Builder::new().name("becalm/echo".to_owned()).stack_size(64 << 10).spawn(body);
+        let thread = thread.map_err(|error| ProbeError::new(WHAT, error))?;
+        Self { there, back, thread: Some(thread), _child: None }.checked()
+    }
+
+    /// In a process, on the CPUs and in the scheduling class of the calling thread.
+    ///
+    /// # Errors
+    /// If there is no descriptor or process left.
+    pub fn process() -> Result<Self, ProbeError> {
+        let (hears, there) = pipe()?;
+        let (back, says) = pipe()?;
+        let child = Child::fork(|| while take(&hears) && put(&says, BALL) {})?;
+        Self { there, back, thread: None, _child: Some(child) }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ProbeError> {
+        if self.round() { Ok(self) } else { Err(ProbeError::last("get a byte back through a pipe")) }
+    }
+
+    /// Sends a byte and waits until it is back; tells whether it is.
+    #[inline(always)]
+    pub fn round(&self) -> bool {
+        put(&self.there, BALL) && take(&self.back)
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        // Closing the pipe would not do: a process that was forked meanwhile holds it open.
+        put(&self.there, END);
+        if let Some(thread) = self.thread.take() {
+            // It has no way to panic, and nothing depends on how it ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::Usage;
+
+    #[test]
+    fn each_round_switches() {
+        assert!(Loopback::open().unwrap().round());
+        std::thread::spawn(|| {
+            let cpu = sched::current_cpu().unwrap();
+            sched::pin_current_thread(cpu).unwrap();
+            for echo in [Echo::thread(cpu, Policy::Other).unwrap(), Echo::process().unwrap()] {
+                let before = Usage::of_current_thread();
+                assert!((0..100).all(|_| echo.round()));
+                // Away while waiting, or pre-empted by the one just woken; on one CPU there is no third way.
+                let used = Usage::of_current_thread().since(before);
+                assert!(used.voluntary_switches + used.involuntary_switches >= 100, "{used:?}");
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error() {
+        assert!(Echo::thread(CpuId::new(5000), Policy::Other).is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! Why something cannot be probed.
+
+use std::io;
+
+/// A probe that the system refused.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what}: {source}")]
+pub struct ProbeError {
+    /// What was attempted.
+    what: &'static str,
+    /// Why it failed.
+    source: io::Error,
+}
+
+impl ProbeError {
+    /// With the error of the system call that failed last in this thread.
+    pub(super) fn last(what: &'static str) -> Self {
+        Self { what, source: io::Error::last_os_error() }
+    }
+
+    /// With a given reason.
+    pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
+        Self { what, source }
+    }
+
+    /// Whether the kernel lacks the call or refuses it to this user.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.source.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EINVAL))
+    }
+}

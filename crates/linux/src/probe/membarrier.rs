@@ -1,0 +1,35 @@
+//! Memory barriers on other CPUs by membarrier(2): the one way to interrupt another CPU that every user has.
+
+use super::ProbeError;
+
+/// Registers this process for [`private`]. May take some milliseconds, once.
+///
+/// # Errors
+/// If the kernel has no membarrier (before 4.14, or built without).
+pub fn register() -> Result<(), ProbeError> {
+    call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+        .then_some(())
+        .ok_or_else(|| ProbeError::last("register for memory barriers on other CPUs"))
+}
+
+/// Interrupts every other CPU that runs a thread of this process, and waits until each has answered; tells whether that
+/// was done. The process must be registered.
+#[inline(always)]
+pub fn private() -> bool {
+    call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+}
+
+#[inline(always)]
+fn call(command: libc::c_int) -> bool {
+    // SAFETY: the call takes integers only.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_registered_process_may() {
+        super::register().unwrap();
+        assert!(super::private());
+    }
+}

@@ -1,0 +1,99 @@
+//! A signal that the thread sends to itself.
+
+use std::marker::PhantomData;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::ProbeError;
+use crate::sched::current_tid;
+
+/// How often the handler ran.
+static CAUGHT: AtomicU64 = AtomicU64::new(0);
+
+/// The handler belongs to the whole process, so there is one at a time.
+static INSTALLED: Mutex<()> = Mutex::new(());
+
+extern "C" fn caught(_: libc::c_int) {
+    CAUGHT.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A handler of the last real-time signal, which nothing else in becalm uses; what was there before is put back when it
+/// is dropped. It stays in the thread that installed it.
+pub struct Handler {
+    action: libc::sigaction,
+    mask: libc::sigset_t,
+    process: libc::pid_t,
+    thread: libc::pid_t,
+    signal: libc::c_int,
+    _one: MutexGuard<'static, ()>,
+    _here: PhantomData<*const ()>,
+}
+
+impl Handler {
+    /// Installs it, and lets the signal through in the calling thread.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn install() -> Result<Self, ProbeError> {
+        let one = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+        let signal = libc::SIGRTMAX();
+        // SAFETY: all-zero bytes are valid actions and signal sets; the calls read and fill them. The handler only adds
+        // to an atomic, which is safe in a handler.
+        unsafe {
+            let mut new: libc::sigaction = mem::zeroed();
+            new.sa_sigaction = caught as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            let mut action: libc::sigaction = mem::zeroed();
+            if libc::sigaction(signal, &raw const new, &raw mut action) != 0 {
+                return Err(ProbeError::last("handle a real-time signal"));
+            }
+            let mut set: libc::sigset_t = mem::zeroed();
+            let mut mask: libc::sigset_t = mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, &raw mut mask);
+            let here = PhantomData;
+            Ok(Self { action, mask, process: libc::getpid(), thread: current_tid(), signal, _one: one, _here: here })
+        }
+    }
+
+    /// Sends the signal to this thread; the handler has run when it returns.
+    #[inline(always)]
+    pub fn raise(&self) {
+        // SAFETY: the thread is this one, so that the signal has a handler.
+        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, self.signal) };
+    }
+
+    /// How often the handler has run in this process.
+    #[must_use]
+    pub fn caught(&self) -> u64 {
+        CAUGHT.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        // SAFETY: puts back what the kernel gave.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut());
+            libc::sigaction(self.signal, &raw const self.action, std::ptr::null_mut());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_signal_is_caught_before_the_call_returns() {
+        for _ in 0..2 {
+            let handler = Handler::install().unwrap();
+            let before = handler.caught();
+            for n in 1..=10 {
+                handler.raise();
+                assert_eq!(handler.caught() - before, n);
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! /sys/devices/system/cpu/cpuN/cache: the caches of a CPU.
+
+use std::path::Path;
+
+use becalm_units::{CpuId, CpuList};
+
+use crate::procfs::{FileError, FormatError, optional, parse, read, value};
+
+/// What a cache holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// One cache of a CPU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cache {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// The CPUs that share it, this one among them; empty where the kernel does not tell.
+    pub shared: CpuList,
+}
+
+/// The caches of a CPU in the kernel's order; none where the kernel does not know them, as in some virtual machines, or
+/// the CPU is offline. An entry without a size is left out, since it says nothing to becalm.
+///
+/// # Errors
+/// If a file exists and cannot be understood.
+pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
+    let mut caches = Vec::new();
+    // The kernel numbers them without gaps; no processor has nearly as many.
+    for index in 0..64 {
+        let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
+        let Some(kind) = optional(read(root, &file("type"), "what a cache holds"))? else { break };
+        let kind = match kind.trim() {
+            "Data" => CacheKind::Data,
+            "Instruction" => CacheKind::Instruction,
+            _ => CacheKind::Unified,
+        };
+        let Some(level) = optional(value(root, &file("level"), "a cache's level"))? else { continue };
+        let Some(bytes) = optional(parse(root, &file("size"), "a cache's size", bytes))? else { continue };
+        let list = |text: &str| text.trim().parse().map_err(|_| FormatError::new("a list of CPUs was expected", text));
+        let shared = optional(parse(root, &file("shared_cpu_list"), "who shares a cache", list))?.unwrap_or_default();
+        if bytes > 0 {
+            caches.push(Cache { level, kind, bytes, shared });
+        }
+    }
+    Ok(caches)
+}
+
+/// The sizes of the caches that hold data, a level each, from the nearest on and each larger than the one before.
+#[must_use]
+pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
+    let mut levels: Vec<(u32, usize)> = caches
+        .iter()
+        .filter(|cache| cache.kind != CacheKind::Instruction)
+        .map(|cache| (cache.level, cache.bytes))
+        .collect();
+    levels.sort_unstable();
+    // Where a hypervisor makes up a level that is no larger than the one below, nothing ever hits it.
+    let mut kept: Vec<(u32, usize)> = Vec::new();
+    for (level, bytes) in levels {
+        if kept.last().is_none_or(|(below, smaller)| level > *below && bytes > *smaller) {
+            kept.push((level, bytes));
+        }
+    }
+    kept
+}
+
+/// The size of the cache of a level that holds data, the largest one if there are several.
+#[must_use]
+pub fn data_bytes(caches: &[Cache], level: u32) -> Option<u64> {
+    let of = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
+    caches.iter().filter(of).map(|cache| cache.bytes as u64).max()
+}
+
+/// A size as the kernel writes it: `48K`.
+fn bytes(text: &str) -> Result<usize, FormatError> {
+    let trimmed = text.trim();
+    let (number, unit) = match trimmed.as_bytes().last() {
+        Some(b'K') => (&trimmed[..trimmed.len() - 1], 1 << 10),
+        Some(b'M') => (&trimmed[..trimmed.len() - 1], 1 << 20),
+        Some(b'G') => (&trimmed[..trimmed.len() - 1], 1 << 30),
+        _ => (trimmed, 1),
+    };
+    let number = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    number.ok_or_else(|| FormatError::new("a size like 48K was expected", trimmed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+    use proptest::prelude::*;
+
+    fn tree(cpu: u32, caches: &[(&str, &str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (index, (level, kind, size)) in caches.iter().enumerate() {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
+            let all = [("level", level), ("type", kind), ("size", size)];
+            for (name, text) in all.into_iter().filter(|(_, text)| !text.is_empty()) {
+                write_tree(root.path(), &[(&format!("{folder}/{name}"), &format!("{text}\n"))]);
+            }
+        }
+        root
+    }
+
+    fn levels(root: &Path, cpu: u32) -> Vec<(u32, usize)> {
+        data_levels(&caches(root, CpuId::new(cpu)).unwrap())
+    }
+
+    #[test]
+    fn a_usual_machine() {
+        let all =
+            [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "1024K"), ("3", "Unified", "32M")];
+        let root = tree(0, &all);
+        assert_eq!(caches(root.path(), CpuId::new(0)).unwrap().len(), 4);
+        assert_eq!(levels(root.path(), 0), [(1, 48 << 10), (2, 1 << 20), (3, 32 << 20)]);
+        assert!(levels(root.path(), 1).is_empty());
+    }
+
+    #[test]
+    fn the_last_of_4096_cpus() {
+        let root = tree(4095, &[("1", "Data", "32K")]);
+        write_tree(root.path(), &[("sys/devices/system/cpu/cpu4095/cache/index0/shared_cpu_list", "2047,4095\n")]);
+        let caches = caches(root.path(), CpuId::new(4095)).unwrap();
+        assert_eq!(caches[0].shared.to_string(), "2047,4095");
+    }
+
+    #[test]
+    fn missing_sizes_and_made_up_levels_are_left_out() {
+        let root = tree(0, &[("1", "Data", ""), ("2", "Unified", "512K"), ("3", "Unified", "0K")]);
+        assert_eq!(levels(root.path(), 0), [(2, 512 << 10)]);
+        let root = tree(0, &[("1", "Data", "32K"), ("2", "Unified", "4M"), ("3", "Unified", "4M")]);
+        assert_eq!(levels(root.path(), 0), [(1, 32 << 10), (2, 4 << 20)]);
+    }
+
+    #[test]
+    fn nonsense_names_the_file() {
+        let root = tree(0, &[("1", "Data", "large")]);
+        let error = caches(root.path(), CpuId::new(0)).unwrap_err().to_string();
+        assert!(error.contains("index0/size") && error.contains("'large'"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_never_panic(text in "\\PC{0,12}") {
+            let _ = bytes(&text);
+        }
+
+        #[test]
+        fn levels_grow(sizes in proptest::collection::vec((1_u32..5, 1_usize..1 << 30), 0..8)) {
+            let cache = |&(level, bytes): &(u32, usize)| {
+                Cache { level, kind: CacheKind::Unified, bytes, shared: CpuList::default() }
+            };
+            let levels = data_levels(&sizes.iter().map(cache).collect::<Vec<_>>());
+            prop_assert!(levels.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+            prop_assert_eq!(levels.is_empty(), sizes.is_empty());
+        }
+    }
+
+    #[test]
+    fn this_machine() {
+        let all = caches(Path::new("/"), CpuId::new(0)).unwrap();
+        assert!(data_levels(&all).len() <= all.len());
+    }
+}

@@ -1,0 +1,229 @@
+//! The timing of a probe: repeated in rounds, each repetition between two readings of the counter.
+
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use becalm_linux::clock::{Calibration, Counter};
+use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::sched::Usage;
+use becalm_units::{CpuId, Nanos, TickRate};
+
+use super::Place;
+
+/// How many rounds a series has. Between rounds a probe sets itself up anew, so that they differ by what does not change
+/// within one: where pages lie, what else runs. Of twenty, the 6th and the 15th in order bound the median with 95.9 %.
+pub const ROUNDS: usize = 20;
+
+/// How long the counter's rate is measured.
+pub(super) const CALIBRATION: Nanos = Nanos::from_millis(100);
+
+/// What a probe gave.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// How many repetitions are in a sample, which is their mean.
+    pub batch: u32,
+    /// The samples of each round in order, in picoseconds a repetition, without the cost of reading the counter.
+    pub rounds: Vec<Vec<i64>>,
+    /// How many interrupts the kernel counted on the CPU from the first round to the last, between them as well; nothing
+    /// where /proc/interrupts cannot be read.
+    pub interrupts: Option<u64>,
+    /// How often the measuring thread was pre-empted meanwhile.
+    pub preempted: u64,
+}
+
+/// What timed the samples.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Instrument {
+    /// The counter's name.
+    pub counter: &'static str,
+    /// Its rate, in 1/s.
+    pub rate_hz: f64,
+    /// The largest relative error of the rate.
+    pub rate_error_ratio: f64,
+    /// What the two readings around a sample cost, in picoseconds: taken from every sample.
+    pub overhead_ps: i64,
+}
+
+/// Times probes with the counter `C`.
+#[derive(Debug)]
+pub(super) struct Bench<'a, C> {
+    pub place: &'a Place,
+    pub rate: TickRate,
+    calibration: Calibration,
+    /// The median difference between two readings with nothing in between, in ticks.
+    overhead: u64,
+    counter: PhantomData<C>,
+}
+
+/// What the kernel counted before a series.
+pub(super) struct Watch {
+    root: PathBuf,
+    cpu: CpuId,
+    interrupts: Option<u64>,
+    usage: Usage,
+}
+
+impl<'a, C: Counter> Bench<'a, C> {
+    /// Finds out what the readings cost on the current CPU.
+    pub fn new(place: &'a Place, calibration: Calibration) -> Self {
+        let mut samples = vec![1; 10_001];
+        // The first time warms up.
+        for _ in 0..2 {
+            Self::time_each(&mut samples, |_| ());
+        }
+        samples.sort_unstable();
+        Self { place, rate: calibration.rate, calibration, overhead: samples[samples.len() / 2], counter: PhantomData }
+    }
+
+    pub fn instrument(&self) -> Instrument {
+        Instrument {
+            counter: C::NAME,
+            rate_hz: self.rate.hz(),
+            rate_error_ratio: self.calibration.error_ratio,
+            overhead_ps: self.picos(self.overhead, 1),
+        }
+    }
+
+    /// What the two readings of a sample cost, in ticks.
+    pub const fn overhead_ticks(&self) -> u64 {
+        self.overhead
+    }
+
+    /// Times a body once for each sample, in ticks. Nothing happens in here but the body and two readings: each reading
+    /// waits for what stands before it and holds back what follows, so that the body can leak out of neither.
+    #[inline(always)]
+    pub fn time_each(samples: &mut [u64], mut body: impl FnMut(usize)) {
+        for (at, sample) in samples.iter_mut().enumerate() {
+            let before = C::read_ordered();
+            body(at);
+            *sample = C::read_ordered().saturating_sub(before);
+        }
+    }
+
+    /// The same, with something untimed before each sample.
+    #[inline(always)]
+    pub fn time_each_after(samples: &mut [u64], mut before_each: impl FnMut(), mut body: impl FnMut()) {
+        for sample in samples {
+            before_each();
+            let before = C::read_ordered();
+            body();
+            *sample = C::read_ordered().saturating_sub(before);
+        }
+    }
+
+    /// Ticks as picoseconds of each of `batch` repetitions.
+    pub fn picos(&self, ticks: u64, batch: u32) -> i64 {
+        (ticks as f64 * self.rate.tick_ns() * 1_000.0 / f64::from(batch)).round() as i64
+    }
+
+    /// Repeats a round, which fills the samples it is given, once to warm up and then [`ROUNDS`] times.
+    pub fn series(
+        &self,
+        batch: u32,
+        samples: usize,
+        mut round: impl FnMut(&mut [u64]) -> Result<(), String>,
+    ) -> Result<Series, String> {
+        let mut buffer = vec![1; samples];
+        round(&mut buffer)?;
+        let watch = self.watch();
+        let mut rounds = Vec::with_capacity(ROUNDS);
+        for _ in 0..ROUNDS {
+            round(&mut buffer)?;
+            rounds.push(buffer.clone());
+        }
+        Ok(self.finish(watch, batch, &rounds))
+    }
+
+    /// Notes what the kernel has counted so far, for a series that makes its rounds itself.
+    pub fn watch(&self) -> Watch {
+        let (root, cpu) = (self.place.root().to_owned(), self.place.cpu);
+        Watch { interrupts: interrupts(&root, cpu), root, cpu, usage: Usage::of_current_thread() }
+    }
+
+    /// A series of rounds in ticks, each sample with two readings of the counter in it.
+    pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> Series {
+        let usage = Usage::of_current_thread().since(watch.usage);
+        let now = interrupts(&watch.root, watch.cpu);
+        let picos = |ticks: &u64| self.picos(ticks.saturating_sub(self.overhead), batch);
+        Series {
+            batch,
+            rounds: rounds.iter().map(|round| round.iter().map(picos).collect()).collect(),
+            interrupts: watch.interrupts.zip(now).map(|(before, now)| now.saturating_sub(before)),
+            preempted: usage.involuntary_switches,
+        }
+    }
+}
+
+/// How many interrupts a CPU has taken since boot.
+fn interrupts(root: &std::path::Path, cpu: CpuId) -> Option<u64> {
+    let all = Interrupts::read(root).ok()?;
+    let column = all.cpus.iter().position(|candidate| *candidate == cpu)?;
+    Some(all.lines.iter().filter_map(|line| line.counts.get(column)).sum())
+}
+
+/// Cuts samples, in the order in which they were taken, into as many rounds as a series has, or fewer where there are
+/// not so many samples. Their lengths differ by one at most.
+#[must_use]
+pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
+    let rounds = ROUNDS.min(samples.len());
+    (0..rounds).map(|n| samples[n * samples.len() / rounds..(n + 1) * samples.len() / rounds].to_vec()).collect()
+}
+
+/// What a repetition takes where nothing disturbs it: the 5th percentile of all samples, in picoseconds; 0 of none.
+pub(super) fn undisturbed(series: &Series) -> i64 {
+    let mut all: Vec<i64> = series.rounds.concat();
+    if all.is_empty() {
+        return 0;
+    }
+    let at = all.len() / 20;
+    *all.select_nth_unstable(at).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_linux::clock::{MonotonicRaw, calibrate};
+    use becalm_linux::sched::Policy;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_wait_of_known_length_is_timed() {
+        let place = Place::choose(Path::new("/"), None, Policy::Other).unwrap();
+        let calibration = calibrate::<MonotonicRaw>(Nanos::from_millis(10)).unwrap();
+        let series = place
+            .run(|| {
+                let bench = Bench::<MonotonicRaw>::new(&place, calibration);
+                bench.series(2, 10, |samples| {
+                    Bench::<MonotonicRaw>::time_each(samples, |_| {
+                        let start = MonotonicRaw::read();
+                        while MonotonicRaw::read() - start < 20_000 {}
+                    });
+                    Ok(())
+                })
+            })
+            .unwrap()
+            .unwrap();
+        assert_eq!((series.batch, series.rounds.len(), series.rounds[0].len()), (2, ROUNDS, 10));
+        // 20 us over a batch of two, less what the readings cost and a step of the clock at most.
+        let length = undisturbed(&series);
+        assert!((9_500_000..15_000_000).contains(&length), "{length}");
+    }
+
+    #[test]
+    fn a_failure_ends_the_series() {
+        let place = Place::choose(Path::new("/"), None, Policy::Other).unwrap();
+        let bench = Bench::<MonotonicRaw>::new(&place, calibrate::<MonotonicRaw>(Nanos::from_millis(1)).unwrap());
+        assert_eq!(bench.series(1, 1, |_| Err("no".to_owned())), Err("no".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn rounds_hold_every_sample_once(samples in proptest::collection::vec(0_u64..9, 0..100)) {
+            let rounds = into_rounds(&samples);
+            prop_assert_eq!(rounds.len(), samples.len().min(ROUNDS));
+            prop_assert!(rounds.iter().all(|round| round.len().abs_diff(samples.len() / ROUNDS.min(samples.len())) <= 1));
+            prop_assert_eq!(rounds.concat(), samples);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Loads that each wait for the one before: a walk along a random cycle through memory, so that no prefetcher knows the
+//! way (McVoy, Staelin, *lmbench*, USENIX 1996, section 6.2).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use becalm_linux::probe::Pages;
+
+/// Words in a cache line of 64 bytes.
+pub(super) const LINE: usize = 8;
+
+/// Lays a cycle through these places, each a position in `words`, and returns where it begins: a random permutation that
+/// is one cycle (S. Sattolo, Information Processing Letters 22, 1986), the same for every run.
+pub(super) fn lay(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> usize) -> usize {
+    let mut next: Vec<u32> = (0..places as u32).collect();
+    let mut random = Random(0x6265_6361_6c6d);
+    for last in (1..places).rev() {
+        next.swap(last, random.below(last));
+    }
+    for (at, next) in next.iter().enumerate() {
+        words[place(at)].store(place(*next as usize) as u64, Ordering::Relaxed);
+    }
+    place(0)
+}
+
+/// Walks along the cycle, and returns where it stands.
+#[inline(always)]
+pub(super) fn walk(words: &[AtomicU64], mut at: usize, loads: u32) -> usize {
+    for _ in 0..loads {
+        at = words[at].load(Ordering::Relaxed) as usize;
+    }
+    at
+}
+
+/// Where the lines of a page chase lie: one line a page, at offsets that fill all sets of a cache alike. Up to 1,024 sets
+/// of 64-byte lines, the page's own number picks the set beyond its offset; so the offset changes only when that has
+/// gone round. Else all lines of memory that is contiguous, as in huge pages, would crowd into few sets.
+pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
+    let pages_in_all_sets = 1_024 * LINE / page_words;
+    let turn = if pages_in_all_sets > 1 { page / pages_in_all_sets } else { page };
+    page * page_words + turn % (page_words / LINE) * LINE
+}
+
+/// Whether touching memory in huge pages took so few faults that they are huge. Touches every small page.
+pub(super) fn is_huge(pages: &Pages) -> bool {
+    let before = becalm_linux::sched::Usage::of_current_thread();
+    for word in pages.words().iter().step_by(4096 / 8) {
+        word.store(0, Ordering::Relaxed);
+    }
+    let faults = becalm_linux::sched::Usage::of_current_thread().since(before).faults;
+    faults <= 4 * pages.count() as u64
+}
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a cycle needs no better one.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        // The high half of the product: uniform enough without a division.
+        ((u128::from(z) * bound as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_cycle_visits_every_place_once(places in 1_usize..300, stride in 1_usize..9) {
+            let words: Vec<AtomicU64> = (0..places * stride).map(|_| AtomicU64::new(u64::MAX)).collect();
+            let start = lay(&words, places, |at| at * stride);
+            let mut seen = vec![false; places];
+            let mut at = start;
+            for _ in 0..places {
+                prop_assert!(at % stride == 0 && !seen[at / stride]);
+                seen[at / stride] = true;
+                at = walk(&words, at, 1);
+            }
+            prop_assert_eq!(at, start);
+            prop_assert_eq!(walk(&words, start, places as u32), start);
+        }
+
+        #[test]
+        fn a_page_has_one_line(page in 0_usize..10_000, shift in 9_u32..14) {
+            let words = 1_usize << shift;
+            let at = one_line_a_page(page, words);
+            prop_assert!(at / words == page && at.is_multiple_of(LINE));
+        }
+
+        #[test]
+        fn lines_fill_the_sets_of_a_cache_alike(pages in 1_usize..9_000, shift in 9_u32..14, sets in 6_u32..11) {
+            let mut lines = vec![0; 1 << sets];
+            for page in 0..pages {
+                lines[one_line_a_page(page, 1 << shift) / LINE % (1 << sets)] += 1;
+            }
+            let fair = pages.div_ceil(1 << sets);
+            // The last round of the offsets may be incomplete.
+            let (most, round) = (lines.iter().max().copied().unwrap_or(0), 1_024_usize.div_ceil(1 << sets));
+            prop_assert!(most <= fair + round, "{most} lines in a set, {fair} are fair");
+        }
+    }
+
+    #[test]
+    fn the_way_is_not_the_order_of_memory() {
+        let words: Vec<AtomicU64> = (0..1000).map(|_| AtomicU64::new(0)).collect();
+        lay(&words, 1000, |at| at);
+        let ahead = words.iter().enumerate().filter(|(at, word)| word.load(Ordering::Relaxed) as usize == at + 1);
+        assert!(ahead.count() < 20);
+    }
+}

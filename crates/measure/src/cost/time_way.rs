@@ -1,0 +1,113 @@
+//! The ways to read the time, and how a loop is compiled for each.
+
+use becalm_linux::clock::counter::Counter;
+#[cfg(target_arch = "x86_64")]
+use becalm_linux::clock::counter::Rdtscp;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use becalm_linux::clock::counter::{Fenced, Native};
+use becalm_linux::probe::clocks::{self, ClockId};
+
+/// A way to read the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeWay {
+    /// The processor's counter, in ticks.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Counter,
+    /// The same, after everything before it.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Fenced,
+    /// The same, by the instruction that also tells the CPU.
+    #[cfg(target_arch = "x86_64")]
+    Rdtscp,
+    /// `clock_gettime`, in nanoseconds.
+    Kernel(ClockId),
+    /// `gettimeofday`, in nanoseconds.
+    TimeOfDay,
+    /// `time`, in nanoseconds.
+    Time,
+}
+
+/// A loop over a reading.
+pub trait OverReading {
+    /// What it gives.
+    type Out;
+    /// Runs it. `read` is to be inlined.
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;
+}
+
+impl TimeWay {
+    /// All ways that this machine has. `flag` tells whether the processor has a feature of /proc/cpuinfo.
+    pub fn all(flag: impl Fn(&str) -> bool) -> Vec<Self> {
+        let mut ways = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            ways.extend([Self::Counter, Self::Fenced]);
+            if flag("rdtscp") {
+                ways.push(Self::Rdtscp);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        ways.extend([Self::Counter, Self::Fenced]);
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = flag;
+        ways.extend(clocks::existing().into_iter().map(Self::Kernel));
+        ways.extend([Self::TimeOfDay, Self::Time]);
+        ways
+    }
+
+    /// Its name, as a programmer knows it.
+    pub fn name(self) -> String {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Counter => "rdtsc".to_owned(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Counter => "cntvct".to_owned(),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fenced => Fenced::NAME.to_owned(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Rdtscp => Rdtscp::NAME.to_owned(),
+            Self::Kernel(clock) => format!("CLOCK_{}", clock.name),
+            Self::TimeOfDay => "gettimeofday".to_owned(),
+            Self::Time => "time".to_owned(),
+        }
+    }
+
+    /// Whether it is an instruction, whose readings are in ticks.
+    pub fn is_instruction(self) -> bool {
+        !matches!(self, Self::Kernel(_) | Self::TimeOfDay | Self::Time)
+    }
+
+    /// The kernel's clock, where it is one.
+    pub const fn clock(self) -> Option<ClockId> {
+        match self {
+            Self::Kernel(clock) => Some(clock),
+            _ => None,
+        }
+    }
+
+    /// Runs a loop that reads it as a program does: by the instruction, or through the C library.
+    pub fn run<L: OverReading>(self, work: L) -> L::Out {
+        match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Counter => work.over(Native::read),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fenced => work.over(Fenced::read),
+            #[cfg(target_arch = "x86_64")]
+            Self::Rdtscp => work.over(Rdtscp::read),
+            Self::Kernel(clock) => work.over(move || clocks::get(clock)),
+            Self::TimeOfDay => work.over(clocks::time_of_day),
+            Self::Time => work.over(clocks::time),
+        }
+    }
+
+    /// Runs a loop that reads it by a raw system call; nothing where there is no such call.
+    pub fn run_raw<L: OverReading>(self, work: L) -> Option<L::Out> {
+        match self {
+            Self::Kernel(clock) => Some(work.over(move || clocks::get_raw(clock))),
+            Self::TimeOfDay => Some(work.over(clocks::time_of_day_raw)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Time => Some(work.over(clocks::time_raw)),
+            _ => None,
+        }
+    }
+}

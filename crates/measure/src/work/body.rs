@@ -1,0 +1,310 @@
+//! The loop bodies. They are part of the result: a loop that only counts loses the CPU's time to an interrupt, one that
+//! works in the caches loses what the interrupt threw out of them as well (Tsafrir 2007, section 4).
+
+use std::fmt;
+use std::hint::black_box;
+use std::path::Path;
+use std::str::FromStr;
+
+use becalm_linux::clock::Counter;
+use becalm_linux::instructions::{Instructions, volatile_count};
+use becalm_linux::sysfs::cache;
+use becalm_units::CpuId;
+
+use super::sort::Sort;
+use super::stream::Stream;
+
+macro_rules! bodies {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal: $iteration:literal,)+) => {
+        /// What a loop does.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Body {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Body {
+            /// Every body.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Its name on the command line and in documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// What one iteration is, in words.
+            #[must_use]
+            pub const fn iteration(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $iteration,)+
+                }
+            }
+        }
+    };
+}
+
+bodies! {
+    /// Nothing but a volatile counter, in memory.
+    Empty = "empty": "load, add one and store a volatile counter",
+    /// A summation whose result is used.
+    Sum = "sum": "add the loop's counter to a sum",
+    /// Each number is the sum of the three before it.
+    Fibonacci = "fibonacci": "add three numbers to the next one of a sequence",
+    /// Back-to-back readings of the counter with which becalm measures.
+    Counter = "counter": "read the counter",
+    /// Calls of a function that does nothing.
+    Call = "call": "call a function and add what it returns",
+    /// The linear congruential generator x <- (a x + b) mod p of De et al. 2009.
+    Lcg = "lcg": "a step of x <- (48271 x + 11) mod (2^31 - 1)",
+    /// Dependent integer additions.
+    Add = "add": "512 dependent additions",
+    /// Dependent integer multiplications.
+    Mul = "mul": "512 dependent multiplications",
+    /// Dependent integer divisions.
+    Div = "div": "512 dependent divisions",
+    /// Introsort over an array that fills half of the second-level cache.
+    Sort = "sort": "fill an array of half the L2 cache with random numbers, and sort it",
+    /// Vector triads over arrays that no cache holds.
+    Stream = "stream": "a[i] = b[i] + 3 c[i] for 512 i of arrays larger than the caches",
+}
+
+impl Body {
+    /// Whether this machine can run it.
+    ///
+    /// # Errors
+    /// If it consists of instructions that becalm does not know on this architecture.
+    pub const fn check(self) -> Result<(), Unsupported> {
+        match self {
+            Self::Add | Self::Mul | Self::Div if !Instructions::SUPPORTED => Err(Unsupported { body: self }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no body.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no loop body; there are {known}")]
+pub struct ParseBodyError {
+    text: String,
+    known: String,
+}
+
+impl FromStr for Body {
+    type Err = ParseBodyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.iter().copied().find(|body| body.name() == text);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|body| body.name()).collect();
+            ParseBodyError { text: text.to_owned(), known: known.join(", ") }
+        })
+    }
+}
+
+/// A body that this machine cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the body '{body}' consists of instructions that becalm knows for x86-64 and AArch64 only, and this is {arch}", arch = std::env::consts::ARCH)]
+pub struct Unsupported {
+    body: Body,
+}
+
+/// The second-level cache where the kernel tells of none: what most server processors had when this was written.
+const ASSUMED_L2_BYTES: u64 = 1 << 20;
+
+/// The last-level cache where the kernel tells of none.
+const ASSUMED_LAST_BYTES: u64 = 32 << 20;
+
+/// The last level counts up to this size. Some processors of many dies report the sum of all of their caches, of which
+/// one core reaches a part.
+const LAST_BYTES_LIMIT: u64 = 128 << 20;
+
+/// A body ready to run: its memory is there and touched.
+#[derive(Debug)]
+pub struct Work {
+    body: Body,
+    memory: Memory,
+    /// The cache that the body is measured by, where it is; and whether that is known or assumed.
+    cache: Option<(u64, bool)>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    None,
+    Sort(Sort),
+    Stream(Stream),
+}
+
+impl Work {
+    /// Prepares a body for a CPU, whose caches are looked up below `root`.
+    ///
+    /// # Errors
+    /// If it consists of instructions that becalm does not know on this architecture.
+    pub fn new(body: Body, root: &Path, cpu: CpuId) -> Result<Self, Unsupported> {
+        body.check()?;
+        // A file that cannot be read tells as little as one that is missing.
+        let caches = cache::caches(root, cpu).unwrap_or_default();
+        let or_assumed = |known: Option<u64>, assumed| known.map_or((assumed, false), |bytes| (bytes, true));
+        let (memory, cache) = match body {
+            Body::Sort => {
+                let l2 = or_assumed(cache::data_bytes(&caches, 2), ASSUMED_L2_BYTES);
+                (Memory::Sort(Sort::new(l2.0 / 2)), Some(l2))
+            }
+            Body::Stream => {
+                let known = (1..=4).rev().find_map(|level| cache::data_bytes(&caches, level));
+                let last = or_assumed(known.map(|bytes| bytes.min(LAST_BYTES_LIMIT)), ASSUMED_LAST_BYTES);
+                (Memory::Stream(Stream::new(last.0)), Some(last))
+            }
+            _ => (Memory::None, None),
+        };
+        Ok(Self { body, memory, cache })
+    }
+
+    /// What it does.
+    #[must_use]
+    pub const fn body(&self) -> Body {
+        self.body
+    }
+
+    /// The size of the cache that the body's memory is measured by, for `sort` the second level and for `stream` the
+    /// last one; and whether the kernel told it. It is assumed where it did not.
+    #[must_use]
+    pub const fn cache_bytes(&self) -> Option<(u64, bool)> {
+        self.cache
+    }
+
+    /// The memory that the body works on, in bytes.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> u64 {
+        match &self.memory {
+            Memory::None => 0,
+            Memory::Sort(sort) => sort.bytes(),
+            Memory::Stream(stream) => stream.bytes(),
+        }
+    }
+
+    /// Does this many iterations, the same ones every time (those of `stream` go on where the last ones ended, so that
+    /// they never meet what is cached). Returns what came out, for the caller to use. Nothing in here allocates, locks
+    /// or calls the kernel.
+    #[inline(never)]
+    pub fn run<C: Counter>(&mut self, iterations: u64) -> u64 {
+        match (self.body, &mut self.memory) {
+            (Body::Empty, _) => volatile_count(iterations),
+            (Body::Sum, _) => sum(iterations),
+            (Body::Fibonacci, _) => fibonacci(iterations),
+            (Body::Counter, _) => read_counter::<C>(iterations),
+            (Body::Call, _) => call(iterations),
+            (Body::Lcg, _) => lcg(iterations),
+            (Body::Add, _) => Instructions::Add.run(iterations, START).unwrap_or(0),
+            (Body::Mul, _) => Instructions::Multiply.run(iterations, START).unwrap_or(0),
+            (Body::Div, _) => Instructions::Divide.run(iterations, START).unwrap_or(0),
+            (Body::Sort, Memory::Sort(sort)) => sort.run(iterations),
+            (Body::Stream, Memory::Stream(stream)) => stream.run(iterations),
+            (Body::Sort | Body::Stream, _) => unreachable!("their memory was made with them"),
+        }
+    }
+}
+
+/// The first operand of the chains of instructions.
+const START: u64 = 0x0123_4567_89ab_cdef;
+
+/// 0 + 1 + ... + (iterations - 1). The compiler knows the closed form, so each summand goes past it unseen.
+#[inline(never)]
+fn sum(iterations: u64) -> u64 {
+    (0..iterations).fold(0, |sum: u64, i| sum.wrapping_add(black_box(i)))
+}
+
+/// The last of this many further members of 0, 0, 1, 1, 2, 4, 7, ..., modulo 2^64.
+#[inline(never)]
+fn fibonacci(iterations: u64) -> u64 {
+    let (mut a, mut b, mut c) = (black_box(0_u64), black_box(0_u64), black_box(1_u64));
+    for _ in 0..iterations {
+        (a, b, c) = (b, c, a.wrapping_add(b).wrapping_add(c));
+    }
+    c
+}
+
+#[inline(never)]
+fn read_counter<C: Counter>(iterations: u64) -> u64 {
+    // Each reading is used, and the sum of the differences is the last minus the first.
+    let first = C::read();
+    (0..iterations).fold(first, |_, _| black_box(C::read())).wrapping_sub(first)
+}
+
+#[inline(never)]
+fn call(iterations: u64) -> u64 {
+    (0..iterations).fold(0, |sum: u64, i| sum.wrapping_add(called(i)))
+}
+
+/// The function that is called: its argument comes back.
+#[inline(never)]
+fn called(argument: u64) -> u64 {
+    black_box(argument)
+}
+
+/// The state after this many steps from 1.
+#[inline(never)]
+fn lcg(iterations: u64) -> u64 {
+    const P: u64 = (1 << 31) - 1;
+    (0..iterations).fold(black_box(1), |x, _| (48_271 * x + 11) % P)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_linux::clock::MonotonicRaw;
+
+    fn results(body: Body, iterations: &[u64]) -> Vec<u64> {
+        let mut work = Work::new(body, Path::new("/"), CpuId::new(0)).unwrap();
+        iterations.iter().map(|iterations| work.run::<MonotonicRaw>(*iterations)).collect()
+    }
+
+    #[test]
+    fn every_body_has_its_name_back() {
+        for body in Body::ALL {
+            assert_eq!(body.name().parse::<Body>().unwrap(), *body);
+        }
+        let error = "nop".parse::<Body>().unwrap_err().to_string();
+        assert!(error.starts_with("'nop' is no loop body; there are empty, sum, "), "{error}");
+    }
+
+    #[test]
+    fn results_are_those_of_the_work_that_is_claimed() {
+        assert_eq!(results(Body::Empty, &[0, 9]), [0, 9]);
+        assert_eq!(results(Body::Sum, &[0, 1, 1_000]), [0, 0, 499_500]);
+        assert_eq!(results(Body::Fibonacci, &[0, 1, 2, 3, 4, 5, 6]), [1, 1, 2, 4, 7, 13, 24]);
+        assert_eq!(results(Body::Call, &[0, 10]), [0, 45]);
+        assert_eq!(results(Body::Lcg, &[0, 1, 2]), [1, 48_282, (48_271 * 48_282 + 11) % 2_147_483_647]);
+        let readings = results(Body::Counter, &[1, 10_000]);
+        assert!(readings[0] < readings[1], "{readings:?}");
+    }
+
+    #[test]
+    fn the_same_work_every_time() {
+        for body in [Body::Add, Body::Mul, Body::Div, Body::Sort, Body::Lcg] {
+            let again = results(body, &[3, 3, 1, 3]);
+            assert!(again[0] == again[1] && again[0] == again[3] && again[0] != again[2], "{body}: {again:?}");
+        }
+    }
+
+    #[test]
+    fn the_sorted_array_fills_half_of_the_second_level_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let index = root.path().join("sys/devices/system/cpu/cpu1/cache/index0");
+        std::fs::create_dir_all(&index).unwrap();
+        for (name, text) in [("level", "2\n"), ("type", "Unified\n"), ("size", "256K\n")] {
+            std::fs::write(index.join(name), text).unwrap();
+        }
+        let work = Work::new(Body::Sort, root.path(), CpuId::new(1)).unwrap();
+        assert_eq!((work.memory_bytes(), work.cache_bytes()), (128 << 10, Some((256 << 10, true))));
+        let work = Work::new(Body::Sort, root.path(), CpuId::new(0)).unwrap();
+        assert_eq!((work.memory_bytes(), work.cache_bytes()), (512 << 10, Some((1 << 20, false))));
+    }
+}

@@ -1,0 +1,20 @@
+//! Work: loops that do something, of a known amount, again and again (Tsafrir 2007, sections 2 to 4; Radojković et al.
+//! 2008). What interrupts them shows in how long they take (fixed work) or how far they get (fixed time).
+//!
+//! What is done is a [`Body`]; [`Work`] is one ready to run on a CPU; [`calibrate`] finds how much of it takes the grain;
+//! [`fixed_work`] and [`fixed_time`] are the measuring loops.
+
+mod body;
+mod calibration;
+mod decile;
+mod repetitions;
+mod sampling;
+mod sort;
+mod stream;
+
+pub use body::{Body, ParseBodyError, Unsupported, Work};
+pub use calibration::{Calibrated, calibrate, calibrate_unit};
+pub use decile::third_decile_mean;
+pub use repetitions::Repetitions;
+pub use sampling::{Keep, Quanta, Sampled, Stop, fixed_time, fixed_work};
+pub use sort::{introsort, sequence};

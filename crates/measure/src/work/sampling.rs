@@ -1,0 +1,203 @@
+//! The measuring loops: fixed work, of which the time is taken (FWQ), and fixed time, of which the work is counted (FTQ,
+//! Sottile and Minnich 2004).
+//!
+//! Samples lie end to end: one begins at the reading that ended the one before, so that what storing a sample costs is
+//! part of the next, and no time vanishes.
+
+use std::hint::black_box;
+
+use becalm_linux::clock::Counter;
+
+use super::body::Work;
+
+/// Takes the samples.
+pub trait Keep {
+    /// A sample: the counter before and after, and the iterations done. Returns whether to go on.
+    fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool;
+}
+
+impl<F: FnMut(u64, u64, u64) -> bool> Keep for F {
+    fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool {
+        self(before, after, iterations)
+    }
+}
+
+/// When a loop ends, if what it gives its samples to does not end it before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// After this many samples.
+    pub samples: u64,
+    /// With the first sample that ends at this reading of the counter or later.
+    pub deadline: u64,
+}
+
+/// What a loop says of itself at its end, in ticks of the counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sampled {
+    /// The first reading.
+    pub first: u64,
+    /// The last reading.
+    pub last: u64,
+    /// Samples taken.
+    pub samples: u64,
+    /// What came out of the work, which must come out of the loop so that no compiler can leave it out.
+    pub result: u64,
+}
+
+/// Fixed work: does `iterations` again and again from the reading `start` on.
+#[inline(never)]
+pub fn fixed_work<C: Counter>(
+    work: &mut Work,
+    iterations: u64,
+    start: u64,
+    stop: Stop,
+    keep: &mut impl Keep,
+) -> Sampled {
+    let first = wait::<C>(start);
+    let mut sampled = Sampled { first, last: first, samples: 0, result: 0 };
+    while sampled.samples < stop.samples {
+        sampled.result = sampled.result.wrapping_add(black_box(work.run::<C>(iterations)));
+        let now = C::read();
+        let goes_on = keep.keep(sampled.last, now, iterations);
+        sampled.last = now;
+        sampled.samples += 1;
+        if !goes_on || now >= stop.deadline {
+            break;
+        }
+    }
+    sampled
+}
+
+/// The quanta of a fixed-time loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quanta {
+    /// How long one is, in ticks.
+    pub ticks: u64,
+    /// Iterations between two looks at the counter.
+    pub step: u64,
+}
+
+/// Fixed time: does steps of iterations from the reading `start` on, and counts them by quanta.
+///
+/// Quantum k ends with the first step that ends at or after `first + (k + 1) * ticks`: on a grid that does not drift. A
+/// detour that covers the ends of several quanta makes one long sample of all of them; the work that was not done is
+/// missing from it, whichever quanta it is spread over.
+#[inline(never)]
+pub fn fixed_time<C: Counter>(
+    work: &mut Work,
+    quanta: Quanta,
+    start: u64,
+    stop: Stop,
+    keep: &mut impl Keep,
+) -> Sampled {
+    let first = wait::<C>(start);
+    let mut sampled = Sampled { first, last: first, samples: 0, result: 0 };
+    let ticks = quanta.ticks.max(1);
+    let mut end = first.wrapping_add(ticks);
+    let mut iterations = 0;
+    while sampled.samples < stop.samples {
+        sampled.result = sampled.result.wrapping_add(black_box(work.run::<C>(quanta.step)));
+        iterations += quanta.step;
+        let now = C::read();
+        if now < end {
+            continue;
+        }
+        let goes_on = keep.keep(sampled.last, now, iterations);
+        sampled.last = now;
+        sampled.samples += 1;
+        iterations = 0;
+        // To the next end on the grid that lies ahead.
+        end = end.wrapping_add(ticks * (1 + (now - end) / ticks));
+        if !goes_on || now >= stop.deadline {
+            break;
+        }
+    }
+    sampled
+}
+
+fn wait<C: Counter>(start: u64) -> u64 {
+    loop {
+        let now = C::read();
+        if now >= start {
+            return now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::Body;
+    use becalm_units::CpuId;
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+    use std::path::Path;
+
+    thread_local! {
+        static READINGS: RefCell<VecDeque<u64>> = const { RefCell::new(VecDeque::new()) };
+    }
+
+    /// A counter that gives prepared readings.
+    struct Prepared;
+
+    impl Counter for Prepared {
+        const NAME: &'static str = "prepared";
+        fn read() -> u64 {
+            READINGS.with_borrow_mut(|readings| readings.pop_front().expect("the loop ends in time"))
+        }
+    }
+
+    fn sum() -> Work {
+        Work::new(Body::Sum, Path::new("/"), CpuId::new(0)).unwrap()
+    }
+
+    fn prepare(readings: &[u64]) {
+        READINGS.with_borrow_mut(|queue| *queue = readings.iter().copied().collect());
+    }
+
+    const NEVER: Stop = Stop { samples: u64::MAX, deadline: u64::MAX };
+
+    #[test]
+    fn samples_of_fixed_work_lie_end_to_end() {
+        prepare(&[90, 101, 205, 300, 402]);
+        let mut kept = Vec::new();
+        let mut keep = |before, after, iterations| {
+            kept.push((before, after, iterations));
+            true
+        };
+        let stop = Stop { samples: 3, ..NEVER };
+        let sampled = fixed_work::<Prepared>(&mut sum(), 4, 100, stop, &mut keep);
+        assert_eq!(sampled, Sampled { first: 101, last: 402, samples: 3, result: 18 });
+        assert_eq!(kept, [(101, 205, 4), (205, 300, 4), (300, 402, 4)]);
+    }
+
+    #[test]
+    fn it_ends_at_the_deadline_or_when_told() {
+        prepare(&[100, 200, 300, 400]);
+        let stop = Stop { deadline: 300, ..NEVER };
+        let sampled = fixed_work::<Prepared>(&mut sum(), 1, 0, stop, &mut |_, _, _| true);
+        assert_eq!((sampled.last, sampled.samples), (300, 2));
+        prepare(&[100, 200, 300]);
+        let sampled = fixed_work::<Prepared>(&mut sum(), 1, 0, NEVER, &mut |_, _, _| false);
+        assert_eq!((sampled.last, sampled.samples), (200, 1));
+        prepare(&[100]);
+        let stop = Stop { samples: 0, ..NEVER };
+        assert_eq!(fixed_work::<Prepared>(&mut sum(), 1, 0, stop, &mut |_, _, _| true).samples, 0);
+    }
+
+    #[test]
+    fn quanta_stay_on_their_grid() {
+        // Quanta of 100 from 1000. The second one ends late, by a detour over the ends of two more.
+        prepare(&[1000, 1040, 1080, 1120, 1160, 1430, 1470, 1510]);
+        let mut kept = Vec::new();
+        let mut keep = |before, after, iterations| {
+            kept.push((before, after, iterations));
+            true
+        };
+        let quanta = Quanta { ticks: 100, step: 7 };
+        let stop = Stop { samples: 3, ..NEVER };
+        let sampled = fixed_time::<Prepared>(&mut sum(), quanta, 0, stop, &mut keep);
+        assert_eq!(kept, [(1000, 1120, 21), (1120, 1430, 14), (1430, 1510, 14)]);
+        assert_eq!((sampled.first, sampled.last, sampled.samples), (1000, 1510, 3));
+    }
+}

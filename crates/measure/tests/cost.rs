@@ -1,0 +1,120 @@
+//! Costs are plausible: not by figures, which differ from machine to machine, but by what must cost more than what.
+
+// A test says why it is skipped, and what it has measured.
+#![allow(clippy::print_stderr)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use becalm_analyze::cost::Cost;
+use becalm_linux::sched::Policy;
+use becalm_measure::cost::{Path as ReadBy, Place, Probe, clocks, detours, traps};
+
+/// Two tests on one CPU would measure each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> (MutexGuard<'static, ()>, Place) {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    (guard, Place::choose(Path::new("/"), None, Policy::Other).expect("some CPU can be used"))
+}
+
+/// The figures of each row that was measured.
+fn figures(probes: &[Probe]) -> BTreeMap<&'static str, Cost> {
+    let mut costs = BTreeMap::new();
+    for probe in probes {
+        match &probe.outcome {
+            Ok(series) => {
+                let cost = Cost::of(&series.rounds, series.batch, series.interrupts).expect("a series has samples");
+                eprintln!("{}: {} ps, {:?}", probe.name, cost.median_ps, cost.interval_ps);
+                costs.insert(probe.name, cost);
+            }
+            Err(why) => eprintln!("{}: not measured: {why}", probe.name),
+        }
+    }
+    costs
+}
+
+/// Checks that one thing costs more than another, where both were measured.
+fn costs_more(costs: &BTreeMap<&str, Cost>, more: &str, times: f64, less: &str) {
+    if let (Some(more_cost), Some(less_cost)) = (costs.get(more), costs.get(less)) {
+        let (high, low) = (more_cost.median_ps as f64, less_cost.median_ps as f64);
+        assert!(high > low * times, "{more} ({high} ps) is not {times} times {less} ({low} ps)");
+    }
+}
+
+#[test]
+fn traps_cost_what_they_must() {
+    let (_guard, place) = alone();
+    let (cpu, several) = (place.cpu, place.other().is_some());
+    let mut named = 0;
+    let probed = traps(place, &mut |_, _, _| named += 1).expect("the counter runs");
+    assert_eq!((probed.place.cpu, named), (cpu, 12));
+    let costs = figures(&probed.result);
+    for name in
+        ["syscall", "vdso", "signal", "fault_minor", "fault_zero", "fault_cow", "pipe", "switch_thread", "membarrier"]
+    {
+        assert!(costs.contains_key(name), "{name} was not measured");
+    }
+    assert_eq!(costs.contains_key("futex_wake"), several);
+    costs_more(&costs, "signal", 2.0, "syscall");
+    costs_more(&costs, "fault_cow", 1.0, "syscall");
+    costs_more(&costs, "fault_minor", 1.0, "syscall");
+    costs_more(&costs, "fault_huge", 4.0, "fault_minor");
+    costs_more(&costs, "pipe", 1.0, "syscall");
+    costs_more(&costs, "switch_thread", 1.0, "pipe");
+    costs_more(&costs, "switch_process", 1.0, "pipe");
+    costs_more(&costs, "futex_switch", 2.0, "syscall");
+    costs_more(&costs, "futex_wake_runs", 1.0, "futex_wake");
+    costs_more(&costs, "ipi", 1.0, "membarrier");
+}
+
+#[test]
+fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrupt() {
+    let (_guard, place) = alone();
+    let costs = figures(&detours(place, &mut |_, _, _| ()).expect("the counter runs").result);
+    for name in ["memory", "pte_miss", "fault_minor", "fault_cow", "preemption"] {
+        assert!(costs.contains_key(name), "{name} was not measured");
+    }
+    costs_more(&costs, "cache_l2", 1.2, "cache_l1");
+    costs_more(&costs, "cache_l3", 1.2, "cache_l2");
+    // No more of it and the last cache: others share that one, and may leave us nothing of it.
+    costs_more(&costs, "memory", 1.5, "cache_l2");
+    costs_more(&costs, "memory", 5.0, "cache_l1");
+    costs_more(&costs, "preemption", 10.0, "interrupt");
+    costs_more(&costs, "fault_cow", 1.0, "memory");
+    costs_more(&costs, "fault_minor", 1.0, "tlb_miss");
+}
+
+#[test]
+fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
+    let (_guard, place) = alone();
+    let several = place.other().is_some();
+    let clocks = clocks(place, &mut |_, _, _| ()).expect("the counter runs").result;
+    let row = |name: &str| clocks.rows.iter().find(|row| row.name == name).expect("every kernel has this clock");
+    let median =
+        |name: &str| Cost::of(&row(name).cost.rounds, row(name).cost.batch, None).expect("there are samples").median_ps;
+
+    // Nothing but the kernel knows what a thread has used.
+    assert_eq!(row("CLOCK_THREAD_CPUTIME_ID").path, ReadBy::SystemCall);
+    assert!(row("CLOCK_THREAD_CPUTIME_ID").cross.is_none());
+    for name in ["CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_MONOTONIC_COARSE", "CLOCK_BOOTTIME"] {
+        let row = row(name);
+        assert_eq!(row.steps.backwards, 0, "{name}");
+        assert!(row.stated_ns.is_some() && row.raw.is_some(), "{name}");
+        assert_eq!(row.cross.is_some(), several);
+        assert!(row.cross.is_none_or(|cross| cross.backwards == 0), "{name}: {:?}", row.cross);
+    }
+    // A coarse clock moves with the tick, which comes 100 to 1,000 times a second.
+    let coarse = row("CLOCK_MONOTONIC_COARSE");
+    if let Some(step) = coarse.steps.smallest_ps {
+        assert!((900_000_000..=11_000_000_000).contains(&step), "{step} ps");
+        assert!(coarse.stated_ns.is_some_and(|stated| (stated as i64 * 1_000 - step).abs() < step / 5), "{coarse:?}");
+    }
+    if row("CLOCK_MONOTONIC").path == ReadBy::Vdso {
+        assert!(median("CLOCK_MONOTONIC") < median("CLOCK_THREAD_CPUTIME_ID"));
+        assert!(median("CLOCK_MONOTONIC_COARSE") <= median("CLOCK_MONOTONIC") * 2);
+    }
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(row("rdtsc").path, ReadBy::Instruction);
+}

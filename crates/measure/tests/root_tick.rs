@@ -1,0 +1,172 @@
+//! The cost of a tick on the running kernel. Needs root, and two CPUs: the last online CPU is measured.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use becalm_analyze::tick::Live;
+use becalm_linux::perf::CpuClock;
+use becalm_linux::sched::allowed_cpus;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::tick::campaign::{CampaignEnd, begin, go_on};
+use becalm_measure::tick::scheduler::{self, Tracing};
+use becalm_measure::tick::{record_timer, timer_interrupts};
+use becalm_trace::campaign::{Campaign, CampaignPlan};
+use becalm_units::{CpuId, Nanos};
+
+const ROOT: &str = "/";
+
+/// The CPU to measure, where the machine allows it.
+fn cpu(test: &str) -> Option<CpuId> {
+    if !rustix_is_root() {
+        eprintln!("{test}: skipped, needs root");
+        return None;
+    }
+    let cpus = allowed_cpus().expect("the kernel tells where we may run");
+    if cpus.len() < 2 {
+        eprintln!("{test}: skipped, needs two CPUs");
+        return None;
+    }
+    cpus.iter().last()
+}
+
+fn rustix_is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn the_raised_rate_is_counted_and_recorded_alike() {
+    let Some(cpu) = cpu("the_raised_rate_is_counted_and_recorded_alike") else { return };
+    let root = Path::new(ROOT);
+    let rate = |seconds: f64, count: u64| count as f64 / seconds;
+    let window = Duration::from_secs(1);
+    let clock = CpuClock::start(cpu, 5_000).unwrap();
+    let (counted, record) = record_timer(root, cpu, None, || {
+        let (start, before) = (Instant::now(), timer_interrupts(root, cpu)?);
+        std::thread::sleep(window);
+        let after = timer_interrupts(root, cpu)?;
+        Ok(rate(start.elapsed().as_secs_f64(), after - before))
+    })
+    .unwrap();
+    let ran = clock.stop().unwrap();
+    let recorded = rate(record.window.as_secs_f64(), record.interrupts);
+    let mean_ns = record.handler.get() as f64 / record.interrupts.max(1) as f64;
+    eprintln!("asked for 5000/s: counted {counted:.0}/s, recorded {recorded:.0}/s, mean handler {mean_ns:.0} ns");
+    assert!(ran >= Nanos::from_millis(900), "{ran}");
+    assert!((4_500.0..7_000.0).contains(&counted), "{counted}");
+    assert!((recorded / counted - 1.0).abs() < 0.02, "{recorded} recorded, {counted} counted");
+    assert_eq!(record.lost_events, 0);
+    assert!(record.handler_max < Nanos::from_millis(100) && record.handler > Nanos::ZERO);
+}
+
+/// The fit of the line that is asked for. On a quiet machine it is above 0.99.
+const R2: f64 = 0.95;
+
+#[test]
+fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_record() {
+    let Some(cpu) = cpu("the_linear_model_explains_the_rates") else { return };
+    let signals = StopSignals::block().unwrap();
+    // Others compete for the machine while tests run, so of several short campaigns one must do.
+    let mut said = Vec::new();
+    for seed in 1..=5 {
+        let plan = CampaignPlan {
+            cpu,
+            rates_hz: vec![0, 5_000, 10_000, 20_000],
+            copies: vec![1, 2],
+            rounds: 5,
+            // So that what else runs on this machine does not take the CPU.
+            sched: "rr:1".to_owned(),
+            cell_ns: 150_000_000,
+            seed,
+        };
+        let mut campaign = begin(Path::new(ROOT), plan).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = |campaign: &Campaign| campaign.store(folder.path());
+        let end = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {}).unwrap();
+        assert_eq!(end, CampaignEnd::Complete);
+        assert_eq!(campaign.cells.len(), campaign.cells_planned());
+        assert_eq!(Campaign::load(folder.path()).unwrap(), campaign);
+        let live = match Live::of(&campaign) {
+            Ok(live) => live,
+            Err(error) => {
+                said.push(error.to_string());
+                continue;
+            }
+        };
+        let line = live.rounds.analysis.line;
+        let off = live.handlers.iter().filter(|row| row.added_hz >= 5_000);
+        let off = off.map(|row| (row.recorded_ratio / row.model_ratio - 1.0).abs()).fold(0.0, f64::max);
+        said.push(format!(
+            "seed {seed}: {:.3} % per 1,000 interrupts by the line, R2 {:?}; trap {:.0} ns, handler {:.0} ns, record {:.1} % off",
+            line.sum_percent,
+            line.r2_ratio,
+            live.direct.trap_ns,
+            live.direct.handler_ns,
+            off * 100.0
+        ));
+        // The direct part cannot be more than all of it.
+        let direct = live.rounds.analysis.trap_percent + live.rounds.analysis.handler_percent;
+        if line.r2_ratio.is_some_and(|r2| r2 > R2) && off < 0.15 && line.sum_percent > direct * 0.7 {
+            eprintln!("{}", said.join("\n"));
+            return;
+        }
+    }
+    panic!("no campaign explains its rates:\n{}", said.join("\n"));
+}
+
+#[test]
+fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
+    let Some(cpu) = cpu("a_campaign_that_is_interrupted_goes_on_where_it_was") else { return };
+    let signals = StopSignals::block().unwrap();
+    let plan = CampaignPlan {
+        cpu,
+        rates_hz: vec![0, 2_000],
+        copies: vec![1],
+        rounds: 2,
+        sched: "other".to_owned(),
+        cell_ns: 20_000_000,
+        seed: 3,
+    };
+    let mut campaign = begin(Path::new(ROOT), plan).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // Storing fails after the fourth cell, as on a full disk.
+    let mut stored = 0;
+    let mut store = |campaign: &Campaign| {
+        stored += 1;
+        if stored <= 4 { campaign.store(folder.path()) } else { campaign.store(&folder.path().join("gone")) }
+    };
+    let failed = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {});
+    assert!(failed.unwrap_err().to_string().contains("gone"));
+    let mut resumed = Campaign::load(folder.path()).unwrap();
+    assert_eq!(resumed.cells.len(), 4);
+    let before = resumed.cells.clone();
+    let mut progress = Vec::new();
+    let mut store = |campaign: &Campaign| campaign.store(folder.path());
+    go_on(&mut resumed, Path::new(ROOT), None, &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
+    assert_eq!(progress, (4..resumed.cells_planned()).collect::<Vec<_>>());
+    assert_eq!(resumed.cells[..4], before);
+    assert_eq!(Campaign::load(folder.path()).unwrap().cells.len(), resumed.cells_planned());
+}
+
+#[test]
+fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
+    let Some(cpu) = cpu("more_runnable_threads_make_longer_waits_not_fewer_ticks") else { return };
+    for runnable in [1, 16] {
+        let window = Nanos::from_millis(500);
+        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &Tracing::On(None)).unwrap();
+        let ticks = cost.ticks.expect("tracing is on");
+        let tick_ns = ticks.handler.get() as f64 / ticks.interrupts.max(1) as f64;
+        let switch_ns = cost.elapsed.get() as f64 / cost.switches.max(1) as f64;
+        eprintln!(
+            "{runnable} runnable: {} ticks of {tick_ns:.0} ns, a switch every {switch_ns:.0} ns",
+            ticks.interrupts
+        );
+        assert!(ticks.interrupts > 20, "{}", ticks.interrupts);
+        assert!((100.0..1_000_000.0).contains(&tick_ns), "{tick_ns}");
+        if runnable > 1 {
+            assert!(cost.switches > 1_000 && (100.0..200_000.0).contains(&switch_ns), "{switch_ns}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Work is what it claims to be, on an optimized build: no body is left out by the compiler, the calibration meets its
+//! grain, and what is planted beside the work is found in its samples. What measures on one CPU while another makes noise
+//! needs root and two CPUs.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+mod makers;
+mod recording;
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use becalm_analyze::attribute::{Attributor, LoopThread, Step};
+use becalm_analyze::work::{MainBody, Samples, SourceTimes, subtract, tones};
+use becalm_linux::clock::{Anchor, Calibration, Native};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread, set_policy};
+use becalm_linux::signals::StopSignals;
+use becalm_measure::work::{Body, Stop, Work, calibrate, fixed_work, third_decile_mean};
+use becalm_measure::{Batch, Loop, Names, Plan, Sink, WorkPlan, record};
+use becalm_trace::node::{Fixed, NodeDoc};
+use becalm_trace::{Activity, Detour, Kind};
+use becalm_units::{CpuId, Nanos, TickRate};
+use makers::{Maker, burn_until, now};
+use recording::possible;
+
+fn last_cpu() -> CpuId {
+    allowed_cpus().expect("the kernel tells where we may run").iter().last().expect("we run somewhere")
+}
+
+fn rate() -> TickRate {
+    let start = Anchor::take::<Native>();
+    std::thread::sleep(Duration::from_millis(100));
+    Calibration::between::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate
+}
+
+/// The durations of some samples, in ticks.
+fn durations(work: &mut Work, iterations: u64, samples: u64) -> Vec<u64> {
+    let mut durations = Vec::with_capacity(samples as usize);
+    let mut keep = |before: u64, after: u64, _| {
+        durations.push(after - before);
+        true
+    };
+    fixed_work::<Native>(work, iterations, 0, Stop { samples, deadline: u64::MAX }, &mut keep);
+    durations
+}
+
+/// On a busy machine single attempts may fail, so of some one must succeed.
+fn once(attempts: usize, mut attempt: impl FnMut() -> Result<String, String>) {
+    let mut why = String::new();
+    for _ in 0..attempts {
+        match attempt() {
+            Ok(said) => {
+                eprintln!("{said}");
+                return;
+            }
+            Err(error) => why = error,
+        }
+    }
+    panic!("{why}");
+}
+
+#[test]
+fn no_body_is_optimized_away() {
+    pin_current_thread(last_cpu()).expect("a test can be pinned");
+    let rate = rate();
+    for body in Body::ALL {
+        let mut work = Work::new(*body, Path::new("/"), last_cpu()).expect("this architecture has them");
+        once(10, || {
+            let found = calibrate::<Native>(&mut work, Nanos::from_micros(200), rate);
+            // Three times the work takes three times the time.
+            let mut third =
+                |times| third_decile_mean(&mut durations(&mut work, found.iterations * times, 20)).unwrap_or(0.0);
+            let ratio = third(3) / third(1);
+            let each = found.ticks * rate.tick_ns() / found.iterations as f64;
+            let text = format!("{body}: {each:.3} ns an iteration, three times as many take {ratio:.3} times as long");
+            // Nothing that does something takes less than a tenth of a nanosecond.
+            if (2.7..3.3).contains(&ratio) && each > 0.1 { Ok(text) } else { Err(text) }
+        });
+    }
+}
+
+#[test]
+fn the_calibration_meets_the_grain() {
+    pin_current_thread(last_cpu()).expect("a test can be pinned");
+    let rate = rate();
+    for (body, grain) in [
+        (Body::Empty, Nanos::from_millis(1)),
+        (Body::Add, Nanos::from_micros(100)),
+        (Body::Div, Nanos::from_millis(1)),
+        (Body::Lcg, Nanos::from_millis(5)),
+    ] {
+        let mut work = Work::new(body, Path::new("/"), last_cpu()).expect("this architecture has them");
+        once(10, || {
+            let found = calibrate::<Native>(&mut work, grain, rate);
+            let third = third_decile_mean(&mut durations(&mut work, found.iterations, 200)).unwrap_or(0.0);
+            let off = third * rate.tick_ns() / grain.get() as f64 - 1.0;
+            let text = format!("{body} of {grain}: off by {:.2} %", off * 100.0);
+            if off.abs() < 0.02 { Ok(text) } else { Err(text) }
+        });
+    }
+}
+
+/// Keeps samples and what ran in them.
+#[derive(Default)]
+struct Kept {
+    attributor: Option<Attributor>,
+    steps: Vec<(i64, i64)>,
+    work: Vec<u64>,
+    activities: Vec<(usize, Kind, String, i64)>,
+}
+
+impl Sink for Kept {
+    type Error = Infallible;
+
+    fn begin(&mut self, _: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Infallible> {
+        let of = loops[0];
+        let thread = LoopThread { cpu: of.cpu, pid: of.pid, t_min: of.t_min, realtime: of.realtime };
+        self.attributor = Some(Attributor::new(thread, &mut names.labels));
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Infallible> {
+        let steps: Vec<Step> = batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }).collect();
+        let (mut detours, mut activities): (Vec<Detour>, Vec<Activity>) = (Vec::new(), Vec::new());
+        if let Some(attributor) = &mut self.attributor {
+            attributor.attribute(&steps, batch.events, &names.tasks, &mut detours, &mut activities);
+            attributor.advance(batch.complete_until);
+        }
+        self.steps.extend(batch.steps.iter().map(|(start, end)| (start.get(), (*end - *start).get())));
+        self.work.extend(batch.work);
+        for row in activities.iter().filter(|row| !matches!(row.kind, Kind::Edge | Kind::Unseen | Kind::Fault)) {
+            let source = names.labels.text(row.source).to_owned();
+            self.activities.push((row.detour as usize, row.kind, source, row.self_time.get()));
+        }
+        Ok(())
+    }
+
+    fn end_segment(&mut self, _: &Names) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// Records `seconds` of samples of 1 ms beside whatever else runs.
+fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
+    let mut plan = Plan::new();
+    plan.cpus = Some([cpu].into_iter().collect());
+    plan.duration = None;
+    let grain = Nanos::from_millis(1);
+    plan.work = Some(WorkPlan {
+        body: Body::Lcg,
+        grain,
+        fixed,
+        samples: Some(seconds * 1_000),
+        maiv: None,
+        copies: 1,
+        iterations: std::collections::BTreeMap::new(),
+    });
+    let signals = StopSignals::block().expect("signals can be blocked");
+    let mut kept = Kept::default();
+    let recording = record(plan, None::<Arc<Janitor>>, &signals, &mut kept, &mut |_| {})
+        .unwrap_or_else(|error| panic!("the recording failed: {error}"));
+    assert_eq!(kept.steps.len() as u64, seconds * 1_000, "every sample that was asked for");
+    assert!(kept.steps.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() <= 1), "end to end");
+    let of = recording.node.settings.work.expect("the document tells of the work").loops[0];
+    let mut cost: Vec<f64> =
+        kept.steps.iter().zip(&kept.work).map(|((_, ns), work)| *ns as f64 / *work as f64).collect();
+    cost.sort_by(f64::total_cmp);
+    let cost = cost[cost.len() / 2];
+    let values = kept.steps.iter().zip(&kept.work).map(|((_, ns), work)| match fixed {
+        Fixed::Work => *ns,
+        Fixed::Time => grain.get() + ns - (*work as f64 * cost).round() as i64,
+    });
+    let values = values.collect();
+    let mut sources: Vec<SourceTimes> = Vec::new();
+    for (number, kind, source, ns) in kept.activities {
+        match sources.iter_mut().find(|known| known.kind == kind && known.source == source) {
+            Some(known) => known.times.push((number, ns)),
+            None => sources.push(SourceTimes { kind, source, times: vec![(number, ns)] }),
+        }
+    }
+    Samples {
+        cpu,
+        body: "lcg".to_owned(),
+        fixed,
+        grain_ns: grain.get(),
+        iterations: of.iterations,
+        calibrated_ns: of.calibrated_ns.get(),
+        others_iterations: 0,
+        starts: kept.steps.iter().map(|(start, _)| *start).collect(),
+        durations: kept.steps.iter().map(|(_, ns)| *ns).collect(),
+        work: kept.work,
+        values,
+        incomplete: 0,
+        sources,
+    }
+}
+
+/// A real-time thread that burns 150 us at a fixed rate.
+fn planted(cpu: CpuId, hz: u32) -> Maker<u64> {
+    let rate = rate();
+    let (burst, interval) = (rate.ticks_in(Nanos::from_micros(150)).get(), (rate.hz() / f64::from(hz)) as u64);
+    Maker::start("planted", cpu, move |stop: &AtomicBool| {
+        set_policy(Policy::Fifo(50)).expect("root can take a real-time priority");
+        let (mut bursts, mut next) = (0, now().get());
+        while !stop.load(Ordering::Relaxed) {
+            burn_until(now().get() + burst);
+            bursts += 1;
+            next += interval;
+            let ahead = next.saturating_sub(now().get());
+            std::thread::sleep(Duration::from_secs_f64(ahead as f64 / rate.hz()));
+        }
+        bursts
+    })
+}
+
+#[test]
+fn planted_sources_are_found_in_the_spectrum_and_subtracted() {
+    if !possible("planted_sources_are_found_in_the_spectrum_and_subtracted") {
+        return;
+    }
+    let cpu = last_cpu();
+    for fixed in [Fixed::Work, Fixed::Time] {
+        for hz in [100, 10] {
+            once(4, || {
+                let maker = planted(cpu, hz);
+                // With 10 Hz the stretches must be long for the power of so few bursts to show.
+                let samples = samples(cpu, fixed, if hz == 10 { 17 } else { 9 });
+                let bursts = maker.stop();
+                let body = MainBody::of(&samples.values);
+                let found = tones(&samples, &body).expect("there are enough samples").tones;
+                let hit = found.iter().find(|tone| (tone.hz - f64::from(hz)).abs() < 0.5);
+                let source = samples.sources.iter().find(|source| source.source == "planted");
+                let Some(source) = source else { return Err(format!("{bursts} bursts have no name")) };
+                // Not what else ran in the same samples.
+                let all = subtract(&samples, &body);
+                let alone: Vec<i64> = source
+                    .times
+                    .iter()
+                    .map(|(number, _)| *number)
+                    .collect::<std::collections::BTreeSet<_>>()
+                    .into_iter()
+                    .map(|number| samples.values[number])
+                    .collect();
+                let slow = body.outside(&alone).1 as f64 / alone.len() as f64;
+                let Some(step) = all.last() else { return Err("nothing was subtracted".to_owned()) };
+                let mut left = samples.values.clone();
+                samples.sources.iter().flat_map(|source| &source.times).for_each(|(number, ns)| left[*number] -= ns);
+                let touched: std::collections::BTreeSet<usize> =
+                    source.times.iter().map(|(number, _)| *number).collect();
+                let spread = f64::max((body.high_ns - body.middle_ns) as f64, 30_000.0);
+                let back =
+                    touched.iter().filter(|number| ((left[**number] - body.middle_ns) as f64).abs() <= spread).count();
+                let back = back as f64 / touched.len() as f64;
+                let text = format!(
+                    "fixed {} beside {hz} Hz: found {:?} Hz; of {} samples hit {:.0} % were slow, and {:.0} % are back in the main body ({} {:.1} us) after the subtraction; {} slowies left",
+                    fixed.name(),
+                    found.iter().map(|tone| (tone.hz * 10.0).round() / 10.0).collect::<Vec<_>>(),
+                    touched.len(),
+                    slow * 100.0,
+                    back * 100.0,
+                    "give or take",
+                    spread / 1e3,
+                    step.left.slowies,
+                );
+                if hit.is_some() && slow > 0.9 && back > 0.9 { Ok(text) } else { Err(text) }
+            });
+        }
+    }
+}

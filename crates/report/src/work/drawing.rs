@@ -1,0 +1,178 @@
+//! Drawings of a distribution for a terminal: points over two axes, and a histogram of bars.
+
+use std::io::{self, Write};
+
+use becalm_analyze::work::Curves;
+
+use crate::value::{grouped, time};
+
+/// Columns of a drawing.
+const WIDTH: usize = 64;
+/// Its lines.
+const HEIGHT: usize = 10;
+/// The width of a label left of the axis.
+const LABEL: usize = 9;
+/// Rows of a histogram, at most.
+const ROWS: usize = 20;
+/// The longest bar.
+const BAR: usize = 50;
+
+/// Draws points whose places along and up are shares from 0 to 1, with labels for the axis upward at the given heights,
+/// the highest first, and for the two ends along.
+fn draw(
+    points: &[(f64, f64)],
+    up: &[(f64, String)],
+    ends: [String; 2],
+    title: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut cells = [[' '; WIDTH]; HEIGHT];
+    let line = |height: f64| HEIGHT - 1 - (height.clamp(0.0, 1.0) * (HEIGHT - 1) as f64).round() as usize;
+    for (along, height) in points {
+        let column = (along.clamp(0.0, 1.0) * (WIDTH - 1) as f64).round() as usize;
+        cells[line(*height)][column] = '\u{25cf}';
+    }
+    writeln!(out, "\n{title}")?;
+    for (y, row) in cells.iter().enumerate() {
+        let label = up.iter().find(|(height, _)| line(*height) == y).map_or("", |(_, label)| label.as_str());
+        let row: String = row.iter().collect();
+        writeln!(out, "  {label:>LABEL$} \u{2502}{}", row.trim_end())?;
+    }
+    writeln!(out, "  {:>LABEL$} \u{2514}{}", "", "\u{2500}".repeat(WIDTH))?;
+    let gap = WIDTH.saturating_sub(ends[0].chars().count() + ends[1].chars().count());
+    writeln!(out, "  {:>LABEL$}  {}{}{}", "", ends[0], " ".repeat(gap), ends[1])
+}
+
+/// A place between two ends on a logarithmic axis.
+fn logarithmic(value: f64, low: f64, high: f64) -> f64 {
+    if high > low && low > 0.0 { (value.max(low) / low).ln() / (high / low).ln() } else { 0.0 }
+}
+
+/// Draws the share of samples that are not above a value, up to the 99.9th percentile.
+pub(super) fn cumulative(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+    let inside: Vec<&(i64, f64)> =
+        curves.distribution.iter().filter(|(value, _)| *value <= curves.histogram_end_ns).collect();
+    let (Some((low, _)), Some((high, _))) = (inside.first(), inside.last()) else { return Ok(()) };
+    if low == high {
+        return Ok(());
+    }
+    let points: Vec<(f64, f64)> =
+        inside.iter().map(|(value, share)| ((value - low) as f64 / (high - low) as f64, *share)).collect();
+    let up = [(1.0, "100%".to_owned()), (0.5, "50%".to_owned()), (0.0, "0%".to_owned())];
+    draw(&points, &up, [time(*low), time(*high)], "Cumulative distribution: samples that take no longer", out)
+}
+
+/// Draws the share of samples that are above a value, both axes logarithmic.
+pub(super) fn survival(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+    let above: Vec<(i64, f64)> = curves
+        .distribution
+        .iter()
+        .map(|(value, share)| (*value, 1.0 - share))
+        .filter(|(value, share)| *value > 0 && *share > 1e-12)
+        .collect();
+    let (Some((low, _)), Some((high, least))) = (above.first(), above.last()) else { return Ok(()) };
+    if low == high || *least >= 1.0 {
+        return Ok(());
+    }
+    let points: Vec<(f64, f64)> = above
+        .iter()
+        .map(|(value, share)| (logarithmic(*value as f64, *low as f64, *high as f64), logarithmic(*share, *least, 1.0)))
+        .collect();
+    // Whole powers of ten, as many as are on the axis.
+    let decades = (0..).map(|exponent| 10_f64.powi(-exponent)).take_while(|share| share >= least);
+    let up: Vec<(f64, String)> = decades
+        .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::value::three_digits(share * 100.0))))
+        .collect();
+    draw(&points, &up, [time(*low), time(*high)], "Survival: samples that take longer (both axes logarithmic)", out)
+}
+
+/// Draws the consecutive samples: the longest and the shortest of each part of the run.
+pub(super) fn series(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(first), Some(last)) = (curves.series.first(), curves.series.last()) else { return Ok(()) };
+    let low = curves.series.iter().map(|moment| moment.min_ns).min().unwrap_or(0).max(1) as f64;
+    let high = curves.series.iter().map(|moment| moment.max_ns).max().unwrap_or(0) as f64;
+    if high <= low || last.start_ns == first.start_ns {
+        return Ok(());
+    }
+    let span = (last.start_ns - first.start_ns) as f64;
+    let mut points = Vec::new();
+    for moment in &curves.series {
+        let along = (moment.start_ns - first.start_ns) as f64 / span;
+        for value in [moment.min_ns, moment.max_ns] {
+            points.push((along, logarithmic(value as f64, low, high)));
+        }
+    }
+    let middle = (low * high).sqrt();
+    let up = [(1.0, time(high as i64)), (0.5, time(middle as i64)), (0.0, time(low as i64))];
+    let ends = [time(first.start_ns), time(last.start_ns)];
+    draw(&points, &up, ends, "Consecutive samples: shortest and longest of each part of the run", out)
+}
+
+/// Draws the histogram, with what is beyond its end in words.
+pub(super) fn histogram(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+    let each = curves.histogram.len().div_ceil(ROWS).max(1);
+    let rows: Vec<(i64, u64)> =
+        curves.histogram.chunks(each).map(|bins| (bins[0].from_ns, bins.iter().map(|bin| bin.count).sum())).collect();
+    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    writeln!(out, "\nHistogram: samples from this value on, up to the next")?;
+    for (from, count) in &rows {
+        // What is there is seen, however little it is.
+        let length = (*count as f64 / most as f64 * BAR as f64).round() as usize;
+        let bar = if *count > 0 { "\u{2588}".repeat(length.max(1)) } else { String::new() };
+        let line = format!("  {:>LABEL$} \u{2502}{bar} {}", time(*from), grouped(*count));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    if curves.beyond > 0 {
+        writeln!(out, "  {:>LABEL$}  and beyond: {} samples", time(curves.histogram_end_ns), grouped(curves.beyond))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_analyze::work::{Bin, Moment};
+
+    fn drawn(draw: fn(&Curves, &mut dyn Write) -> io::Result<()>, curves: &Curves) -> String {
+        let mut out = Vec::new();
+        draw(curves, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn curves() -> Curves {
+        Curves {
+            distribution: vec![(1_000, 0.5), (2_000, 0.9), (3_000, 0.99), (100_000, 1.0)],
+            histogram: vec![Bin { from_ns: 1_000, count: 90 }, Bin { from_ns: 2_000, count: 9 }],
+            histogram_end_ns: 3_000,
+            beyond: 1,
+            series: vec![
+                Moment { start_ns: 0, min_ns: 1_000, max_ns: 2_000 },
+                Moment { start_ns: 1_000_000, min_ns: 1_000, max_ns: 100_000 },
+            ],
+        }
+    }
+
+    #[test]
+    fn the_ends_of_each_drawing_are_those_of_its_data() {
+        let text = drawn(survival, &curves());
+        assert!(text.contains("100% \u{2502}") && text.contains("1.00us") && text.contains("3.00us"), "{text}");
+        let text = drawn(series, &curves());
+        assert!(text.contains("100us \u{2502}") && text.lines().last().unwrap().ends_with("1.00ms"), "{text}");
+        let text = drawn(cumulative, &curves());
+        assert_eq!(text.matches('\u{25cf}').count(), 3, "{text}");
+    }
+
+    #[test]
+    fn no_bar_hides_a_sample_and_no_bin_swallows_the_rest() {
+        let text = drawn(histogram, &curves());
+        assert!(text.contains("\u{2588}\u{2588} 90") && text.contains("3.00us  and beyond: 1 samples"), "{text}");
+    }
+
+    #[test]
+    fn what_has_no_shape_is_not_drawn() {
+        let nothing = Curves::default();
+        for draw in [cumulative, survival, series] {
+            assert_eq!(drawn(draw, &nothing), "");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A run of work as one JSON document, `becalm.work/1`.
+
+use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
+use becalm_trace::node::{Ended, Machine, NodeDoc, Settings, Warning};
+use serde::Serialize;
+
+use super::fields::{AGAINST, CPU, Line, STEP, TONE};
+use crate::field::Object;
+use crate::json::text;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    /// How the main body is found.
+    rule: &'static str,
+    runs: Vec<Run<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    path: String,
+    nodes: Vec<Node<'a>>,
+    cpus: Vec<Cpu<'a>>,
+}
+
+#[derive(Serialize)]
+struct Node<'a> {
+    node: &'a str,
+    program: &'a str,
+    origin: String,
+    ended: Option<Ended>,
+    settings: &'a Settings,
+    machine: &'a Machine,
+    warnings: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct Cpu<'a> {
+    #[serde(flatten)]
+    figures: Object<'a, CpuWork>,
+    /// Nanoseconds for one iteration by all copies, in full.
+    iteration_mean_ns: Option<f64>,
+    histogram: Vec<[i64; 2]>,
+    histogram_end_ns: i64,
+    histogram_beyond: u64,
+    /// Value and share of samples that are not above it.
+    distribution: &'a [(i64, f64)],
+    /// Start, smallest and largest value.
+    series: Vec<[i64; 3]>,
+    subtraction: Vec<Object<'a, Line>>,
+    spectrum: Option<Spectrum<'a>>,
+    baseline: Option<Object<'a, becalm_analyze::work::Against>>,
+}
+
+#[derive(Serialize)]
+struct Spectrum<'a> {
+    resolution_hz: f64,
+    stretches: u32,
+    threshold_ratio: f64,
+    tones: Vec<Object<'a, becalm_analyze::work::Tone>>,
+    /// At each multiple of the resolution, in ns^2.
+    power: &'a [f64],
+}
+
+/// Runs of work, one for each number of copies, as `becalm.work/1`.
+#[must_use]
+pub fn work_json(summaries: &[WorkSummary]) -> String {
+    let lines: Vec<Vec<Vec<Line>>> = summaries.iter().map(|of| of.cpus.iter().map(lines).collect()).collect();
+    let runs = summaries.iter().zip(&lines).map(|(summary, lines)| Run {
+        path: summary.path.display().to_string(),
+        nodes: summary.nodes.iter().map(node).collect(),
+        cpus: summary.cpus.iter().zip(lines).map(|(of, lines)| cpu(of, lines)).collect(),
+    });
+    text(&Document { schema: "becalm.work/1", rule: RULE, runs: runs.collect() })
+}
+
+fn lines(cpu: &CpuWork) -> Vec<Line> {
+    cpu.subtraction.iter().map(|step| Line { step: Some(step.clone()), left: step.left }).collect()
+}
+
+fn node(doc: &NodeDoc) -> Node<'_> {
+    Node {
+        node: &doc.node,
+        program: &doc.program,
+        origin: doc.origin.to_string(),
+        ended: doc.ended,
+        settings: &doc.settings,
+        machine: &doc.machine,
+        warnings: &doc.warnings,
+    }
+}
+
+fn cpu<'a>(of: &'a CpuWork, lines: &'a [Line]) -> Cpu<'a> {
+    Cpu {
+        figures: Object(CPU, of),
+        iteration_mean_ns: of.ns_per_iteration(),
+        histogram: of.curves.histogram.iter().map(|bin| [bin.from_ns, bin.count as i64]).collect(),
+        histogram_end_ns: of.curves.histogram_end_ns,
+        histogram_beyond: of.curves.beyond,
+        distribution: &of.curves.distribution,
+        series: of.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
+        subtraction: lines.iter().map(|line| Object(STEP, line)).collect(),
+        spectrum: of.tones.as_ref().map(|tones| Spectrum {
+            resolution_hz: tones.resolution_hz,
+            stretches: tones.stretches,
+            threshold_ratio: tones.threshold_ratio,
+            tones: tones.tones.iter().map(|tone| Object(TONE, tone)).collect(),
+            power: &tones.power,
+        }),
+        baseline: of.against.as_ref().map(|against| Object(AGAINST, against)),
+    }
+}

@@ -1,0 +1,248 @@
+//! A run of work on the terminal.
+
+use std::io::{self, Write};
+
+use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
+use becalm_trace::node::{Fixed, NodeDoc, WorkDoc};
+
+use super::drawing;
+use super::fields::{AGAINST, CPU, Line, STEP, TONE};
+use crate::field::columns;
+use crate::header::{self, line, paragraph};
+use crate::table::Table;
+use crate::value::{grouped, time};
+
+/// Sources that the subtraction shows one by one; the others come off together, in its last line.
+const STEPS: usize = 12;
+
+/// Prints runs of work: one after another, and, where the copies on a CPU differ, how they compare.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn render_work(summaries: &[WorkSummary], out: &mut dyn Write) -> io::Result<()> {
+    for (at, summary) in summaries.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        render(summary, out)?;
+    }
+    if summaries.len() > 1 {
+        copies(summaries, out)?;
+    }
+    Ok(())
+}
+
+fn render(summary: &WorkSummary, out: &mut dyn Write) -> io::Result<()> {
+    for doc in &summary.nodes {
+        head(doc, out)?;
+    }
+    writeln!(out)?;
+    let fields = columns(
+        CPU,
+        &[
+            "node",
+            "cpu",
+            "samples",
+            "iterations",
+            "mean_ns",
+            "stddev_ns",
+            "min_ns",
+            "p25_ns",
+            "median_ns",
+            "p75_ns",
+            "p99_ns",
+            "p999_ns",
+            "max_ns",
+            "fasties",
+            "slowies",
+        ],
+    );
+    let fields = if summary.nodes.len() > 1 { &fields[..] } else { &fields[1..] };
+    let mut table = Table::new(fields);
+    summary.cpus.iter().for_each(|cpu| table.row(fields, cpu));
+    table.print(out)?;
+    writeln!(out)?;
+    paragraph(out, "  ", RULE)?;
+    for cpu in &summary.cpus {
+        details(cpu, summary.cpus.len() > 1, out)?;
+    }
+    Ok(())
+}
+
+/// What was done, where and how, and everything that limits what the numbers say.
+fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
+    line(out, "node", &format!("{}, {}", doc.node, header::when(doc)))?;
+    if let Some(work) = &doc.settings.work {
+        line(out, "work", &done(work))?;
+        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0);
+        let lasted = if longest > 0 { format!("{}, ", time(longest)) } else { String::new() };
+        let sessions = match work.sessions.len() {
+            0 | 1 => String::new(),
+            parts => format!(", in {parts} sessions"),
+        };
+        let ended = header::ended(doc.ended);
+        line(out, "run", &format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched))?;
+    }
+    line(out, "machine", &header::machine(&doc.machine))?;
+    line(out, "clock", &header::clock(&doc.clock))?;
+    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
+    match &doc.tracing {
+        Some(_) if lost > 0 => line(out, "lost", &format!("{} kernel events", grouped(lost)))?,
+        Some(_) => line(out, "lost", "nothing")?,
+        None => line(out, "seen", "the samples alone: what ran in them is not known")?,
+    }
+    if !doc.warnings.is_empty() {
+        writeln!(out)?;
+    }
+    for warning in &doc.warnings {
+        paragraph(out, "  ! ", &warning.message)?;
+        if !warning.advice.is_empty() {
+            paragraph(out, "    \u{2192} ", &warning.advice)?;
+        }
+    }
+    Ok(())
+}
+
+fn done(work: &WorkDoc) -> String {
+    let what = match work.fixed {
+        Fixed::Work => format!("fixed work of {}", work.grain_ns),
+        Fixed::Time => format!("fixed time of {}, of which the value is that and what was lost of it", work.grain_ns),
+    };
+    let memory = match work.memory_bytes {
+        0 => String::new(),
+        bytes => format!(", on {} KiB", grouped(bytes >> 10)),
+    };
+    let copies = match work.copies {
+        0 | 1 => String::new(),
+        copies => format!(", {copies} copies on the CPU, one of them measured"),
+    };
+    let calibrated: Vec<String> = work.loops.iter().map(|of| time(of.calibrated_ns.get())).collect();
+    let unit = match work.fixed {
+        Fixed::Work => "a sample calibrated at",
+        Fixed::Time => "a step at",
+    };
+    let calibrated = if calibrated.len() > 8 { String::new() } else { format!(", {unit} {}", calibrated.join(", ")) };
+    format!("{} ({}){memory}: {what}{calibrated}{copies}", work.body, work.iteration)
+}
+
+fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
+    if named {
+        writeln!(out, "\nCPU {} of {}", cpu.cpu, cpu.node)?;
+    }
+    drawing::histogram(&cpu.curves, out)?;
+    drawing::cumulative(&cpu.curves, out)?;
+    drawing::survival(&cpu.curves, out)?;
+    drawing::series(&cpu.curves, out)?;
+    subtraction(cpu, out)?;
+    tones(cpu, out)?;
+    if let Some(against) = &cpu.against {
+        writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
+        let names = [
+            "baseline_samples",
+            "baseline_mean_ns",
+            "baseline_median_ns",
+            "baseline_p99_ns",
+            "baseline_max_ns",
+            "mean_ratio",
+            "median_ratio",
+            "p99_ratio",
+            "max_ratio",
+            "distance_ratio",
+            "beyond",
+        ];
+        let fields = columns(AGAINST, &names);
+        let mut table = Table::new(&fields);
+        table.row(&fields, against);
+        table.print(out)?;
+    }
+    Ok(())
+}
+
+fn subtraction(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+    let Some(last) = cpu.subtraction.last() else { return Ok(()) };
+    writeln!(out, "\nSubtraction: the samples less the direct time of each source in turn, and what is left of them")?;
+    let names = [
+        "source",
+        "kind",
+        "count",
+        "samples",
+        "total_ns",
+        "mean_ns",
+        "stddev_ns",
+        "median_ns",
+        "p99_ns",
+        "max_ns",
+        "slowies",
+        "touched_mean_ns",
+        "touched_stddev_ns",
+        "touched_back",
+    ];
+    let fields = columns(STEP, &names);
+    let mut table = Table::new(&fields);
+    table.row(&fields, &Line { step: None, left: cpu.spread });
+    for step in cpu.subtraction.iter().take(STEPS) {
+        table.row(&fields, &Line { step: Some(step.clone()), left: step.left });
+    }
+    table.print(out)?;
+    if cpu.subtraction.len() > STEPS {
+        let others = &cpu.subtraction[STEPS..];
+        let total: i64 = others.iter().map(|step| step.total_ns).sum();
+        let text = format!(
+            "{} further sources took {} together; without them, too: mean {}, stddev {}, max {}",
+            others.len(),
+            time(total),
+            time(last.left.mean_ns.round() as i64),
+            time(last.left.stddev_ns.round() as i64),
+            time(last.left.max_ns)
+        );
+        paragraph(out, "  ", &text)?;
+    }
+    writeln!(out)?;
+    let rest = format!(
+        "left above the main body's middle, on the average: {} of {} a sample: entries and exits, caches, and what no trace \
+         of the kernel shows",
+        time((last.left.mean_ns - cpu.body.middle_ns as f64).round() as i64),
+        time((cpu.spread.mean_ns - cpu.body.middle_ns as f64).round() as i64)
+    );
+    paragraph(out, "  ", &rest)?;
+    paragraph(out, "  ", "\"there\": the samples in which the source came, after it was taken out")
+}
+
+fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+    let Some(tones) = &cpu.tones else { return Ok(()) };
+    writeln!(out, "\nFrequencies in the time that was lost, up to {}", hertz(tones.highest_hz))?;
+    if tones.tones.is_empty() {
+        return paragraph(
+            out,
+            "  ",
+            &format!(
+                "none stands out {:.1} times from its surroundings, as it would have to; {} can be told apart",
+                tones.threshold_ratio,
+                hertz(tones.resolution_hz)
+            ),
+        );
+    }
+    let fields = columns(TONE, &["frequency_hz", "period_ns", "amplitude_ns", "prominence_ratio"]);
+    let mut table = Table::new(&fields);
+    tones.tones.iter().for_each(|tone| table.row(&fields, tone));
+    table.print(out)
+}
+
+fn hertz(hz: f64) -> String {
+    format!("{} Hz", crate::value::three_digits(hz))
+}
+
+/// Runs with different numbers of copies, by their combined throughput.
+fn copies(summaries: &[WorkSummary], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nCopies on a CPU: the time of one iteration, by all of them together")?;
+    for summary in summaries {
+        let copies = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map_or(1, |work| work.copies);
+        for cpu in &summary.cpus {
+            let Some(ns) = cpu.ns_per_iteration() else { continue };
+            let text =
+                if ns >= 1e4 { time(ns.round() as i64) } else { format!("{}ns", crate::value::three_digits(ns)) };
+            writeln!(out, "  {copies:>4} on CPU {}: {text}", cpu.cpu)?;
+        }
+    }
+    Ok(())
+}
