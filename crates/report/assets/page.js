@@ -226,11 +226,7 @@
     return Object.assign(option, {
       grid: { left: width + 12, right: 74, top: 4, bottom: 26 },
       xAxis: axis(spec.x, { splitNumber: narrow() ? 2 : 4 }),
-      yAxis: {
-        type: 'category', inverse: true, data: spec.bars.map((bar) => bar.name),
-        axisLine: { show: false }, axisTick: { show: false },
-        axisLabel: { color: color('text'), fontSize: 12.5, width, overflow: 'truncate', interval: 0 },
-      },
+      yAxis: names(spec.bars.map((bar) => bar.name), width),
       tooltip: {
         ...option.tooltip,
         formatter: (item) => {
@@ -247,6 +243,112 @@
         })),
         label: { show: true, position: 'right', color: color('text'), fontSize: 12.5 },
       }],
+    });
+  }
+
+  // The names of rows, beside them.
+  function names(all, width) {
+    return {
+      type: 'category', inverse: true, data: all,
+      axisLine: { show: false }, axisTick: { show: false },
+      axisLabel: { color: color('text'), fontSize: 12.5, width, overflow: 'truncate', interval: 0 },
+    };
+  }
+
+  // -- Bars in pairs --------------------------------------------------------------------------------------------------
+
+  function pairs(spec) {
+    const option = base();
+    const width = narrow() ? 96 : 130;
+    const tones = [color('series-8'), color('series-1')];
+    return Object.assign(option, {
+      legend: { ...legendOf(spec.names.map((name) => ({ name, icon: 'rect' }))), itemHeight: 8 },
+      grid: { left: width + 12, right: 74, top: 34, bottom: 26 },
+      xAxis: axis(spec.x, { splitNumber: narrow() ? 2 : 4 }),
+      yAxis: names(spec.pairs.map((pair) => pair.name), width),
+      tooltip: {
+        ...option.tooltip,
+        formatter: (item) => {
+          const pair = spec.pairs[item.dataIndex];
+          return [pair.name, ...spec.names.map((name, at) => `${name}: ${pair.texts[at]}`)].join('\n');
+        },
+      },
+      series: spec.names.map((name, which) => ({
+        type: 'bar', name, barWidth: '34%', barGap: '8%', barMinHeight: 1,
+        itemStyle: { color: tones[which], borderRadius: [0, 3, 3, 0] },
+        data: spec.pairs.map((pair) => ({ value: pair.values[which], label: { formatter: () => pair.texts[which] } })),
+        label: { show: true, position: 'right', color: color(which ? 'text' : 'soft'), fontSize: 11.5 },
+      })),
+    });
+  }
+
+  // -- Ratios with intervals ------------------------------------------------------------------------------------------
+
+  function forest(spec) {
+    const option = base();
+    const width = narrow() ? 96 : 130;
+    const ends = spec.rows.flatMap((row) => [row.ratio, row.low, row.high]).filter((end) => Number.isFinite(end) && end > 0);
+    const low = Math.min(1, ...ends);
+    const high = Math.max(1, ...ends);
+    const log = high / low > 4;
+    const step = high / low > 64 ? 10 : 2;
+    const power = (value, round) => step ** round(Math.log(value) / Math.log(step));
+    const pad = Math.max((high - low) * 0.06, 0.005);
+    const range = log ? { min: power(low, Math.floor), max: power(high, Math.ceil) } : { min: Math.max(low - pad, 0), max: high + pad };
+    const x = axis({ title: 'B / A', scale: log ? 'log' : 'linear', unit: 'factor', ...range }, { nameGap: 26, splitNumber: narrow() ? 2 : 5 });
+    if (log) x.logBase = step;
+    else Object.assign(x.axisLabel, { showMinLabel: false, showMaxLabel: false });
+    const tones = { good: color('good'), bad: color('bad'), plain: color('soft'), fair: color('soft') };
+    return Object.assign(option, {
+      grid: { left: width + 12, right: narrow() ? 66 : 200, top: 8, bottom: 46 },
+      xAxis: x,
+      yAxis: { ...names(spec.rows.map((row) => row.name), width), splitLine: { show: true, lineStyle: { color: color('grid') } } },
+      tooltip: {
+        ...option.tooltip,
+        formatter: (item) => {
+          const row = spec.rows[item.dataIndex];
+          return `${row.name}\n${row.text}\n${row.verdict}`;
+        },
+      },
+      series: [
+        {
+          type: 'scatter', data: [], silent: true,
+          markLine: {
+            silent: true, symbol: 'none', precision: 12, label: { show: false }, data: [{ xAxis: 1 }],
+            lineStyle: { color: color('text'), type: 'solid', width: 1, opacity: 0.7 },
+          },
+        },
+        {
+          type: 'custom', z: 3, encode: { x: 0, y: 1 }, data: spec.rows.map((row, at) => [row.ratio, at]),
+          renderItem: (params, api) => {
+            const row = spec.rows[params.dataIndex];
+            const box = params.coordSys;
+            const within = (px) => Math.min(Math.max(px, box.x), box.x + box.width);
+            const [middle, y] = api.coord([row.ratio, params.dataIndex]);
+            const tone = tones[row.tone];
+            const end = (value, edge) => (value === null ? within(middle) : value > range.min ? within(api.coord([value, params.dataIndex])[0]) : edge);
+            const [from, to] = [end(row.low, box.x), end(row.high, box.x)];
+            const line = (x1, y1, x2, y2) => ({ type: 'line', shape: { x1, y1, x2, y2 }, style: { stroke: tone, lineWidth: 2 } });
+            const bounded = row.low !== null || row.high !== null;
+            const bar = bounded ? [line(from, y, to, y), line(from, y - 5, from, y + 5), line(to, y - 5, to, y + 5)] : [];
+            return {
+              type: 'group',
+              children: [
+                ...bar,
+                // Hollow where nothing is known of how sure it is.
+                { type: 'circle', shape: { cx: within(middle), cy: y, r: 5 }, style: { fill: bounded ? tone : color('card'), stroke: tone, lineWidth: 2 } },
+                {
+                  type: 'text',
+                  style: {
+                    text: narrow() ? row.text.split(' ')[0] : row.text, x: box.x + box.width + 12, y, fill: row.tone === 'fair' ? color('soft') : tone,
+                    font: `12px ${getComputedStyle(document.body).fontFamily}`, textVerticalAlign: 'middle',
+                  },
+                },
+              ],
+            };
+          },
+        },
+      ],
     });
   }
 
@@ -664,7 +766,7 @@
 
   // -- Drawing --------------------------------------------------------------------------------------------------------
 
-  const makers = { lines, bars, heat, points };
+  const makers = { lines, bars, pairs, forest, heat, points };
   const drawn = new Map();
 
   function draw(id) {
@@ -706,9 +808,11 @@
   }
 
   function resize() {
+    if (printing) return;
     drawn.forEach((one, id) => {
       one.chart.resize();
       if (one.narrow !== narrow()) draw(id);
+      else paint(one.chart);
     });
   }
 
@@ -775,7 +879,9 @@
 
   // Paper is light and as wide as paper.
   const PAPER = 690;
+  let printing = false;
   window.addEventListener('beforeprint', () => {
+    printing = true;
     root.dataset.theme = 'light';
     drawn.forEach((one, id) => {
       one.chart.resize({ width: PAPER });
@@ -783,6 +889,7 @@
     });
   });
   window.addEventListener('afterprint', () => {
+    printing = false;
     applyTheme();
     drawn.forEach((one) => one.chart.resize({ width: 'auto' }));
     drawAll();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::compare::{Comparison, Doubt, Family, LEVEL, Limit, Metric, Row, Side, Unit, Verdict};
 use becalm_analyze::stats::{CONFIDENCE, RESAMPLES, SEED};
+use becalm_trace::Kind;
 use becalm_trace::node::{Rung, Warning};
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ use crate::value::{grouped, signed, three_digits, time};
 const SHOWN: usize = 12;
 
 /// How many sources the headline names.
-const NAMED: usize = 3;
+pub(crate) const NAMED: usize = 3;
 
 /// Longer names of sources lose their middle.
 const NAME_WIDTH: usize = 20;
@@ -45,7 +46,7 @@ pub struct Check {
 }
 
 /// A figure in its metric's unit.
-fn figure(row: &Row, number: Option<f64>) -> Value {
+pub(crate) fn figure(row: &Row, number: Option<f64>) -> Value {
     let Some(number) = number else { return Value::Missing };
     match row.metric.unit() {
         Unit::Nanoseconds => Value::time(number),
@@ -62,11 +63,11 @@ fn plain(number: Option<f64>) -> Value {
     number.map_or(Value::Missing, Value::Factor)
 }
 
-fn ratio(row: &Row) -> Option<f64> {
+pub(crate) fn ratio(row: &Row) -> Option<f64> {
     row.effect.and_then(|effect| effect.ratio)
 }
 
-fn change(ratio: Option<f64>) -> Value {
+pub(crate) fn change(ratio: Option<f64>) -> Value {
     ratio.map_or(Value::Missing, |ratio| Value::Change(ratio - 1.0))
 }
 
@@ -106,7 +107,7 @@ const ROW: &[Field<Row>] = &[
 ];
 
 /// The columns of a table beside the row's name, narrow enough for 80 columns.
-const COLUMNS: &[Field<Row>] = &[
+pub(crate) const COLUMNS: &[Field<Row>] = &[
     Field { name: "a", title: "A", get: |row| figure(row, row.a) },
     Field { name: "b", title: "B", get: |row| figure(row, row.b) },
     Field { name: "change", title: "change", get: |row| change(ratio(row)) },
@@ -143,7 +144,7 @@ const fn family(family: Family) -> &'static str {
 }
 
 /// What a figure is called in a table.
-fn title(row: &Row) -> String {
+pub(crate) fn title(row: &Row) -> String {
     match (row.metric, row.stretch_ns) {
         (Metric::NoiseRatio, _) => "noise".to_owned(),
         (Metric::Rate, _) => "rate".to_owned(),
@@ -158,7 +159,7 @@ fn title(row: &Row) -> String {
 }
 
 /// Why there is not enough data, and what to do.
-fn reason(doubt: Doubt) -> String {
+pub(crate) fn reason(doubt: Doubt) -> String {
     match doubt {
         Doubt::NoDetour => "there is no detour to compare".to_owned(),
         Doubt::FewTrains { trains } => format!(
@@ -297,29 +298,53 @@ pub fn render_compare(report: &CompareReport<'_>, out: &mut dyn Write, all: bool
         paragraph(out, "  ! ", &note.message)?;
         paragraph(out, "    \u{2192} ", &note.advice)?;
     }
-    let rows = |keep: &dyn Fn(&Row) -> bool| -> Vec<&Row> { comparison.rows.iter().filter(|row| keep(row)).collect() };
-    let total = rows(&|row| row.source.is_none() && row.place.is_none());
-    let cpus = comparison.a.cpus();
-    let place = match (comparison.a.count_cpus(), comparison.b.count_cpus()) {
-        (1, 1) if cpus == comparison.b.cpus() => format!("CPU {cpus}"),
-        _ => "All CPUs together".to_owned(),
-    };
-    print_rows(out, &place, "figure", &total, &|row| title(row), true)?;
+    print_rows(out, &place(comparison), "figure", &totals(comparison), &|row| title(row), true)?;
     for (metric, title) in [(Metric::TimeRatio, "Sources, of all time"), (Metric::Rate, "Sources, how often")] {
-        let mut sources = rows(&|row| row.source.is_some() && row.metric == metric);
-        // What is shown to have changed stands first; the order by the size of the change is kept otherwise.
-        sources.sort_by_key(|row| !matches!(row.verdict, Verdict::Worse | Verdict::Better));
-        print_rows(out, title, "source", &sources, &source_name, all)?;
+        print_rows(out, title, "source", &sources(comparison, metric), &source_name, all)?;
     }
-    let mut cpus = rows(&|row| row.place.is_some() && row.metric == Metric::NoiseRatio);
+    let mut cpus = cpus(comparison);
     if !all && cpus.len() > SHOWN {
-        let change = |row: &Row| row.difference.unwrap_or(0.0).abs();
-        cpus.sort_by(|a, b| change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal));
+        most_changed_first(&mut cpus);
     }
     let nodes = comparison.a.docs.len() > 1;
     print_rows(out, "CPUs, noise", "cpu", &cpus, &|row| cpu_name(row, nodes), all)?;
-    print_legend(comparison, out)?;
+    writeln!(out)?;
+    paragraph(out, "  ", &legend(comparison))?;
     print_checks(report, out)
+}
+
+/// The figures of all CPUs together.
+pub(crate) fn totals(comparison: &Comparison) -> Vec<&Row> {
+    comparison.rows.iter().filter(|row| row.source.is_none() && row.place.is_none()).collect()
+}
+
+/// Whose figures those are.
+pub(crate) fn place(comparison: &Comparison) -> String {
+    let cpus = comparison.a.cpus();
+    match (comparison.a.count_cpus(), comparison.b.count_cpus()) {
+        (1, 1) if cpus == comparison.b.cpus() => format!("CPU {cpus}"),
+        _ => "All CPUs together".to_owned(),
+    }
+}
+
+/// A figure of every source. What is shown to have changed stands first; the order by the size of the change is kept
+/// otherwise.
+pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&Row> {
+    let rows = comparison.rows.iter().filter(|row| row.source.is_some() && row.metric == metric);
+    let mut rows: Vec<&Row> = rows.collect();
+    rows.sort_by_key(|row| !matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    rows
+}
+
+/// The noise of every CPU.
+pub(crate) fn cpus(comparison: &Comparison) -> Vec<&Row> {
+    comparison.rows.iter().filter(|row| row.place.is_some() && row.metric == Metric::NoiseRatio).collect()
+}
+
+/// By how much they changed.
+pub(crate) fn most_changed_first(rows: &mut [&Row]) {
+    let change = |row: &Row| row.difference.unwrap_or(0.0).abs();
+    rows.sort_by(|a, b| change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal));
 }
 
 fn print_rows(
@@ -367,7 +392,7 @@ fn source_name(row: &Row) -> String {
     format!("{head}\u{2026}{tail}")
 }
 
-fn cpu_name(row: &Row, nodes: bool) -> String {
+pub(crate) fn cpu_name(row: &Row, nodes: bool) -> String {
     match &row.place {
         Some(place) if nodes => format!("{} {}", place.node, place.cpu),
         Some(place) => place.cpu.to_string(),
@@ -375,16 +400,15 @@ fn cpu_name(row: &Row, nodes: bool) -> String {
     }
 }
 
-fn print_legend(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out)?;
+/// How the columns are to be read.
+pub(crate) fn legend(comparison: &Comparison) -> String {
     let tested = comparison.rows.iter().filter(|row| row.p_value.is_some()).count();
-    let legend = format!(
+    format!(
         "low and high: the 95 % interval of the change, of each row by itself. The difference is said at the 5 % level: of \
          noise by itself, of the other {} tested rows with allowance for their number (Holm; figures, sources and CPUs each \
          on their own). 'none shown' does not say that there is none",
         tested.saturating_sub(1)
-    );
-    paragraph(out, "  ", &legend)
+    )
 }
 
 fn print_checks(report: &CompareReport<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -418,7 +442,7 @@ pub fn check_text(comparison: &Comparison, check: &Check) -> String {
     }
 }
 
-fn side(side: &Side) -> String {
+pub(crate) fn side(side: &Side) -> String {
     let nodes: Vec<&str> = side.docs.iter().map(|doc| doc.node.as_str()).collect();
     let mut parts = vec![format!("{}: {}", side.path.display(), nodes.join(", "))];
     parts.push(format!("CPU {} over {}", side.cpus(), time(side.length_ns)));
@@ -435,6 +459,15 @@ fn side(side: &Side) -> String {
 /// The answer in a sentence: whether the second run is quieter, by how much, and which sources made the difference.
 #[must_use]
 pub fn headline(comparison: &Comparison) -> String {
+    let mut text = answer(comparison);
+    for (_, name, how) in changed(comparison).take(NAMED) {
+        text += &format!("; {name} {how}");
+    }
+    text
+}
+
+/// Whether the second run is quieter, and by how much.
+pub(crate) fn answer(comparison: &Comparison) -> String {
     let Some(noise) = comparison.total(Metric::NoiseRatio) else { return "there is nothing to compare".to_owned() };
     let answer = match noise.verdict {
         Verdict::Better => "B is quieter",
@@ -450,18 +483,20 @@ pub fn headline(comparison: &Comparison) -> String {
         (.., Some(doubt)) => text += &format!("; {}", reason(doubt)),
         _ => {}
     }
-    let changed = comparison
-        .rows
-        .iter()
-        .filter(|row| row.metric == Metric::TimeRatio && matches!(row.verdict, Verdict::Worse | Verdict::Better));
-    for row in changed.take(NAMED) {
-        let name = row.source.as_ref().map_or("", |(_, source)| source.as_str());
+    text
+}
+
+/// The sources whose share of time is shown to have changed, with their kinds, and how.
+pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, &str, String)> {
+    let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
+    let shown = rows.filter(|row| matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    shown.filter_map(|row| {
+        let (kind, name) = row.source.as_ref()?;
         let how = match (row.a, row.b) {
             (_, Some(0.0)) => "gone".to_owned(),
             (Some(0.0), _) => "new".to_owned(),
             _ => change(ratio(row)).cell(),
         };
-        text += &format!("; {name} {how}");
-    }
-    text
+        Some((*kind, name.as_str(), how))
+    })
 }

@@ -69,9 +69,15 @@ pub(crate) fn print_intervals(summary: &Summary, rows: &[CpuRow], out: &mut dyn 
     if rows.iter().chain([&CpuRow::total(summary)]).any(|row| row.figures.detours() > 0 && open(row)) {
         writeln!(out, "  - and 'over': the run is too short to bound it, or drifts")?;
     }
+    missed(summary).iter().try_for_each(|(what, text)| paragraph(out, &format!("  {what}: "), text))
+}
+
+/// What the run is too short to have seen, or to have seen often enough.
+pub(crate) fn missed(summary: &Summary) -> Vec<(&'static str, String)> {
+    let mut missed = Vec::new();
     if let Some(rarest) = summary.total.rarest_seen_ns.filter(|ns| *ns > 0) {
         let text = format!("an event that comes less than once in {} on a CPU (chance over 5 %)", time(rarest));
-        paragraph(out, "  may have been missed: ", &text)?;
+        missed.push(("may have been missed", text));
     }
     let seldom: Vec<_> = summary.sources.iter().filter(|source| source.times.count() < SELDOM).collect();
     if let Some(needed) = seldom.iter().filter_map(|source| source.run_at_least_ns).max() {
@@ -79,9 +85,9 @@ pub(crate) fn print_intervals(summary: &Summary, rows: &[CpuRow], out: &mut dyn 
             seldom.iter().take(5).map(|source| format!("{} {}", source.kind, source.source)).collect();
         let more = if seldom.len() > 5 { format!(" and {} more", seldom.len() - 5) } else { String::new() };
         let text = format!("{}{more}; run at least {} to see them again with 95 %", names.join(", "), time(needed));
-        paragraph(out, "  seen once or twice: ", &text)?;
+        missed.push(("seen once or twice", text));
     }
-    Ok(())
+    missed
 }
 
 /// Whether an interval lacks an end.
@@ -90,16 +96,30 @@ fn open(row: &CpuRow) -> bool {
     [figures.median_bounds, figures.p99_bounds, figures.p999_bounds].iter().any(|bounds| bounds.high.is_none())
 }
 
+/// The figures of a tail that fits, as [`CPU`] names them.
+pub(crate) const TAIL: [&str; 8] = [
+    "cpu",
+    "return_period_ns",
+    "return_level_ns",
+    "return_level_low_ns",
+    "return_level_high_ns",
+    "tail_shape",
+    "tail_clusters",
+    "tail_threshold_ns",
+];
+
+/// Whether a tail was fitted to a CPU's detours.
+pub(crate) const fn fits(row: &CpuRow) -> bool {
+    matches!(row.figures.tail, Some(Ok(_)))
+}
+
 /// Which length is exceeded how seldom.
 pub(crate) fn print_tails(summary: &Summary, rows: &[CpuRow], out: &mut dyn Write) -> io::Result<()> {
     heading(out, "Longest detours to expect")?;
-    let fits = |row: &CpuRow| matches!(row.figures.tail, Some(Ok(_)));
     let fitting: Vec<&CpuRow> = rows.iter().filter(|row| fits(row)).collect();
     let total = summary.cpus.len() > 1 && fits(&CpuRow::total(summary));
     if !fitting.is_empty() || total {
-        let names = ["cpu", "return_period_ns", "return_level_ns", "return_level_low_ns", "return_level_high_ns"];
-        let names: Vec<&str> = names.into_iter().chain(["tail_shape", "tail_clusters", "tail_threshold_ns"]).collect();
-        table(summary, &fitting, &names, &[], total).print(out)?;
+        table(summary, &fitting, &TAIL, &[], total).print(out)?;
         writeln!(out, "  over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold)")?;
     }
     print_notes(summary, rows, out, |row| row.figures.tail.as_ref().and_then(tails::note))
@@ -107,10 +127,19 @@ pub(crate) fn print_tails(summary: &Summary, rows: &[CpuRow], out: &mut dyn Writ
 
 /// Who differs from its equals.
 pub(crate) fn print_outliers(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    if summary.cpus.len() < 2 {
-        return Ok(());
+    let equals = equals(summary);
+    if !equals.is_empty() {
+        heading(out, "Equals compared")?;
     }
-    heading(out, "Equals compared")?;
+    equals.iter().try_for_each(|(who, text)| paragraph(out, &format!("  {who}: "), text))
+}
+
+/// The equals that were compared, and who of them differs; none where there is a single CPU.
+pub(crate) fn equals(summary: &Summary) -> Vec<(String, String)> {
+    if summary.cpus.len() < 2 {
+        return Vec::new();
+    }
+    let mut equals = Vec::new();
     for peers in &summary.peers {
         let (who, what) = match &peers.node {
             Some(node) if summary.nodes.len() > 1 => (format!("CPUs of {node}"), "CPUs"),
@@ -120,7 +149,7 @@ pub(crate) fn print_outliers(summary: &Summary, out: &mut dyn Write) -> io::Resu
         let needed = becalm_analyze::stats::outliers::PEERS_MIN;
         if !peers.enough {
             let text = format!("too few {what} to tell which differs: {} of {needed} needed", peers.compared);
-            paragraph(out, &format!("  {who}: "), &text)?;
+            equals.push((who, text));
             continue;
         }
         let differ: Vec<String> = summary
@@ -139,19 +168,19 @@ pub(crate) fn print_outliers(summary: &Summary, out: &mut dyn Write) -> io::Resu
             true => format!("none of {} differs from the others", peers.compared),
             false => differ.join("; "),
         };
-        paragraph(out, &format!("  {who}: "), &text)?;
+        equals.push((who, text));
     }
-    Ok(())
+    equals
 }
 
 /// A period with all CPUs of a node on which it was found.
-struct PeriodRow {
+pub(crate) struct PeriodRow {
     /// The one with the most events.
     found: PeriodSummary,
     cpus: CpuList,
 }
 
-const PERIODIC: &[Field<PeriodRow>] = &[
+pub(crate) const PERIODIC: &[Field<PeriodRow>] = &[
     Field { name: "source", title: "what", get: |row| Value::Text(what(&row.found.origin)) },
     Field { name: "interval_ns", title: "every", get: |row| Value::Text(row.found.every()) },
     Field { name: "jitter_ns", title: "jitter", get: |row| (columns(PERIOD, &["jitter_ns"])[0].get)(&row.found) },
@@ -159,7 +188,9 @@ const PERIODIC: &[Field<PeriodRow>] = &[
     Field { name: "cpus", title: "CPUs", get: |row| Value::Text(row.cpus.to_string()) },
 ];
 
-const NODE: Field<PeriodRow> = Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
+/// The node of a period, where there are several.
+pub(crate) const NODE: Field<PeriodRow> =
+    Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
 
 fn what(origin: &Origin) -> String {
     match origin {
@@ -168,8 +199,8 @@ fn what(origin: &Origin) -> String {
     }
 }
 
-/// What comes with a period.
-pub(crate) fn print_periods(summary: &Summary, out: &mut dyn Write, all: bool) -> io::Result<()> {
+/// What comes with a period: that of the source that took most first.
+pub(crate) fn periods(summary: &Summary) -> Vec<PeriodRow> {
     let mut rows: Vec<PeriodRow> = Vec::new();
     for found in &summary.periods {
         let same = rows.iter_mut().find(|row| {
@@ -186,10 +217,6 @@ pub(crate) fn print_periods(summary: &Summary, out: &mut dyn Write, all: bool) -
             None => rows.push(PeriodRow { found: found.clone(), cpus: [found.cpu].into_iter().collect() }),
         }
     }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    heading(out, "Periods")?;
     let noise = |row: &PeriodRow| match &row.found.origin {
         Origin::Source { kind, source } => {
             summary.sources.iter().position(|other| other.kind == *kind && other.source == *source)
@@ -197,6 +224,16 @@ pub(crate) fn print_periods(summary: &Summary, out: &mut dyn Write, all: bool) -
         Origin::Detours { .. } => None,
     };
     rows.sort_by_key(|row| noise(row).unwrap_or(usize::MAX));
+    rows
+}
+
+/// Prints them, the first 12 unless all are asked for.
+pub(crate) fn print_periods(summary: &Summary, out: &mut dyn Write, all: bool) -> io::Result<()> {
+    let rows = periods(summary);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Periods")?;
     let mut fields: Vec<&Field<PeriodRow>> = PERIODIC.iter().collect();
     if summary.nodes.len() > 1 {
         fields.insert(0, &NODE);

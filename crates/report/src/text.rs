@@ -1,7 +1,7 @@
 //! Reports for a terminal.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
@@ -84,23 +84,32 @@ pub(crate) fn print_notes(
     out: &mut dyn Write,
     note: impl Fn(&CpuRow) -> Option<String>,
 ) -> io::Result<()> {
-    let notes: Vec<(String, String)> = rows
-        .iter()
-        .filter_map(|row| {
-            let (node, cpu) = row.place.as_ref()?;
-            let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
-            Some((place, note(row)?))
-        })
-        .collect();
-    for (at, (place, note)) in notes.iter().enumerate() {
-        if notes[..at].iter().any(|(_, earlier)| earlier == note) {
+    notes(summary, rows, note).iter().try_for_each(|(place, note)| paragraph(out, &format!("  {place}: "), note))
+}
+
+/// The same as places with what is said of them.
+pub(crate) fn notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut said: Vec<(String, String, usize)> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        let (Some((node, cpu)), Some(note)) = (&row.place, note(row)) else { continue };
+        if let Some(at) = known.get(&note) {
+            said[*at].2 += 1;
             continue;
         }
-        let same = notes.iter().filter(|(_, other)| other == note).count();
-        let place = if same > 1 { format!("{place} and {} more", same - 1) } else { place.clone() };
-        paragraph(out, &format!("  {place}: "), note)?;
+        let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
+        known.insert(note.clone(), said.len());
+        said.push((place, note, 0));
     }
-    Ok(())
+    let named = |(place, note, more): (String, String, usize)| match more {
+        0 => (place, note),
+        more => (format!("{place} and {more} more"), note),
+    };
+    said.into_iter().map(named).collect()
 }
 
 /// How the CPUs were measured.

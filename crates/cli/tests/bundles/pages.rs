@@ -11,6 +11,7 @@ use super::Run;
 /// Writes all but the huge one into a folder.
 pub fn write_all(folder: &Path) {
     lively("node1", 4, 7).write(&folder.join("lively.becalm"), true);
+    ordinary("node1", 4, 8, true).write(&folder.join("livelier.becalm"), true);
     hostile().write(&folder.join("hostile.becalm"), true);
     wide().write(&folder.join("wide.becalm"), true);
     let cluster = folder.join("cluster.becalm");
@@ -45,6 +46,11 @@ impl Random {
 /// Ten seconds of an ordinary server: ticks at 250 Hz, softirqs in them, the network in bursts, work items, a daemon once a
 /// second, page faults, a throttled stretch, and a hypervisor.
 fn lively(node: &str, cpus: u32, seed: u64) -> Run {
+    ordinary(node, cpus, seed, false)
+}
+
+/// The same, if asked for after somebody left a chatty agent on its first two CPUs.
+fn ordinary(node: &str, cpus: u32, seed: u64, agent: bool) -> Run {
     let mut run = Run::new(node, cpus, Rung::Tracepoints);
     for cpu in 0..cpus {
         let mut random = Random(seed * 1_000 + u64::from(cpu));
@@ -64,6 +70,9 @@ fn lively(node: &str, cpus: u32, seed: u64) -> Run {
         happenings.extend((0..60).map(|_| (random.below(9_900_000_000), 5)));
         if cpu == 1 {
             happenings.extend([(3_000_000_000, 6), (7_200_000_000, 6)]);
+        }
+        if agent && cpu < 2 {
+            happenings.extend((0..500).map(|call| (20_000_000 * call + random.below(9_000_000), 7)));
         }
         happenings.sort_unstable();
         let mut free = 0;
@@ -126,6 +135,10 @@ fn parts(what: u8, random: &mut Random) -> Vec<super::Part> {
         5 => vec![
             (0, 300, Kind::Edge, "edge", ""),
             (100, 700 + random.exponential(400.0), Kind::Fault, "page_fault", "user"),
+        ],
+        7 => vec![
+            (0, 1_800, Kind::Edge, "edge", ""),
+            (600, 30_000 + random.exponential(40_000.0), Kind::Task, "metrics-agent", "pid 815"),
         ],
         _ => vec![
             (0, 3_000, Kind::Edge, "edge", ""),

@@ -29,6 +29,10 @@ pub enum Spec {
     Lines(Lines),
     /// Horizontal bars.
     Bars(Bars),
+    /// Horizontal bars, two of each name.
+    Pairs(Pairs),
+    /// Ratios with their intervals.
+    Forest(Forest),
     /// A map of rows against time.
     Heat(Heat),
     /// Detours against time, with what happened in them.
@@ -168,6 +172,54 @@ pub struct Bar {
     /// The kind of source that gives it its color; that of the page where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
+}
+
+/// Two bars of each name, one below the other.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pairs {
+    /// What their lengths are.
+    pub x: Axis,
+    /// What the first and the second bar of each name are.
+    pub names: [&'static str; 2],
+    /// The bars, from top to bottom.
+    pub pairs: Vec<Pair>,
+}
+
+/// Two bars of one name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    /// Their name.
+    pub name: String,
+    /// Their lengths.
+    pub values: [f64; 2],
+    /// Their lengths as they are written.
+    pub texts: [String; 2],
+}
+
+/// Ratios with their intervals, row by row, against a line at 1.
+#[derive(Clone, Debug, Serialize)]
+pub struct Forest {
+    /// The rows, from top to bottom.
+    pub rows: Vec<ForestRow>,
+}
+
+/// A ratio with its interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct ForestRow {
+    /// What it is a ratio of.
+    pub name: String,
+    /// The ratio, above 0.
+    pub ratio: f64,
+    /// The lower end of its interval, if it has one.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// The change as it is written.
+    pub text: String,
+    /// What it shows.
+    pub verdict: &'static str,
+    /// How good that is, as the style sheet names it.
+    pub tone: &'static str,
 }
 
 /// How much was lost, row by row and cell by cell of time.

@@ -12,6 +12,7 @@ use crate::Value;
 use crate::field::columns;
 use crate::figures::{CPU, CpuRow, interval_note};
 use crate::value::{grouped, time};
+use crate::{sure, text};
 
 /// How many CPUs the table has at most: the noisiest.
 const ROWS: usize = 256;
@@ -21,7 +22,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         let noise = |cpu: &becalm_analyze::summary::CpuSummary| cpu.figures.noise_ratio().unwrap_or(0.0);
         noise(a).partial_cmp(&noise(b)).unwrap_or(Ordering::Equal)
     })?;
-    let mut text = format!(
+    let mut most = format!(
         "{} lost most: {} of its time.",
         run::place(summary, &worst.node, worst.cpu),
         worst.figures.noise_ratio().map_or(Value::Missing, Value::Ratio).cell()
@@ -29,9 +30,9 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     if summary.cpus.len() > 1 {
         let all = CpuRow::total(summary);
         let noise = (columns(CPU, &["noise_ratio"])[0].get)(&all).cell();
-        text.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
+        most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
     }
-    let mut blocks = vec![Block::Text(text.clone())];
+    let mut blocks = vec![Block::Text(most.clone())];
     let heat = &picture.heat;
     if picture.lengths.count() > 0 {
         let rows = heat.rows.iter().map(|row| {
@@ -51,7 +52,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         });
         let height = (heat.rows.len() as u32 * 22).clamp(60, 420) + 110;
         let (title, label) =
-            (String::new(), format!("What each CPU lost in each stretch of {}. {text}", time(heat.cell_ns)));
+            (String::new(), format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)));
         blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures: None }]));
         let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
         if heat.together() > 1 {
@@ -66,16 +67,22 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         blocks.push(Block::Note(note));
     }
     blocks.push(Block::Table(table(summary)));
-    blocks.extend(notes(summary).map(Block::Note));
-    Some(Section {
-        id: "cpus",
-        title: "CPUs against time".to_owned(),
-        short: "CPUs",
-        reading: "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: \
-                  a row that stands out is a CPU with noise of its own, a column is something that struck all at once."
-            .to_owned(),
-        blocks,
-    })
+    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
+    blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
+    blocks.extend(
+        sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))),
+    );
+    // Without a detour there is no map to read.
+    let (title, reading) = match picture.lengths.count() {
+        0 => ("CPUs", ""),
+        _ => (
+            "CPUs against time",
+            "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: \
+             a row that stands out is a CPU with noise of its own, a column is something that struck all at once.",
+        ),
+    };
+    Some(Section { id: "cpus", title: title.to_owned(), short: "CPUs", reading: reading.to_owned(), blocks })
 }
 
 fn table(summary: &Summary) -> HtmlTable {
@@ -102,20 +109,4 @@ fn table(summary: &Summary) -> HtmlTable {
         table.total(&fields, &CpuRow::total(summary), "all");
     }
     table
-}
-
-/// Why noise ratios have no interval, each reason once.
-fn notes(summary: &Summary) -> impl Iterator<Item = String> {
-    let mut notes: Vec<(String, String, usize)> = Vec::new();
-    for cpu in &summary.cpus {
-        let Some(note) = interval_note(&cpu.figures) else { continue };
-        match notes.iter_mut().find(|known| known.1 == note) {
-            Some(known) => known.2 += 1,
-            None => notes.push((run::place(summary, &cpu.node, cpu.cpu), note, 0)),
-        }
-    }
-    notes.into_iter().map(|(place, note, more)| match more {
-        0 => format!("{place}: {note}."),
-        more => format!("{place} and {more} more: {note}."),
-    })
 }

@@ -6,6 +6,7 @@ use becalm_trace::node::Rung;
 use becalm_units::Nanos;
 
 use super::page::{Block, Section, Tile, Tone};
+use super::sure;
 use crate::Value;
 use crate::advice;
 use crate::field::columns;
@@ -99,6 +100,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
         ),
         tile("Detours", total(summary, "detours"), format!("{} on a CPU", total(summary, "rate_hz")), Tone::Plain),
     ];
+    tiles.extend(sure::tile(summary));
     tiles.push(worst(summary));
     tiles.push(not_seen(summary));
     tiles

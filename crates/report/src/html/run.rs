@@ -5,7 +5,7 @@ use becalm_analyze::summary::Summary;
 
 use super::page::Page;
 use super::scale::Scaling;
-use super::{cpus, detours, distribution, headline, machine, scale, sources};
+use super::{cpus, detours, distribution, headline, machine, scale, sources, sure};
 
 /// What the page of a run is made of.
 pub struct RunPage<'a> {
@@ -28,6 +28,8 @@ pub fn run_page(run: &RunPage<'_>) -> Page {
     sections.extend(distribution::section(summary, run.picture));
     sections.extend(sources::section(summary));
     sections.extend(cpus::section(summary, run.picture));
+    sections.extend(sure::section(summary));
+    sections.extend(sure::periods(summary));
     sections.extend(distribution::spectrum(summary));
     sections.push(scale::section(&run.scaling));
     sections.push(machine::section(summary));

@@ -14,6 +14,9 @@ use crate::{PredictReport, Value};
 /// How many sources the table of blame has at most.
 const ROWS: usize = 100;
 
+/// The axis of slowdowns ends no lower.
+const SMALLEST: f64 = 1.01;
+
 /// A prediction, or what there is instead.
 pub enum Scaling<'a> {
     /// The prediction; of one grain.
@@ -70,6 +73,8 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
         }
         expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
     }
+    // An axis cannot end where it begins.
+    let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
     let text = match report.rows.iter().filter_map(|row| Some((row.ranks, row.slowdown?.mean))).next_back() {
         Some((ranks, slowdown)) => {
             format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
@@ -87,7 +92,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
         height: 320,
         spec: Spec::Lines(Lines {
             x: Axis::new("ranks", Scale::Log, Unit::Ranks),
-            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), None),
+            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
             series,
             marks: Vec::new(),
         }),

@@ -43,6 +43,19 @@ impl HtmlTable {
         Self { caption: caption.to_owned(), columns, rows: Vec::new(), sorts: true, note: String::new() }
     }
 
+    /// A table whose rows have names, in a first column with this title.
+    pub(crate) fn named<R>(caption: &str, first: &str, fields: &[&Field<R>]) -> Self {
+        let mut table = Self::new(caption, fields);
+        table.columns.insert(0, (first.to_owned(), true));
+        table
+    }
+
+    /// Adds a row to a table whose rows have names.
+    pub(crate) fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
+        let name = std::iter::once(Value::Text(name));
+        self.push(name.chain(fields.iter().map(|field| (field.get)(row))), None);
+    }
+
     /// Adds a row.
     pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) -> &mut Self {
         self.push(fields.iter().map(|field| (field.get)(row)), None);

@@ -1,4 +1,4 @@
-// Looks at the pages of `becalm report --html` in headless Chromium: nothing fails, nothing leaves the file, every chart is
+// Looks at the pages of `becalm report --html` and `becalm compare --html` in headless Chromium: nothing fails, nothing leaves the file, every chart is
 // drawn, and what can be clicked does what it says.
 //
 //   BECALM   the program                            BUNDLES  what the example page_bundles wrote
@@ -225,6 +225,31 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
   await page.close();
 });
 
+test('the page says how sure its figures are, as the JSON document does', async () => {
+  const run = json('report', join(bundles, 'lively'));
+  const text = execFileSync(becalm, ['report', join(bundles, 'lively')], { encoding: 'utf8' }).replace(/\s+/g, ' ');
+  const { page, faults } = await open(report('lively'));
+  const names = ['cpu', 'rate_hz', 'rate_low_hz', 'rate_high_hz', 'median_ns', 'median_low_ns', 'median_high_ns', 'p99_ns', 'p99_low_ns', 'p99_high_ns', 'p999_ns', 'p999_low_ns', 'p999_high_ns'];
+  const rows = await page.$$eval('#sure table', (all) => [...all[0].tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? null)));
+  assert.equal(rows.length, run.cpus.length + 1);
+  run.cpus.forEach((cpu, at) => names.forEach((name, column) => {
+    assert.equal(rows[at][column] === null ? null : Number(rows[at][column]), cpu[name], `${name} of CPU ${cpu.cpu}`);
+  }));
+  // What is said in words is said in the same ones.
+  const words = await page.$$eval('#sure .facts dd', (all) => all.map((one) => one.textContent));
+  assert.ok(words.length > 0 && words.every((one) => text.includes(one)), `${words}`);
+  const periods = await page.$$eval('#periods tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.ok(periods.some((row) => row[0] === 'irq local_timer' && row[1].startsWith('4.000')), `${periods}`);
+  for (const row of periods.slice(0, 12)) assert.ok(text.includes(row.join(' ')), `${row}`);
+  // Either the longest to expect or the reason why it is not known.
+  const tile = await page.locator('.tile', { hasText: 'Longest to expect' }).locator('strong, span').allTextContents();
+  const { total } = run;
+  if (total.tail_verdict === 'fits') assert.ok(tile[0].startsWith('over '), `${tile}`);
+  else assert.deepEqual(tile, ['not known', total.tail_note]);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
 test('a click on a point shows what happened in that detour', async () => {
   const { page, faults } = await open(report('lively'));
   // Zoomed in, so that the point lies alone; then a real click on its pixels.
@@ -380,6 +405,12 @@ test('it prints', async () => {
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(244, 246, 249)');
   await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(13, 19, 27)');
+  for (const id of ALL) {
+    await page.evaluate((name) => { document.getElementById(`${name}-chart`).style.visibility = 'hidden'; }, id);
+    const lacking = await page.pdf({ format: 'A4', printBackground: true });
+    assert.ok(whole.length > lacking.length + 2_000, `${id}: ${whole.length} bytes with it, ${lacking.length} without`);
+    await page.evaluate((name) => { document.getElementById(`${name}-chart`).style.visibility = ''; }, id);
+  }
   await page.evaluate(() => document.querySelectorAll('.chart').forEach((chart) => { chart.style.visibility = 'hidden'; }));
   const empty = await page.pdf({ format: 'A4', printBackground: true });
   assert.ok(whole.length > empty.length + 100_000, `${whole.length} bytes with charts, ${empty.length} without`);
@@ -409,6 +440,90 @@ for (const [name, charts] of Object.entries(EDGES)) {
     await page.close();
   });
 }
+
+function comparison(a, b, name, ...args) {
+  const file = join(output, `${name}.html`);
+  execFileSync(becalm, ['compare', join(bundles, a), join(bundles, b), '--html', file, ...args], { stdio: ['ignore', 'inherit', 'pipe'] });
+  return file;
+}
+
+const COMPARED = ['changes', 'sources-pairs', 'sources-changes', 'cpus-pairs', 'cpus-changes'];
+
+for (const scheme of ['light', 'dark']) {
+  test(`two runs against each other, ${scheme}`, async () => {
+    const { page, faults } = await open(comparison('lively', 'livelier', 'compare'), { scheme });
+    await checkDrawn(page, COMPARED);
+    assert.deepEqual(await contrasts(page), [], 'every text stands out from its ground');
+    await shot(page, `compare-${scheme}`);
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+}
+
+test('the page of two runs holds the figures of the JSON document', async () => {
+  const document = json('compare', join(bundles, 'lively'), join(bundles, 'livelier'));
+  const { page, faults } = await open(comparison('lively', 'livelier', 'compare'));
+  const answer = await page.textContent('.verdict .answer');
+  assert.ok(document.headline.startsWith(answer.replace(/\.$/, '').replace('\u2192', '->')), `${answer} in ${document.headline}`);
+  const tables = await page.$$eval('table', (all) => all.map((table) => [
+    table.caption.textContent, [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? cell.textContent)),
+  ]));
+  const held = new Map(tables);
+  const check = (caption, rows, name) => {
+    const cells = held.get(caption);
+    assert.equal(cells.length, rows.length, caption);
+    for (const row of rows) {
+      const found = cells.find((one) => one[0] === name(row));
+      assert.ok(found, `${name(row)} in ${caption}`);
+      const places = [[1, row.a], [2, row.b], [3, row.effect_ratio === null ? null : row.effect_ratio - 1]];
+      for (const [at, value] of places) {
+        if (value === null) assert.equal(found[at], '-');
+        else assert.ok(Math.abs(Number(found[at]) - value) <= 0.5 + Math.abs(value) * 1e-9, `${found[at]} for ${value} in ${caption}`);
+      }
+    }
+  };
+  const sources = document.rows.filter((row) => row.source !== null);
+  check('Figures', document.rows.filter((row) => row.source === null && row.cpu === null), (row) => row.title);
+  check('Sources, of all time', sources.filter((row) => row.what === 'time_ratio'), (row) => row.source);
+  check('Sources, how often', sources.filter((row) => row.what === 'rate_hz'), (row) => row.source);
+  check('CPUs, noise', document.rows.filter((row) => row.cpu !== null && row.what === 'noise_ratio'), (row) => String(row.cpu));
+  // A column that sorts.
+  await page.locator('#sources table').first().locator('th button', { hasText: /^B$/ }).click();
+  const sorted = await page.$$eval('#sources table', (all) => [...all[0].tBodies[0].rows].map((row) => Number(row.cells[2].dataset.key)));
+  assert.deepEqual(sorted, [...sorted].sort((a, b) => b - a));
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('every interval stands where its figures are', async () => {
+  const { page, faults } = await open(comparison('lively', 'livelier', 'compare'));
+  const document = json('compare', join(bundles, 'lively'), join(bundles, 'livelier'));
+  const rows = await page.evaluate(() => window.becalm.drawn.get('changes').spec.rows);
+  const expected = document.rows.filter((row) => row.source === null && row.cpu === null && row.effect_ratio > 0);
+  assert.deepEqual(rows.map((row) => [row.name, row.ratio, row.low, row.high]),
+    expected.map((row) => [row.title, row.effect_ratio, row.effect_ratio_low, row.effect_ratio_high]));
+  // The point of each row lies between the ends of its interval, left or right of 1 as its ratio says.
+  const placed = await page.evaluate(() => {
+    const { chart, spec } = window.becalm.drawn.get('changes');
+    return spec.rows.map((row, at) => [row, ...[1, row.ratio].map((value) => chart.convertToPixel({ seriesIndex: 1 }, [value, at])[0])]);
+  });
+  for (const [row, line, point] of placed) assert.equal(Math.sign(point - line), Math.sign(row.ratio - 1), row.name);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('a comparison on a phone, of an enemy, of equals and of a run without names', async () => {
+  for (const [a, b, size] of [['lively', 'livelier', PHONE], ['hostile', 'hostile', PHONE], ['lively', 'lively', DESK], ['quiet', 'quiet', DESK], ['cluster', 'cluster', DESK], ['plain', 'busy', DESK]]) {
+    const { page, faults } = await open(comparison(a, b, `compare-${a}-${b}`), { size });
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= size.width, `${a} against ${b} is ${width} wide`);
+    for (const one of await canvases(page)) assert.ok(one.colors > 4, `${one.id} of ${a} against ${b} has ${one.colors} colors`);
+    assert.equal(await page.evaluate(() => document.querySelectorAll('img, [onerror], [onload], iframe').length), 0);
+    await shot(page, `compare-${a}-${b}-${size.width}`);
+    assert.deepEqual(faults, []);
+    await page.close();
+  }
+});
 
 test('a recording of this machine', { skip: process.getuid() !== 0 && 'needs root' }, async () => {
   const run = join(output, 'recorded.becalm');
