@@ -59,7 +59,7 @@ fn barrier_delay_ns(spec: &str, ranks: u64, phases: u64) -> f64 {
 ///
 /// A second detour has to begin about when the first ends. Among N nodes and intervals I the nearest such pair misses the
 /// two whole detours by x with probability exp(-N x^2 / (2 I^2)), by I sqrt(pi / (2 N)) = 9.8 us on average, whatever
-/// the detour's length; the barrier's own steps let a few more pairs count. So two detours of 50 us miss 8 %, and with 16
+/// the detour's length; the barrier's own steps let a few more pairs count. So two detours of 50 us miss 10 %, and with 16
 /// times the nodes no length misses more than 2 %.
 #[test]
 fn b07_unsynchronized_noise_saturates_at_two_detours_each_millisecond() {
@@ -289,12 +289,13 @@ fn d09_question() -> Question {
 }
 
 /// D09: the slowdown grows with the tasks, and isolation lies below the baseline. Published for the baseline at 16,384
-/// tasks: 44.2 %, found within 2 percentage points, with the tick rate and the law of durations that are assumed above
-/// as the table names neither.
+/// tasks: 44.2 %. The table names neither the tick rate nor the law of the durations, and the slowdown hangs on both:
+/// with 250 Hz, the power law gives 44.9 % and a lognormal one of the same moments 47.9 %. The laws were chosen with the
+/// published figure in view, so this shows that the figure can follow from the table, not that it must.
 ///
 /// Published for isolated CPUs: 31.2 %, of which we find 5.3 %. It cannot follow from the table: were its longest event
 /// of every source to fall into the same 1 ms of work, which has one tick at most, all together would take 107 us,
-/// 10.7 %. That simulation must have had another trace.
+/// 10.7 %. So that simulation seems to have had another trace.
 #[test]
 fn d09_isolation_helps_and_scale_hurts() {
     let curve = |configuration: &str| -> Vec<f64> {
@@ -310,7 +311,7 @@ fn d09_isolation_helps_and_scale_hurts() {
         baseline.iter().zip(&isolated).all(|(baseline, isolated)| baseline > isolated),
         "{baseline:?} {isolated:?}"
     );
-    assert!((1.422..=1.462).contains(&baseline[8]), "{baseline:?}");
+    assert!((1.392..=1.492).contains(&baseline[8]), "{baseline:?}");
     let most = 1.0 + d09_sources("isolated").iter().map(|source| source.highest).sum::<f64>() / 1e3;
     assert!((1.04..=1.07).contains(&isolated[8]) && most < 1.312, "{isolated:?} {most}");
 }
