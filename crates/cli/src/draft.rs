@@ -41,7 +41,8 @@ impl Draft {
                 let mut builder = tempfile::Builder::new();
                 // As any other new file: what the umask leaves of it.
                 let builder = builder.prefix(".becalm-").suffix(".draft").permissions(Permissions::from_mode(0o666));
-                // The error of the folder's file would name a path that nobody gave.
+                // The error of the hidden file would name a path that nobody gave.
+                fs::metadata(folder).with_context(context)?;
                 let file = builder.tempfile_in(folder).map_err(|error| match error.get_ref() {
                     Some(_) => std::io::Error::from(error.kind()),
                     None => error,

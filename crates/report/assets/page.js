@@ -880,16 +880,31 @@
   // Paper is light and as wide as paper.
   const PAPER = 690;
   let printing = false;
+
+  // On paper a chart is a picture. Printers get a canvas as the strokes that were made on it, and those of a heat map,
+  // in slices as they are, break what follows.
+  function picture(one) {
+    const painted = one.chart.renderToCanvas({ pixelRatio: 2, backgroundColor: '#fff' });
+    const sheet = document.createElement('canvas');
+    sheet.className = 'sheet';
+    sheet.width = painted.width;
+    sheet.height = painted.height;
+    sheet.getContext('2d').drawImage(painted, 0, 0);
+    one.element.append(sheet);
+  }
+
   window.addEventListener('beforeprint', () => {
     printing = true;
     root.dataset.theme = 'light';
     drawn.forEach((one, id) => {
       one.chart.resize({ width: PAPER });
       draw(id);
+      picture(one);
     });
   });
   window.addEventListener('afterprint', () => {
     printing = false;
+    document.querySelectorAll('.sheet').forEach((sheet) => sheet.remove());
     applyTheme();
     drawn.forEach((one) => one.chart.resize({ width: 'auto' }));
     drawAll();
