@@ -21,7 +21,7 @@ pub struct Spread {
     pub min_ns: i64,
     /// The largest.
     pub max_ns: i64,
-    /// The quantiles [`QUANTILES`].
+    /// The quantiles `QUANTILES`.
     pub quantiles_ns: [i64; QUANTILES.len()],
     /// Values above the main body of the samples as they were.
     pub slowies: u64,

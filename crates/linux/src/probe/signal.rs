@@ -18,7 +18,8 @@ extern "C" fn caught(_: libc::c_int) {
     CAUGHT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A handler of the last real-time signal, which nothing else in becalm uses; what was there before is put back when it
+/// A handler of a late real-time signal, which nothing else in becalm uses (the last ones are not delivered by emulators of
+/// processes, which keep some for themselves); what was there before is put back when it
 /// is dropped. It stays in the thread that installed it.
 pub struct Handler {
     action: libc::sigaction,
@@ -37,7 +38,7 @@ impl Handler {
     /// If the kernel refuses.
     pub fn install() -> Result<Self, ProbeError> {
         let one = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
-        let signal = libc::SIGRTMAX();
+        let signal = libc::SIGRTMAX() - 8;
         // SAFETY: all-zero bytes are valid actions and signal sets; the calls read and fill them. The handler only adds
         // to an atomic, which is safe in a handler.
         unsafe {

@@ -3,7 +3,7 @@
 //!
 //! - [`clocks`]: every way to read the time (B07 section 2).
 //! - [`traps`]: system calls, faults, signals, switches (the trap of T07 section 2).
-//! - [`detours`]: the catalogue of B07 section 2, from a cache miss to a pre-emption.
+//! - [`detours()`]: the catalogue of B07 section 2, from a cache miss to a pre-emption.
 //!
 //! Every probe gives a [`Series`] of samples in rounds, none of which is dropped; reducing them to figures is the work of
 //! the crate `analyze`. What cannot be measured here has its reason instead.

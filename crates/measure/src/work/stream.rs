@@ -1,4 +1,4 @@
-//! The body `stream`: the triad a[i] = b[i] + 3 c[i] over arrays that the caches cannot hold, as in McCalpin's STREAM.
+//! The body `stream`: the triad `a[i] = b[i] + 3 c[i]` over arrays that the caches cannot hold, as in McCalpin's STREAM.
 
 use std::hint::black_box;
 

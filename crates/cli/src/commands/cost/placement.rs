@@ -17,7 +17,7 @@ use super::tick::{explained, progress_bar};
 use super::{chosen_cpu, cpu_id};
 use crate::exit::{Exit, UsageError};
 
-/// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojković 2008)
+/// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
 ///
 /// One CPU takes a raised rate of timer interrupts, caused by a perf event (needs root or CAP_PERFMON). The same work is
 /// timed with and without them in each place, kind of instruction by kind of instruction.
