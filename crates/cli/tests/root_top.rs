@@ -171,7 +171,11 @@ fn root_a_session_at_the_terminal() {
     terminal.wait_until("all CPUs", |screen| !screen.contains("Longest detours of CPU"));
 
     // What happened in the longest detour.
-    terminal.keys(&["Tab", "Tab", "Enter"]);
+    terminal.keys(&["Tab"]);
+    terminal.wait("━ 2 Sources");
+    terminal.keys(&["Tab"]);
+    terminal.wait("━ 3 Longest detours");
+    terminal.keys(&["Enter"]);
     terminal.wait("Detour of ");
     terminal.keys(&["Escape"]);
     terminal.wait("1 CPUs");
