@@ -75,6 +75,23 @@ impl Terminal {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
+    /// Presses a key, again after a while, until the screen shows something: a key pressed at the very moment of drawing
+    /// was seen to do nothing.
+    #[track_caller]
+    fn press_until(&self, key: &str, text: &str) {
+        for _ in 0..4 {
+            self.keys(&[key]);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_secs(3) {
+                if self.screen().contains(text) {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+        panic!("'{key}' never brought '{text}':\n{}", self.screen());
+    }
+
     fn screen(&self) -> String {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
     }
@@ -175,8 +192,7 @@ fn root_a_session_at_the_terminal() {
     terminal.wait("━ 2 Sources");
     terminal.keys(&["Tab"]);
     terminal.wait("━ 3 Longest detours");
-    terminal.keys(&["Enter"]);
-    terminal.wait("Detour of ");
+    terminal.press_until("Enter", "Detour of ");
     terminal.keys(&["Escape"]);
     terminal.wait("1 CPUs");
 

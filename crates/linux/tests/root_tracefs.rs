@@ -58,7 +58,7 @@ fn stir(duration: Duration) {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_micros(200));
-                    touch_fresh_pages(1 << 20);
+                    touch_fresh_pages(1 << 16);
                 }
             });
         }
