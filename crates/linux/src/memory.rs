@@ -120,16 +120,17 @@ mod tests {
     #[test]
     fn writing_to_it_takes_no_page_fault() {
         let memory = LockedWords::new(1 << 18).unwrap();
-        // The first pass may load the code of the loop itself.
-        for pass in 0..2 {
+        let pass = |_| {
             let before = Usage::of_current_thread();
             for (i, word) in memory.iter().enumerate() {
                 word.store(i as u64, Ordering::Relaxed);
             }
-            if pass == 1 {
-                assert_eq!(Usage::of_current_thread().since(before).faults, 0);
-            }
-        }
+            Usage::of_current_thread().since(before).faults
+        };
+        // The first pass may load the code of the loop itself, and a kernel that moves pages together (compaction, huge
+        // pages) makes whoever touches one meanwhile wait in a fault. Memory that was not there would fault 512 times.
+        let passes: Vec<_> = (0..50).map(pass).collect();
+        assert!(passes.contains(&0) && passes[0] < 256, "{passes:?}");
     }
 
     #[test]

@@ -160,15 +160,18 @@ mod tests {
     fn each_page_faults_once_until_it_is_given_back() {
         let pages = Pages::small(64).unwrap();
         let write_all = || (0..64).for_each(|page| pages.write(page));
-        for _ in 0..2 {
-            // A fault or two may be the code's own.
-            assert!((64..70).contains(&faults(write_all)));
-            assert!(faults(write_all) < 6);
+        // A few faults are the code's own, or of a page that the kernel moves just then: not in most rounds.
+        let mut as_expected = 0;
+        for _ in 0..20 {
+            let first = faults(write_all);
+            assert!(first >= 64, "only {first} faults of 64 pages");
+            as_expected += u32::from(first < 70 && faults(write_all) < 6);
             assert_eq!(pages.read(63), 1);
             pages.discard().unwrap();
             assert_eq!(pages.read(63), 0);
             pages.discard().unwrap();
         }
+        assert!(as_expected > 10, "{as_expected} of 20 rounds");
     }
 
     #[test]
