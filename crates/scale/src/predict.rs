@@ -177,6 +177,34 @@ impl<'a> Prediction<'a> {
         })
     }
 
+    /// The answer of order statistics and of the law alone, for the ideal collective: nothing is replayed, which takes
+    /// less time and about half of the memory.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for no ranks, ranks that do not fill nodes, a law that does not hold for any.
+    pub fn expected_row(&self, ranks: u64) -> Result<Row, ScaleError> {
+        let question = &self.question;
+        if ranks == 0 {
+            return Err(ScaleError::NoRanks);
+        }
+        if !ranks.is_multiple_of(question.per_node) {
+            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
+        }
+        let (expected_ratio, law) = self.expected(ranks)?;
+        Ok(Row {
+            ranks,
+            grain: question.grain,
+            phases: question.phases,
+            collective: question.collective,
+            slowdown: None,
+            expected_ratio,
+            law,
+            worst_phase: None,
+            mean_phase_ns: None,
+            quiet_phase_ns: question.grain.get() as f64,
+        })
+    }
+
     fn placement(&self, ranks: u64) -> Placement {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
     }

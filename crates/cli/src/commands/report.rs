@@ -1,7 +1,6 @@
 //! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
 
 mod page;
-mod progress;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -56,20 +55,8 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Opens the run, which must be one of detours.
-    pub fn open(&self) -> anyhow::Result<Bundle> {
-        let bundle = self.open_any()?;
-        if is_work(&bundle) {
-            anyhow::bail!(
-                "{} holds samples of work and no detours; see them with becalm report, or record with becalm record",
-                self.path.display()
-            );
-        }
-        Ok(bundle)
-    }
-
     /// Opens the run, be it of detours or of work.
-    pub fn open_any(&self) -> anyhow::Result<Bundle> {
+    pub fn open(&self) -> anyhow::Result<Bundle> {
         Ok(Bundle::open(&self.path)?)
     }
 
@@ -101,7 +88,7 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let bundle = args.run.open_any()?;
+    let bundle = args.run.open()?;
     if is_work(&bundle) {
         anyhow::ensure!(
             args.html.is_none(),

@@ -79,9 +79,17 @@ impl Bundle {
     /// The bytes of all tables, as far as they can be looked at.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let folders = self.nodes.iter().flat_map(|doc| {
-            [DETOURS.name, ACTIVITIES.name].map(|table| layout::table_folder(&self.path, table, &doc.node))
-        });
+        self.bytes_of(&DETOURS).saturating_add(self.bytes_of(&ACTIVITIES)).saturating_add(self.bytes_of(&SAMPLES))
+    }
+
+    /// The bytes of the tables of detours alone.
+    #[must_use]
+    pub fn detour_bytes(&self) -> u64 {
+        self.bytes_of(&DETOURS)
+    }
+
+    fn bytes_of(&self, table: &Table) -> u64 {
+        let folders = self.nodes.iter().map(|doc| layout::table_folder(&self.path, table.name, &doc.node));
         let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
