@@ -3,7 +3,6 @@
 //! [`Steps`] is told by its owner how far it is; [`Reading`] watches the reading of runs from a thread of its own. While
 //! becalm measures, nothing here may have such a thread: that would be noise.
 
-use std::env;
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -11,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use becalm_trace::bundle::{Bundle, ReadProgress};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::messages;
 
 /// What is over before that shows nothing.
 const SOON: Duration = Duration::from_secs(1);
@@ -24,8 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// A bar of so many steps, as the template says; hidden where standard error is no terminal, or one that cannot place its
 /// cursor.
 pub fn bar(steps: u64, template: &str) -> ProgressBar {
-    let dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    if dumb || !io::stderr().is_terminal() {
+    if messages::terminal_is_dumb() || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template(template);

@@ -4,9 +4,13 @@ mod bundles;
 mod program;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use program::{path, run_becalm, skip};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_becalm");
 
 /// Whether a program is there.
 fn has(program: &str) -> bool {
@@ -104,9 +108,84 @@ fn a_view_as_text_has_the_figures() {
     run_becalm(&["top", "--no-sources", "--cpus", "99999", "--iterations", "1"]).expect(2, &["99999"]);
 }
 
+/// What a command writes on a terminal of its own, as the terminal gets it; none where there is no script(1).
+fn on_terminal(line: &str, environment: &[(&str, &str)], folder: &Path) -> Option<String> {
+    let mut script = Command::new("script");
+    script.args(["-qec", line, "/dev/null"]).current_dir(folder).stdin(Stdio::null()).env("TERM", "xterm");
+    script.env_remove("NO_COLOR").env_remove("CLICOLOR").envs(environment.iter().copied());
+    let output = script.output().ok()?;
+    assert!(output.status.success(), "{line}: {output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn colors_are_only_where_they_are_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    bundles::write_all(folder.path());
+    let help = format!("{} report --help", PROGRAM);
+    let Some(colored) = on_terminal(&help, &[], folder.path()) else {
+        return skip("colors", "there is no script(1)");
+    };
+    assert!(colored.contains("\u{1b}["), "help has colors on a terminal: {colored:?}");
+    for environment in [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")] {
+        let plain = on_terminal(&help, &[environment], folder.path()).unwrap();
+        assert!(!plain.contains('\u{1b}') && plain.contains("Usage"), "{environment:?}: {plain:?}");
+    }
+    // Results have none anywhere.
+    for command in ["report busy", "compare busy quieter", "predict busy --ranks 64 --grain 1ms"] {
+        let text = on_terminal(&format!("{} {command}", PROGRAM), &[], folder.path()).unwrap();
+        assert!(!text.contains("\u{1b}[3") && text.lines().count() > 3, "{command}: {text:?}");
+    }
+    let view = format!("{} top; true", PROGRAM);
+    let refused = on_terminal(&view, &[("TERM", "dumb")], folder.path()).unwrap();
+    assert!(refused.contains("TERM is dumb") && !refused.contains('\u{1b}'), "{refused:?}");
+}
+
+/// Over two seconds there is progress with the time left on a terminal, and never anywhere else.
+#[test]
+fn what_takes_long_says_how_long_it_will_still_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |lines: u64| {
+        let text: String = (0..lines).map(|line| format!("{} {}\n", 1_000 * line, 100 + line % 300)).collect();
+        fs::write(folder.path().join("long.txt"), text).unwrap();
+    };
+    // As many lines as this machine needs several seconds for.
+    write(100_000);
+    let import = ["import", "--from", "selfish", "long.txt", "-o"];
+    let in_folder = |arguments: &[&str]| {
+        let mut command = program::becalm(arguments);
+        command.current_dir(folder.path());
+        program::run(command)
+    };
+    let taken = ["a", "b", "c"].map(|name| {
+        let begun = Instant::now();
+        in_folder(&[&import[..], &[name]].concat()).expect(0, &[]);
+        begun.elapsed().as_secs_f64()
+    });
+    let lines = (100_000.0 * 5.0 / taken.into_iter().fold(f64::INFINITY, f64::min)) as u64;
+    let lines = lines.clamp(200_000, 10_000_000);
+    write(lines);
+    let line = format!("{} {} long", PROGRAM, import.join(" "));
+    let Some(shown) = on_terminal(&line, &[], folder.path()) else {
+        return skip("progress", "there is no script(1)");
+    };
+    for word in ["reading ", "storing ", "%, ", "left"] {
+        assert!(shown.contains(word), "no '{word}' in {shown:?}");
+    }
+    let piped = in_folder(&[&import[..], &["piped"]].concat());
+    piped.expect(0, &[]);
+    assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("", ""));
+    let dumb = on_terminal(&format!("{line}-dumb"), &[("TERM", "dumb")], folder.path()).unwrap();
+    assert_eq!(dumb, "");
+    // What was imported is all there.
+    let report = in_folder(&["report", "long", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    assert_eq!(document["cpus"][0]["detours"], lines);
+}
+
 /// Every line of standard output fits the width, but for a word that is longer.
 #[track_caller]
-fn fits(arguments: &[&str], folder: &std::path::Path, width: usize) {
+fn fits(arguments: &[&str], folder: &Path, width: usize) {
     let mut command = program::becalm(arguments);
     command.current_dir(folder).env("COLUMNS", width.to_string());
     let ended = program::run(command);
@@ -125,10 +204,24 @@ fn fits(arguments: &[&str], folder: &std::path::Path, width: usize) {
 fn results_fit_narrow_terminals() {
     let folder = tempfile::tempdir().unwrap();
     bundles::write_all(folder.path());
+    bundles::pages::write_all(folder.path());
     for width in [60, 80, 100] {
         for run in ["busy.becalm", "many.becalm", "plain.becalm", "pair.becalm", "killed.becalm"] {
             fits(&["report", run], folder.path(), width);
             fits(&["sources", run], folder.path(), width);
+        }
+        let pairs: [&[&str]; 6] = [
+            &["busy", "quieter"],
+            &["busy", "livelier"],
+            &["many", "many"],
+            &["killed", "open"],
+            &["busy", "right", "--cpus-a", "0,1", "--cpus-b", "3"],
+            &["pair", "pair", "--node-a", "node1", "--node-b", "node2"],
+        ];
+        for pair in pairs {
+            let arguments = [&["compare"], pair].concat();
+            fits(&arguments, folder.path(), width);
+            fits(&[&arguments[..], &["--all", "--fail-if-worse", "1000%"]].concat(), folder.path(), width);
         }
         fits(&["sources", "busy.becalm", "--per-cpu"], folder.path(), width);
         fits(&["sources", "busy.becalm", "--longest", "3"], folder.path(), width);

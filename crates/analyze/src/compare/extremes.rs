@@ -53,7 +53,6 @@ impl Stretches {
         let longest = whole.map(|stretches| stretches.iter().copied().max().unwrap_or(0)).collect();
         Self { start: self.start, width: self.width.saturating_mul(together), longest }
     }
-
 }
 
 /// What the longest detours of two runs say of each other.

@@ -123,16 +123,13 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
     stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
         table.row(&fields, stretch);
     });
-    table.note = "from: since the beginning of the map. worst cell: the CPU that lost most in one cell of the map.".to_owned();
+    table.note =
+        "from: since the beginning of the map. worst cell: the CPU that lost most in one cell of the map.".to_owned();
     table
 }
 
 /// The stretches of so many cells each.
-fn stretches(
-    heat: &HeatMap,
-    together: usize,
-    name: &dyn Fn(&HeatRow) -> String,
-) -> Vec<Stretch> {
+fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<Stretch> {
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     let width = |cell: usize| if cell + 1 == cells { heat.last_cell_ns } else { heat.cell_ns };
     let ratio = |ns: i64, of: i64| ns as f64 / of.max(1) as f64;
@@ -141,7 +138,9 @@ fn stretches(
         let observed: i64 = range.clone().map(width).sum();
         let lost: i64 = heat.rows.iter().flat_map(|row| row.noise_ns.get(range.clone())).flatten().sum();
         let of_row = |row: usize| {
-            let noise = range.clone().map(move |cell| heat.rows[row].noise_ns.get(cell).map_or(0.0, |ns| ratio(*ns, width(cell))));
+            let noise = range
+                .clone()
+                .map(move |cell| heat.rows[row].noise_ns.get(cell).map_or(0.0, |ns| ratio(*ns, width(cell))));
             noise.fold(0.0, f64::max)
         };
         // Of equal ones the first.

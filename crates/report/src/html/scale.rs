@@ -70,7 +70,8 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
             "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
             report.question.replicas
         ),
-        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law.".to_owned(),
+        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
+            .to_owned(),
     };
     let mut points = Vec::new();
     let mut band = Vec::new();
