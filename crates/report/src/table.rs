@@ -21,6 +21,8 @@ pub(crate) struct Table {
     left: Vec<bool>,
     /// Columns that are left out where they do not fit.
     dispensable: Vec<bool>,
+    /// Columns of texts that are no names, and are not shortened.
+    whole: Vec<bool>,
     rows: Vec<Vec<String>>,
     /// Before which rows a line is drawn.
     rules: Vec<usize>,
@@ -30,7 +32,8 @@ impl Table {
     pub(crate) fn new<R>(fields: &[&Field<R>]) -> Self {
         let titles = fields.iter().map(|field| field.title).collect();
         let no = vec![false; fields.len()];
-        Self { titles, left: no.clone(), dispensable: no, rows: Vec::new(), rules: Vec::new() }
+        let (left, dispensable) = (no.clone(), no.clone());
+        Self { titles, left, dispensable, whole: no, rows: Vec::new(), rules: Vec::new() }
     }
 
     /// Says that a column may be left out where the page is narrow.
@@ -38,11 +41,13 @@ impl Table {
         self.dispensable[column] = true;
     }
 
-    /// A table whose rows have names, in a first column with this title.
+    /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
     pub(crate) fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
         table.titles.insert(0, first);
         table.left.insert(0, true);
+        table.dispensable.insert(0, false);
+        table.whole = std::iter::once(false).chain(fields.iter().map(|_| true)).collect();
         table
     }
 
@@ -111,7 +116,8 @@ impl Table {
     fn shorten(&self, columns: &[usize], widths: &mut [usize], page: usize) -> bool {
         let needed = |widths: &[usize]| columns.iter().map(|column| widths[*column] + GAP).sum::<usize>();
         while needed(widths) > page {
-            let names = columns.iter().filter(|column| self.left[**column] && !self.dispensable[**column]);
+            let is_name = |column: &&usize| self.left[**column] && !self.dispensable[**column] && !self.whole[**column];
+            let names = columns.iter().filter(is_name);
             match names.max_by_key(|column| widths[**column]) {
                 Some(longest) if widths[*longest] > SHORTEST => widths[*longest] -= 1,
                 _ => return false,
@@ -225,11 +231,31 @@ mod tests {
         assert!(text.contains("\n\n"));
     }
 
+    /// Of the same fields, with a name in front and a word at the end.
+    fn printed_with_names(page: usize, row: [i64; 4]) -> String {
+        let word = &Field { name: "word", title: "difference", get: |_| Value::Text("too little data".to_owned()) };
+        let fields: Vec<&Field<[i64; 4]>> = FIELDS[2..].iter().copied().chain([word]).collect();
+        let mut table = Table::named("figure", &fields);
+        table.named_row("the longest in 312ms".to_owned(), &fields, &row);
+        let mut out = Vec::new();
+        table.print_within(page, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn of_rows_with_names_only_these_are_shortened() {
+        let text = printed_with_names(60, ROW);
+        assert!(text.contains("the longest i\u{2026}") && text.contains("too little data"), "{text}");
+        assert!(printed_with_names(100, ROW).contains("the longest in 312ms"));
+    }
+
     proptest! {
         #[test]
         fn nothing_is_wider_than_the_page(page in 40_usize..140, row: [i32; 4]) {
-            for line in printed(page, row.map(i64::from)).lines() {
-                prop_assert!(line.chars().count() <= page, "{} in {}", line, page);
+            for print in [printed, printed_with_names] {
+                for line in print(page, row.map(i64::from)).lines() {
+                    prop_assert!(line.chars().count() <= page, "{} in {}", line, page);
+                }
             }
         }
     }

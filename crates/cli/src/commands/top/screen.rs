@@ -158,7 +158,7 @@ mod tests {
             println!("skipped: there is no script(1) to give it a terminal");
             return;
         };
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", " ");
         let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text:?}"));
         let taken = place("\u{1b}[?1049h");
         let given_back = place("\u{1b}[?1049l");
