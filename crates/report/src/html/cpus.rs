@@ -56,7 +56,8 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         let height = (heat.rows.len() as u32 * 22).clamp(60, 420) + 110;
         let (title, label) =
             (String::new(), format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)));
-        blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures: None }]));
+        let figures = Some(over_time(summary, heat));
+        blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures }]));
         let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
         if heat.together() > 1 {
             note.push_str(&format!(
@@ -68,7 +69,6 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
             note.push_str(" Each node\u{2019}s time begins with its own recording.");
         }
         blocks.push(Block::Note(note));
-        blocks.push(Block::Table(over_time(summary, heat)));
     }
     blocks.push(Block::Table(table(summary)));
     let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
@@ -101,9 +101,9 @@ struct Stretch {
 
 const STRETCH: &[Field<Stretch>] = &[
     Field { name: "from_ns", title: "from", get: |row| Value::Time(row.from_ns) },
-    Field { name: "noise_ratio", title: "all CPUs", get: |row| row.noise.map_or(Value::Missing, Value::Ratio) },
-    Field { name: "worst", title: "worst cell", get: |row| Value::Text(row.worst.clone()) },
-    Field { name: "worst_ratio", title: "noise in it", get: |row| Value::Ratio(row.worst_cell) },
+    Field { name: "noise_ratio", title: "noise", get: |row| row.noise.map_or(Value::Missing, Value::Ratio) },
+    Field { name: "worst", title: "worst", get: |row| Value::Text(row.worst.clone()) },
+    Field { name: "worst_ratio", title: "worst cell", get: |row| Value::Ratio(row.worst_cell) },
 ];
 
 /// The map for who does not see it: what all lost in each stretch of time, and the cell that stands out in it.
@@ -112,19 +112,21 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
         run::place(summary, node, &row.cpus)
     };
-    let names = if heat.together() > 1 {
-        vec!["from_ns", "worst", "worst_ratio"]
-    } else {
-        vec!["from_ns", "noise_ratio", "worst", "worst_ratio"]
+    let names: &[&str] = match (heat.rows.len(), heat.together()) {
+        (1, 1) => &["from_ns", "noise_ratio", "worst_ratio"],
+        (_, 1) => &["from_ns", "noise_ratio", "worst", "worst_ratio"],
+        _ => &["from_ns", "worst", "worst_ratio"],
     };
-    let fields = columns(STRETCH, &names);
-    let mut table = HtmlTable::new("Over time", &fields);
+    let fields = columns(STRETCH, names);
+    let mut table = HtmlTable::new("The map as figures", &fields);
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
         table.row(&fields, stretch);
     });
     table.note =
-        "from: since the beginning of the map. worst cell: the CPU that lost most in one cell of the map.".to_owned();
+        "from: since the beginning of the map. worst: the CPU with the cell in which most was lost, and how much of \
+                  that cell."
+            .to_owned();
     table
 }
 

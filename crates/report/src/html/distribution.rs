@@ -46,7 +46,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
                 _ => None,
             }
         };
-        names.iter().filter_map(mark).collect()
+        apart(names.iter().filter_map(mark).collect())
     };
     let text = format!(
         "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
@@ -69,7 +69,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
                 series: curves(|at_most, all| at_most as f64 / all as f64),
                 marks: marks(&["median_ns", "p99_ns"]),
             }),
-            figures: None,
+            figures: Some(curves_as_table(&picture.lengths, &longest)),
         },
         Chart {
             id: "survival",
@@ -92,12 +92,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         title: "How long detours are".to_owned(),
         short: "Distribution",
         reading: reading.to_owned(),
-        blocks: vec![
-            Block::Text(text),
-            Block::Charts(charts),
-            Block::Table(quantiles(summary)),
-            Block::Table(curves_as_table(&picture.lengths, &longest)),
-        ],
+        blocks: vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))],
     })
 }
 
@@ -123,7 +118,7 @@ const POINT: &[Field<Point>] = &[
 /// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
 fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
     let fields: Vec<&Field<Point>> = POINT.iter().collect();
-    let mut table = HtmlTable::new("Both functions at some lengths", &fields);
+    let mut table = HtmlTable::new("Both functions as figures", &fields);
     points(&lengths.steps(longest), lengths.count()).iter().for_each(|point| {
         table.row(&fields, point);
     });
@@ -147,6 +142,22 @@ fn points(steps: &[Step], count: u64) -> Vec<Point> {
         }
     }
     points
+}
+
+/// Marks that stand so close on a logarithmic axis that their labels would lie on each other, from one length to so many
+/// times it, become one.
+const CLOSE: f64 = 1.5;
+
+/// The marks of lengths in rising order, with room for each one's label.
+fn apart(marks: Vec<Mark>) -> Vec<Mark> {
+    let mut apart: Vec<Mark> = Vec::new();
+    for mark in marks {
+        match apart.last_mut() {
+            Some(last) if mark.at < last.at * CLOSE => last.label = format!("{}, {}", last.label, mark.label),
+            _ => apart.push(mark),
+        }
+    }
+    apart
 }
 
 /// The distribution function; lengths of 0 have no place on a logarithmic axis, but they count.
@@ -261,6 +272,15 @@ mod tests {
             points.iter().map(|point| (point.length_ns, point.at_most, point.at_least, point.count)).collect();
         assert_eq!(rows, [(5, 0.5, 1.0, 4), (7, 0.75, 0.5, 2), (100, 1.0, 0.25, 1)]);
         assert_eq!(super::points(&[], 0), []);
+    }
+
+    #[test]
+    fn labels_of_marks_do_not_lie_on_each_other() {
+        let mark = |at: f64, label: &str| Mark { at, label: label.to_owned() };
+        let marks = apart(vec![mark(100.0, "p99.9"), mark(149.0, "max")]);
+        assert_eq!(marks.len(), 1);
+        assert_eq!((marks[0].at, marks[0].label.as_str()), (100.0, "p99.9, max"));
+        assert_eq!(apart(vec![mark(100.0, "p99.9"), mark(151.0, "max")]).len(), 2);
     }
 
     proptest! {
