@@ -168,7 +168,8 @@ impl<'a> Prediction<'a> {
             grain: question.grain,
             phases: question.phases,
             collective: question.collective,
-            slowdown: Estimate::of(&slowdowns),
+            // Noise only ever delays.
+            slowdown: Estimate::of(&slowdowns).map(|estimate| estimate.not_below(1.0)),
             expected_ratio,
             law,
             worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
