@@ -185,3 +185,68 @@ fn what_comes_every_50_ms_is_told_from_every_13th_tick() {
         assert!(found_beside(20, &[interval], long) <= 1, "{interval}");
     }
 }
+
+/// A beat of 100 ms that begins anew once, out of phase: its events add up at three times its frequency.
+#[test]
+fn a_beat_that_begins_anew_keeps_its_period() {
+    let mut source = Source::seeded(9);
+    let mut found_none = 0;
+    for _ in 0..40 {
+        let slip = 1e8 * source.uniform();
+        let break_at = 20 + (60.0 * source.uniform()) as i32;
+        let beat = |beat: i32| f64::from(beat) * 1e8 + if beat >= break_at { slip } else { 0.0 };
+        let events: Vec<f64> = (0..100).map(|k| beat(k) + 3_000.0 * source.uniform()).collect();
+        let found = times(events).periods(ACCEPTED);
+        found_none += u32::from(found.is_empty());
+        assert!(found.len() <= 1, "{slip} at {break_at}: {found:?}");
+        for period in found {
+            assert!((period.interval_ns / 1e8 - 1.0).abs() < 1e-3, "{slip} at {break_at}: {period:?}");
+            assert!(period.beats <= 102 && period.events <= period.beats, "{period:?}");
+        }
+    }
+    // Some add up only at more than four times their frequency, which is not looked at.
+    assert!(found_none <= 12, "{found_none} of 40 were not found");
+}
+
+/// Who sleeps for 50 ms, works, is now and then held up, and sleeps again, twice a time with a moment between: as an agent
+/// that polls. Seen on a real machine as 25.1, 50.2 and 50.8 ms.
+#[test]
+fn a_sleeper_has_the_period_of_its_sleep() {
+    let mut source = Source::seeded(10);
+    let mut found_none = 0;
+    for _ in 0..40 {
+        let mut at = 0.0;
+        let mut events = Vec::new();
+        for _ in 0..145 {
+            at += 50.06e6 + 5_000.0 * source.uniform();
+            if source.uniform() < 0.06 {
+                at += source.exponential(4e6);
+            }
+            events.extend([at, at + 20_000.0 + 10_000.0 * source.uniform()]);
+        }
+        let found = times(events).periods(ACCEPTED);
+        found_none += u32::from(found.is_empty());
+        for period in &found {
+            assert!((period.interval_ns / 50.06e6 - 1.0).abs() < 2e-3, "{found:?}");
+        }
+        assert!(found.len() <= 1, "{found:?}");
+    }
+    // Held up too often, it adds up nowhere.
+    assert!(found_none <= 10, "{found_none} of 40 were not found");
+}
+
+/// Now after 60 ms and now after 28 ms: nothing comes every 29.5 ms, at which both add up.
+#[test]
+fn two_intervals_in_turn_are_not_their_mean() {
+    let mut source = Source::seeded(11);
+    let mut at = 0.0;
+    let events = std::iter::repeat_with(|| {
+        at += if source.uniform() < 0.75 { 60e6 } else { 28e6 };
+        at + 5_000.0 * source.uniform()
+    });
+    let found = times(events.take(200).collect()).periods(ACCEPTED);
+    for period in &found {
+        let near = |interval: f64| (period.interval_ns / interval - 1.0).abs() < 1e-3;
+        assert!(near(60e6) || near(28e6) || near(4e6), "{found:?}");
+    }
+}

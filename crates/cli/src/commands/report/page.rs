@@ -1,6 +1,7 @@
 //! `becalm report --html`: the page of a run.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use becalm_analyze::picture::picture;
@@ -11,6 +12,7 @@ use becalm_scale::blame::{Blame, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, Row};
+use becalm_scale::watch::Watch;
 use becalm_trace::bundle::Bundle;
 use becalm_trace::node::{Rung, Warning};
 use becalm_units::Nanos;
@@ -112,13 +114,15 @@ impl Predicted {
         let blame_steps = (1..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
         let blame_steps = blame_steps.filter(|_| source.booked.is_some());
         let question = question()?;
-        let mut progress = Steps::new("predicting", RANKS.len() as u64 + blame_steps.map_or(0, predictions));
-        let prediction = Prediction::new(&source.noise, question)?;
+        let phases = question.phases * question.replicas;
+        let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
+        let progress = Mutex::new(Steps::new("predicting", steps));
+        let told = |_, phases| progress.lock().unwrap_or_else(PoisonError::into_inner).advance(phases);
+        let prediction = Prediction::new(&source.noise, question)?.watched(Watch::by(&told));
         let mut rows: Vec<Row> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {
             let replayed = detours <= REPLAY_LIMIT;
             rows.push(if replayed { prediction.row(ranks)? } else { prediction.expected_row(ranks)? });
-            progress.advance(1);
         }
         drop(prediction);
         let mut warnings = source.warnings.clone();
@@ -138,7 +142,7 @@ impl Predicted {
         if let (Some(booked), Some(steps)) = (&source.booked, blame_steps) {
             let ranks = &RANKS[RANKS.len() - 1..];
             let none = vec![false; names.len()];
-            let found = blame(booked, question, ranks, steps as usize, &none, &mut |_| progress.advance(1))?;
+            let found = blame(booked, question, ranks, steps as usize, &none, Watch::by(&told))?;
             blames.push((question.grain, found));
         } else if named {
             warnings.push(Warning {
