@@ -158,6 +158,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
         samples: Some(seconds * 1_000),
         maiv: None,
         copies: 1,
+        counters: Vec::new(),
         iterations: std::collections::BTreeMap::new(),
     });
     let signals = StopSignals::block().expect("signals can be blocked");

@@ -28,8 +28,6 @@ pub const READ_GROUP: u64 = 1 | 2 | 8;
 pub const ENABLE: libc::c_ulong = 0x2400;
 /// `PERF_EVENT_IOC_DISABLE`: `_IO('$', 1)`.
 pub const DISABLE: libc::c_ulong = 0x2401;
-/// `PERF_EVENT_IOC_RESET`: `_IO('$', 3)`.
-pub const RESET: libc::c_ulong = 0x2403;
 /// `PERF_IOC_FLAG_GROUP`: the request is for all events of the group.
 pub const WHOLE_GROUP: libc::c_ulong = 1;
 

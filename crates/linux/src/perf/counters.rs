@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use becalm_units::Nanos;
 
 use super::attributes::{
-    Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE, READ_GROUP, RESET,
+    Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE, READ_GROUP,
     SOFTWARE, WHOLE_GROUP, control,
 };
 
@@ -178,9 +178,8 @@ impl Count {
         }
     }
 
-    /// What was added since an earlier reading of the same event, both taken without a start between them.
-    #[must_use]
-    pub fn since(self, before: Self) -> Self {
+    /// What was added since an earlier reading of the same event.
+    fn since(self, before: Self) -> Self {
         Self {
             value: self.value.saturating_sub(before.value),
             enabled: self.enabled - before.enabled,
@@ -281,6 +280,8 @@ fn why_not(error: &io::Error, in_group: bool) -> String {
 pub struct Counters {
     groups: Vec<Group>,
     missing: Vec<Missing>,
+    /// What they stood at when they were started.
+    before: Vec<Count>,
 }
 
 impl Counters {
@@ -294,7 +295,7 @@ impl Counters {
         let mut missing = Vec::new();
         let groups = spaces.iter().map(|space| Group::open(*space, &wanted, &mut missing));
         let groups = groups.filter(|group| !group.events.is_empty()).collect();
-        Self { groups, missing }
+        Self { groups, missing, before: Vec::new() }
     }
 
     /// Whether nothing can be counted.
@@ -309,12 +310,13 @@ impl Counters {
         &self.missing
     }
 
-    /// Counts from zero on.
+    /// Counts from now on.
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn start(&self) -> Result<(), CountersError> {
-        self.groups.iter().try_for_each(|group| group.control("reset", RESET))?;
+    pub fn start(&mut self) -> Result<(), CountersError> {
+        // The kernel can set the counts back, but not their times.
+        self.before = self.standing()?;
         self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
     }
 
@@ -326,12 +328,18 @@ impl Counters {
         self.groups.iter().try_for_each(|group| group.control("stop", DISABLE))
     }
 
-    /// What was counted since the first start, or, of a set that was started once, by that. Times add up over starts;
-    /// who measures several times opens the counters anew for each, or takes differences with [`Count::since`].
+    /// What was counted since the last start.
     ///
     /// # Errors
     /// If the kernel refuses it.
     pub fn read(&self) -> Result<Vec<Count>, CountersError> {
+        let mut counts = self.standing()?;
+        counts.iter_mut().zip(&self.before).for_each(|(count, before)| *count = count.since(*before));
+        Ok(counts)
+    }
+
+    /// What was counted since they were opened.
+    fn standing(&self) -> Result<Vec<Count>, CountersError> {
         let mut counts = Vec::new();
         self.groups.iter().try_for_each(|group| group.read(&mut counts))?;
         Ok(counts)
@@ -407,7 +415,7 @@ mod tests {
 
     #[test]
     fn the_kernels_counters_agree_with_its_account_of_the_thread() {
-        let Some(counters) = opened(&Event::OF_KERNEL) else { return };
+        let Some(mut counters) = opened(&Event::OF_KERNEL) else { return };
         let before = Usage::of_current_thread();
         counters.start().unwrap();
         fault(300);
@@ -438,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_stands_still_counts_nothing() {
-        let Some(counters) = opened(&[Event::PageFaults]) else { return };
+        let Some(mut counters) = opened(&[Event::PageFaults]) else { return };
         fault(50);
         assert!(counters.read().unwrap().iter().all(|count| count.value == 0));
         counters.start().unwrap();
@@ -457,7 +465,7 @@ mod tests {
     /// Where the processor has counters they count; elsewhere the reason is given.
     #[test]
     fn the_processors_counters_count_or_are_missing_for_a_reason() {
-        let counters = Counters::of_current_thread(&Event::OF_PROCESSOR, &[Space::User]);
+        let mut counters = Counters::of_current_thread(&Event::OF_PROCESSOR, &[Space::User]);
         let named: Vec<Event> = counters.missing().iter().map(|missing| missing.event).collect();
         counters.start().unwrap();
         let mut sum = 0_u64;

@@ -6,7 +6,7 @@ use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
 use becalm_trace::node::{Fixed, NodeDoc, WorkDoc};
 
 use super::drawing;
-use super::fields::{AGAINST, CPU, Line, STEP, TONE};
+use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
 use crate::field::columns;
 use crate::header::{self, line, paragraph};
 use crate::table::Table;
@@ -91,6 +91,9 @@ fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
         Some(_) => line(out, "lost", "nothing")?,
         None => line(out, "seen", "the samples alone: what ran in them is not known")?,
     }
+    for reason in doc.settings.work.iter().flat_map(|work| &work.not_counted) {
+        line(out, "counters", &format!("no {reason}"))?;
+    }
     if !doc.warnings.is_empty() {
         writeln!(out)?;
     }
@@ -133,8 +136,10 @@ fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
     drawing::cumulative(&cpu.curves, out)?;
     drawing::survival(&cpu.curves, out)?;
     drawing::series(&cpu.curves, out)?;
+    cumulative(cpu, out)?;
     subtraction(cpu, out)?;
     tones(cpu, out)?;
+    counts(cpu, out)?;
     if let Some(against) = &cpu.against {
         writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
         let names = [
@@ -154,6 +159,49 @@ fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
         let mut table = Table::new(&fields);
         table.row(&fields, against);
         table.print(out)?;
+        if against.repetitions.is_some() {
+            writeln!(out, "\nRepetitions of a second, by the baseline's mean for the same work")?;
+            let names = [
+                "repetition_min_ratio",
+                "repetition_mean_ratio",
+                "repetition_median_ratio",
+                "repetition_max_ratio",
+            ];
+            let fields = columns(AGAINST, &names);
+            let mut table = Table::new(&fields);
+            table.row(&fields, against);
+            table.print(out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Repetitions of a second, where the samples are shorter.
+fn cumulative(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+    let Some(cumulative) = cpu.cumulative.as_ref().filter(|cumulative| cumulative.samples_each > 1) else {
+        return Ok(());
+    };
+    writeln!(out, "\nRepetitions of a second: consecutive samples together, by what they would take undisturbed")?;
+    let fields: Vec<_> = CUMULATIVE.iter().collect();
+    let mut table = Table::new(&fields);
+    table.row(&fields, cumulative);
+    table.print(out)
+}
+
+/// What the processor counted.
+fn counts(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.counts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nThe processor's counters: in the loop itself (user), and in what interrupted it (kernel)")?;
+    let fields: Vec<_> = COUNT.iter().collect();
+    let mut table = Table::new(&fields);
+    cpu.counts.iter().for_each(|count| table.row(&fields, count));
+    table.print(out)?;
+    if cpu.counts.iter().any(|count| count.counted_ratio < 1.0) {
+        let note = "counted: for which part of the time; the processor has too few counters for all at once, so they take \
+                    turns, and the figures are scaled up. The turns are taken by a timer, which interrupts the CPU, too";
+        paragraph(out, "  ", note)?;
     }
     Ok(())
 }
@@ -216,13 +264,17 @@ fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
             out,
             "  ",
             &format!(
-                "none stands out {:.1} times from its surroundings, as it would have to; {} can be told apart",
+                "none: no power stands out {:.1} times from its surroundings, and the slowest samples have no period; {} can be \
+                 told apart",
                 tones.threshold_ratio,
                 hertz(tones.resolution_hz)
             ),
         );
     }
-    let fields = columns(TONE, &["frequency_hz", "period_ns", "amplitude_ns", "prominence_ratio"]);
+    let fields = columns(
+        TONE,
+        &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio", "false_alarm_ratio"],
+    );
     let mut table = Table::new(&fields);
     tones.tones.iter().for_each(|tone| table.row(&fields, tone));
     table.print(out)

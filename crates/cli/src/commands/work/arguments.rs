@@ -64,6 +64,10 @@ pub struct WorkArgs {
     #[arg(long)]
     pub no_sources: bool,
 
+    /// Do not count cycles, instructions and cache misses of the loops, which is done where the processor can
+    #[arg(long)]
+    pub no_counters: bool,
+
     /// Where to store the run [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
