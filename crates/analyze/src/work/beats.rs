@@ -31,7 +31,13 @@ pub(super) fn beats(samples: &Samples, body: &MainBody, cell: i64, false_alarm: 
             continue;
         }
         let periods = times(samples, slow, cell).periods(false_alarm / f64::from(LEVELS));
-        for period in periods.into_iter().filter(|period| period.interval_ns >= 2.0 * cell as f64) {
+        for (at, period) in periods.iter().enumerate() {
+            // Taking out what is on a beat leaves gaps in the rest, which come with the beat, and so have its multiples.
+            let gaps = periods[..at].iter().any(|before| is_part(period, before));
+            if gaps || period.interval_ns < 2.0 * cell as f64 {
+                continue;
+            }
+            let period = *period;
             match found.iter_mut().find(|known| same(known, &period)) {
                 Some(known) if known.false_alarm <= period.false_alarm => {}
                 Some(known) => *known = period,
@@ -52,6 +58,12 @@ pub(super) fn has_period(samples: &Samples, numbers: &[usize], interval_ns: f64,
     }
     let periods = times(samples, numbers.iter().copied(), cell).periods(0.001);
     periods.iter().any(|period| (period.interval_ns / interval_ns - 1.0).abs() < SAME)
+}
+
+/// Whether a period is half of another, a third, and so on.
+fn is_part(period: &Period, of: &Period) -> bool {
+    let times = (of.interval_ns / period.interval_ns).round();
+    times >= 2.0 && (period.interval_ns * times / of.interval_ns - 1.0).abs() < SAME
 }
 
 fn same(a: &Period, b: &Period) -> bool {

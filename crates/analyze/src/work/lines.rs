@@ -5,11 +5,12 @@
 //!
 //! - Stretches overlap by half (Welch 1967) but count as those that would fit without: under a Hann window the others are
 //!   correlated so little (1/6 of the amplitude) that the tail is then no heavier than that of K.
-//! - A stretch with a few very long detours would be the whole mean, and K be one. So each is divided by the median of its
-//!   own power first. The power that is shown and that amplitudes are taken from is the plain mean.
-//! - The level that the power is held against is the median of a band around it, over the median that K exponential
-//!   variables have. It is itself an estimate, about as good as the mean of M = 0.48 n K exponential variables from n
-//!   frequencies, so that the ratio follows Fisher's F with 2K and 2M degrees of freedom.
+//! - A stretch with a few very long detours would be the whole mean, and K be one; and trains of detours have more power at
+//!   low frequencies, without a period. So each power is divided by the level around it in its own stretch before the mean
+//!   is taken. The power that is shown and that amplitudes are taken from is the plain mean.
+//! - That level is the median of a band of n frequencies over ln 2, the median of an exponential variable. It is itself an
+//!   estimate, about as good as the mean of M = 0.48 n exponential variables. The ratio's tail is no heavier than that of
+//!   Fisher's F with 2K and 2M degrees of freedom, which has the same error in all stretches.
 //!
 //! The chance of the F distribution times the number of frequencies (Bonferroni) is a line's false alarm.
 
@@ -22,12 +23,14 @@ use crate::stats::fisher_tail;
 
 /// Stretches that are averaged, at most.
 pub(super) const STRETCHES: usize = 64;
-/// Frequencies on either side from which the level around one is taken.
-const BAND: usize = 64;
+/// Frequencies on either side from which the level around one is taken: half of its own, within these limits.
+const BAND: std::ops::RangeInclusive<usize> = 16..=64;
+/// So many neighbors have their level in common.
+const BLOCK: usize = 8;
 /// The window spreads a frequency over this many places to either side.
 pub(super) const SMEAR: usize = 2;
-/// From this place on four periods fit a stretch.
-const FIRST: usize = 4;
+/// From this place on lines are looked for: 32 periods fit a stretch. Below, there is too little around a place to tell.
+const FIRST: usize = 32;
 /// A quantum's worth of power, so that silence is no level.
 const LEAST: f64 = 1e-6;
 
@@ -36,7 +39,7 @@ const LEAST: f64 = 1e-6;
 pub(super) struct Power {
     /// The mean power at the frequencies from 0 to half of the signal's, in its unit squared: the square of the amplitude.
     pub mean: Vec<f64>,
-    /// The same of stretches that were each divided by the median of their own.
+    /// The mean of the power by the level around it in its own stretch: about 1 by chance.
     leveled: Vec<f64>,
     /// How many stretches were averaged.
     pub stretches: usize,
@@ -73,10 +76,10 @@ impl Power {
             fft.process(&mut buffer);
             // A sine of amplitude a has |X| = a * weight / 2.
             let own: Vec<f64> = buffer[..places].iter().map(|value| (value * 2.0 / weight).norm_sqr()).collect();
-            let level = median(&own[FIRST.min(places - 1)..]).max(LEAST);
+            let levels = levels(&own);
             for (at, value) in own.into_iter().enumerate() {
                 power.mean[at] += value;
-                power.leveled[at] += value / level;
+                power.leveled[at] += value / levels[at / BLOCK];
             }
             power.stretches += 1;
         }
@@ -96,49 +99,44 @@ impl Power {
                 if self.mean[peak] <= LEAST || around.iter().any(|other| *other > power[peak]) {
                     return None;
                 }
-                let prominence = self.prominence(peak);
-                let found = (trials * self.chance(prominence, frequencies_around(peak, power.len()))).min(1.0);
+                let prominence = power[peak];
+                let found = (trials * self.chance(prominence, band(peak / BLOCK * BLOCK, power.len()).len())).min(1.0);
                 let line = Line { place: interpolated(power, peak), peak, prominence, false_alarm: found };
                 (found <= false_alarm).then_some(line)
             })
             .collect()
     }
 
-    /// The power at a place by that around it: the level that it would have by chance, on the average.
+    /// The power at a place by that around it.
     pub(super) fn prominence(&self, place: usize) -> f64 {
-        let Some(own) = self.leveled.get(place) else { return 0.0 };
-        let band = place.saturating_sub(BAND).max(1)..(place + BAND + 1).min(self.leveled.len());
-        let around: Vec<f64> =
-            band.filter(|other| other.abs_diff(place) > SMEAR).map(|other| self.leveled[other]).collect();
-        own / (median(&around).max(LEAST) / self.median_share())
+        self.leveled.get(place).copied().unwrap_or(0.0)
     }
 
     /// How prominent a line must be for this false alarm, away from the ends of the spectrum.
     pub(super) fn threshold(&self, false_alarm: f64) -> f64 {
         let chance = false_alarm / self.leveled.len() as f64;
-        let frequencies = frequencies_around(self.leveled.len() / 2, self.leveled.len());
+        let frequencies = band(self.leveled.len() / 2, self.leveled.len()).len();
         bisected(|x| self.chance(x, frequencies) > chance)
     }
 
     /// The chance that a power is this many times the level found from so many frequencies around it.
     fn chance(&self, prominence: f64, frequencies: usize) -> f64 {
-        let own = self.independent.max(1) as f64;
         // The relative error of a median of n exponential variables is 1 / (ln 2 sqrt(n)).
-        let level = std::f64::consts::LN_2.powi(2) * frequencies.max(1) as f64 * own;
-        fisher_tail(prominence, 2.0 * own, 2.0 * level)
-    }
-
-    /// The median of the mean of that many exponential variables, by their mean.
-    fn median_share(&self) -> f64 {
-        // With a level that is known exactly, F has infinitely many degrees of freedom below.
-        bisected(|x| fisher_tail(x, 2.0 * self.independent.max(1) as f64, 1e9) > 0.5)
+        let level = std::f64::consts::LN_2.powi(2) * frequencies.max(1) as f64;
+        fisher_tail(prominence, 2.0 * self.independent.max(1) as f64, 2.0 * level)
     }
 }
 
-/// How many frequencies the level around a place is taken from, of a spectrum with so many.
-fn frequencies_around(place: usize, places: usize) -> usize {
-    let (low, high) = (place.saturating_sub(BAND).max(1), (place + BAND + 1).min(places));
-    high.saturating_sub(low).saturating_sub(2 * SMEAR + 1)
+/// The frequencies around a place, itself and its smear among them, of a spectrum with so many places.
+fn band(place: usize, places: usize) -> std::ops::Range<usize> {
+    let reach = (place / 2).clamp(*BAND.start(), *BAND.end());
+    place.saturating_sub(reach).max(1)..(place + reach + 1).min(places)
+}
+
+/// The level of the power around each block of places: what exponential variables with that median have as their mean.
+fn levels(power: &[f64]) -> Vec<f64> {
+    let blocks = (0..power.len()).step_by(BLOCK);
+    blocks.map(|place| (median(&power[band(place, power.len())]) / std::f64::consts::LN_2).max(LEAST)).collect()
 }
 
 /// Where a falling condition, that holds at 0, ends.
@@ -228,7 +226,6 @@ mod tests {
         let exact = (4_097.0 / 1e-3_f64).ln();
         let threshold = power.threshold(1e-3);
         assert!((exact..1.2 * exact).contains(&threshold), "{threshold} for {exact}");
-        assert!((power.median_share() - 2.0_f64.ln()).abs() < 1e-6);
         let four = Power { independent: 4, ..power };
         assert!(four.threshold(1e-3) < 0.5 * threshold);
     }
