@@ -15,6 +15,29 @@ use crate::value::{grouped, time};
 /// Sources that the subtraction shows one by one; the others come off together, in its last line.
 const STEPS: usize = 12;
 
+/// What is shown of a frequency.
+pub(super) const TONES: &[&str] =
+    &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio", "false_alarm_ratio"];
+
+/// What is shown of samples against those of a baseline.
+pub(super) const AGAINST_SAMPLES: &[&str] = &[
+    "baseline_samples",
+    "baseline_mean_ns",
+    "baseline_median_ns",
+    "baseline_p99_ns",
+    "baseline_max_ns",
+    "mean_ratio",
+    "median_ratio",
+    "p99_ratio",
+    "max_ratio",
+    "distance_ratio",
+    "beyond",
+];
+
+/// What is shown of repetitions of a second against a baseline.
+pub(super) const AGAINST_REPETITIONS: &[&str] =
+    &["repetition_min_ratio", "repetition_mean_ratio", "repetition_median_ratio", "repetition_max_ratio"];
+
 /// Prints runs of work: one after another, and, where the copies on a CPU differ, how they compare.
 ///
 /// # Errors
@@ -71,28 +94,8 @@ fn render(summary: &WorkSummary, out: &mut dyn Write) -> io::Result<()> {
 
 /// What was done, where and how, and everything that limits what the numbers say.
 fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
-    line(out, "node", &format!("{}, {}", doc.node, header::when(doc)))?;
-    if let Some(work) = &doc.settings.work {
-        line(out, "work", &done(work))?;
-        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0);
-        let lasted = if longest > 0 { format!("{}, ", time(longest)) } else { String::new() };
-        let sessions = match work.sessions.len() {
-            0 | 1 => String::new(),
-            parts => format!(", in {parts} sessions"),
-        };
-        let ended = header::ended(doc.ended);
-        line(out, "run", &format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched))?;
-    }
-    line(out, "machine", &header::machine(&doc.machine))?;
-    line(out, "clock", &header::clock(&doc.clock))?;
-    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
-    match &doc.tracing {
-        Some(_) if lost > 0 => line(out, "lost", &format!("{} kernel events", grouped(lost)))?,
-        Some(_) => line(out, "lost", "nothing")?,
-        None => line(out, "seen", "the samples alone: what ran in them is not known")?,
-    }
-    for reason in doc.settings.work.iter().flat_map(|work| &work.not_counted) {
-        line(out, "counters", &format!("no {reason}"))?;
+    for (label, text) in head_lines(doc) {
+        line(out, label, &text)?;
     }
     if !doc.warnings.is_empty() {
         writeln!(out)?;
@@ -106,7 +109,34 @@ fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn done(work: &WorkDoc) -> String {
+/// What is known of a node's run: labels with their texts.
+pub(super) fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("node", format!("{}, {}", doc.node, header::when(doc)))];
+    if let Some(work) = &doc.settings.work {
+        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0);
+        let lasted = if longest > 0 { format!("{}, ", time(longest)) } else { String::new() };
+        let sessions = match work.sessions.len() {
+            0 | 1 => String::new(),
+            parts => format!(", in {parts} sessions"),
+        };
+        let ended = header::ended(doc.ended);
+        lines.push(("work", done(work)));
+        lines.push(("run", format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched)));
+    }
+    lines.push(("machine", header::machine(&doc.machine)));
+    lines.push(("clock", header::clock(&doc.clock)));
+    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
+    lines.push(match &doc.tracing {
+        Some(_) if lost > 0 => ("lost", format!("{} kernel events", grouped(lost))),
+        Some(_) => ("lost", "nothing".to_owned()),
+        None => ("seen", "the samples alone: what ran in them is not known".to_owned()),
+    });
+    let not_counted = doc.settings.work.iter().flat_map(|work| &work.not_counted);
+    lines.extend(not_counted.map(|reason| ("counters", format!("no {reason}"))));
+    lines
+}
+
+pub(super) fn done(work: &WorkDoc) -> String {
     let what = match work.fixed {
         Fixed::Work => format!("fixed work of {}", work.grain_ns),
         Fixed::Time => format!("fixed time of {}, of which the value is that and what was lost of it", work.grain_ns),
@@ -142,32 +172,13 @@ fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
     counts(cpu, out)?;
     if let Some(against) = &cpu.against {
         writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
-        let names = [
-            "baseline_samples",
-            "baseline_mean_ns",
-            "baseline_median_ns",
-            "baseline_p99_ns",
-            "baseline_max_ns",
-            "mean_ratio",
-            "median_ratio",
-            "p99_ratio",
-            "max_ratio",
-            "distance_ratio",
-            "beyond",
-        ];
-        let fields = columns(AGAINST, &names);
+        let fields = columns(AGAINST, AGAINST_SAMPLES);
         let mut table = Table::new(&fields);
         table.row(&fields, against);
         table.print(out)?;
         if against.repetitions.is_some() {
             writeln!(out, "\nRepetitions of a second, by the baseline's mean for the same work")?;
-            let names = [
-                "repetition_min_ratio",
-                "repetition_mean_ratio",
-                "repetition_median_ratio",
-                "repetition_max_ratio",
-            ];
-            let fields = columns(AGAINST, &names);
+            let fields = columns(AGAINST, AGAINST_REPETITIONS);
             let mut table = Table::new(&fields);
             table.row(&fields, against);
             table.print(out)?;
@@ -271,16 +282,13 @@ fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
             ),
         );
     }
-    let fields = columns(
-        TONE,
-        &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio", "false_alarm_ratio"],
-    );
+    let fields = columns(TONE, TONES);
     let mut table = Table::new(&fields);
     tones.tones.iter().for_each(|tone| table.row(&fields, tone));
     table.print(out)
 }
 
-fn hertz(hz: f64) -> String {
+pub(super) fn hertz(hz: f64) -> String {
     format!("{} Hz", crate::value::three_digits(hz))
 }
 
