@@ -145,6 +145,11 @@ impl Sink for Kept {
     }
 }
 
+/// What the recording warns of.
+fn warnings_of(node: &NodeDoc) -> String {
+    node.warnings.iter().map(|warning| format!("warning {}: {}\n", warning.code, warning.message)).collect()
+}
+
 /// Records `seconds` of samples of 1 ms beside whatever else runs.
 fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
     let mut plan = Plan::new();
@@ -165,6 +170,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
     let mut kept = Kept::default();
     let recording = record(plan, None::<Arc<Janitor>>, &signals, &mut kept, &mut |_| {})
         .unwrap_or_else(|error| panic!("the recording failed: {error}"));
+    eprintln!("{}", warnings_of(&recording.node));
     assert_eq!(kept.steps.len() as u64, seconds * 1_000, "every sample that was asked for");
     assert!(kept.steps.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() <= 1), "end to end");
     let of = recording.node.settings.work.expect("the document tells of the work").loops[0];
@@ -236,7 +242,10 @@ fn planted_sources_are_found_in_the_spectrum_and_subtracted() {
             let hit = found.iter().find(|tone| (tone.hz / f64::from(hz) - 1.0).abs() < 0.01);
             let named = hit.is_some_and(|tone| tone.source.as_deref() == Some("planted"));
             let source = samples.sources.iter().find(|source| source.source == "planted");
-            let Some(source) = source else { return Err(format!("{bursts} bursts have no name")) };
+            let Some(source) = source else {
+                let seen: Vec<&str> = samples.sources.iter().map(|source| source.source.as_str()).collect();
+                return Err(format!("{bursts} bursts have no name beside {seen:?}"));
+            };
             // Not what else ran in the same samples.
             let all = subtract(&samples, &body);
             let alone: Vec<i64> = source

@@ -1,6 +1,7 @@
 //! Samples against those of the same work on a quieter CPU, kernel or machine (Radojković et al. 2008).
 
-use becalm_trace::node::Fixed;
+use becalm_trace::node::{Fixed, WorkDoc};
+use becalm_units::Nanos;
 
 use super::body::MainBody;
 use super::cumulative::Cumulative;
@@ -67,12 +68,31 @@ impl Repetitions {
     }
 }
 
+/// Whether a run of this work can be held against a baseline, as far as that is known before it is made: the same is done, and
+/// the same stays fixed.
+///
+/// # Errors
+/// If it cannot.
+pub fn comparable(body: &str, fixed: Fixed, grain_ns: i64, baseline: &WorkDoc) -> Result<(), Incomparable> {
+    if body == baseline.body && fixed == baseline.fixed {
+        return Ok(());
+    }
+    Err(Incomparable {
+        ours: described(body, fixed, grain_ns),
+        theirs: described(&baseline.body, baseline.fixed, baseline.grain_ns.get()),
+    })
+}
+
+fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
+    format!("{body} of fixed {}, a grain of {}", fixed.name(), Nanos::new(grain_ns))
+}
+
 /// Compares.
 ///
 /// # Errors
 /// If the two did different things.
 pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incomparable> {
-    let describe = |of: &Samples| format!("{} of fixed {}, a grain of {} ns", of.body, of.fixed.name(), of.grain_ns);
+    let describe = |of: &Samples| described(&of.body, of.fixed, of.grain_ns);
     let scale = match samples.fixed {
         // From a quarter to four times the iterations it is still the same work; beyond that the caches differ.
         Fixed::Work => samples.iterations as f64 / baseline.iterations.max(1) as f64,

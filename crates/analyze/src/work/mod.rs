@@ -25,7 +25,7 @@ use becalm_trace::node::Fixed;
 use becalm_trace::{Bundle, BundleError, NodeDoc};
 use becalm_units::CpuId;
 
-pub use self::baseline::{Against, Incomparable, Repetitions, against};
+pub use self::baseline::{Against, Incomparable, Repetitions, against, comparable};
 pub use self::body::{MainBody, RULE};
 pub use self::counts::EventCount;
 pub use self::cumulative::Cumulative;

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use becalm_analyze::work::{WorkError, comparable};
 use becalm_linux::perf::Event;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
@@ -118,6 +119,23 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         parts.push(Part { path, plan: again(&plan, work) });
     }
     Ok(parts)
+}
+
+/// Refuses a baseline of other work.
+///
+/// # Errors
+/// If it is one, or of no work at all.
+pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
+    for part in parts.iter().filter_map(|part| part.plan.work.as_ref()) {
+        for doc in baseline.nodes() {
+            let Some(work) = &doc.settings.work else {
+                return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
+            };
+            comparable(part.body.name(), part.fixed, part.grain.get(), work)
+                .map_err(|error| UsageError(error.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The same plan with other work.
