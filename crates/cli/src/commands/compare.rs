@@ -8,11 +8,10 @@ use becalm_analyze::compare::{Limit, Metric, compare, exceeds};
 use becalm_analyze::summary::Selection;
 use becalm_report::html::compare_page;
 use becalm_report::{Check, CompareReport};
-use becalm_trace::bundle::Bundle;
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 
-use super::report::some_cpus;
+use super::report::{open_detours, some_cpus};
 use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages;
@@ -118,7 +117,7 @@ impl CheckedMetric {
 /// written.
 pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let draft = args.html.as_deref().map(Draft::new).transpose()?;
-    let (bundle_a, bundle_b) = (Bundle::open(&args.a)?, Bundle::open(&args.b)?);
+    let (bundle_a, bundle_b) = (open_detours(&args.a)?, open_detours(&args.b)?);
     let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
         node: node.clone(),
         cpus: args.cpus.clone().or_else(|| cpus.clone()),

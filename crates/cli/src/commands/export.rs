@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_analyze::summary::Selection;
-use becalm_trace::bundle::Bundle;
 use becalm_trace::exchange::loggopsim;
 use becalm_units::CpuList;
 use clap::{Args, ValueEnum};
 
-use super::report::some_cpus;
+use super::report::{open_detours, some_cpus};
 use crate::exit::{Exit, UsageError};
 use crate::noise::Source;
 
@@ -53,7 +52,7 @@ enum ExportFormat {
 /// If the run cannot be read, more than one CPU is meant, or the file cannot be written.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
-    let source = Source::of_run(&Bundle::open(&args.path)?, &selection, false)?;
+    let source = Source::of_run(&open_detours(&args.path)?, &selection, false)?;
     let mut traces = source.noise.traces();
     let (Some(trace), None) = (traces.next(), traces.next()) else {
         let why =

@@ -14,12 +14,11 @@ use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, Row};
-use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Warning;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 
-use super::report::some_cpus;
+use super::report::{open_detours, some_cpus};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise::{NoiseArg, Source};
@@ -223,7 +222,7 @@ fn source(args: &PredictArgs) -> anyhow::Result<Source> {
         NoiseArg::Spec(spec) => Source::of_spec(spec, args.seed),
         NoiseArg::Run(path) => {
             let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
-            Source::of_run(&Bundle::open(path)?, &selection, books)
+            Source::of_run(&open_detours(path)?, &selection, books)
         }
     }
 }

@@ -5,7 +5,7 @@ mod progress;
 mod work;
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_report::Options;
@@ -62,14 +62,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// Opens the run, which must be one of detours.
     pub fn open(&self) -> anyhow::Result<Bundle> {
-        let bundle = self.open_any()?;
-        if is_work(&bundle) {
-            anyhow::bail!(
-                "{} holds samples of work and no detours; see them with becalm report, or record with becalm record",
-                self.path.display()
-            );
-        }
-        Ok(bundle)
+        open_detours(&self.path)
     }
 
     /// Opens the run, be it of detours or of work.
@@ -81,6 +74,21 @@ impl RunArgs {
     pub fn selection(&self) -> Selection {
         Selection { node: self.node.clone(), cpus: self.cpus.clone() }
     }
+}
+
+/// Opens a run, which must be one of detours.
+///
+/// # Errors
+/// If it cannot be read, or holds samples of work.
+pub fn open_detours(path: &Path) -> anyhow::Result<Bundle> {
+    let bundle = Bundle::open(path)?;
+    if is_work(&bundle) {
+        anyhow::bail!(
+            "{} holds samples of work and no detours; see them with becalm report, or record with becalm record",
+            path.display()
+        );
+    }
+    Ok(bundle)
 }
 
 /// Whether a bundle holds samples of work.

@@ -17,7 +17,7 @@ const STEPS: usize = 12;
 
 /// What is shown of a frequency.
 pub(super) const TONES: &[&str] =
-    &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio", "false_alarm_ratio"];
+    &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio"];
 
 /// What is shown of samples against those of a baseline.
 pub(super) const AGAINST_SAMPLES: &[&str] = &[
@@ -132,7 +132,7 @@ pub(super) fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
         None => ("seen", "the samples alone: what ran in them is not known".to_owned()),
     });
     let not_counted = doc.settings.work.iter().flat_map(|work| &work.not_counted);
-    lines.extend(not_counted.map(|reason| ("counters", format!("no {reason}"))));
+    lines.extend(not_counted.map(|reason| ("counted", format!("no {reason}"))));
     lines
 }
 
