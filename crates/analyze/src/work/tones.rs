@@ -40,6 +40,8 @@ pub const FALSE_ALARM: f64 = 1e-3;
 const NAMED: usize = 8;
 /// Multiples up to this many times the highest frequency are looked for where they fold back to; those beyond are weak.
 const FOLDED_UP_TO: f64 = 8.0;
+/// A beat that is a part of another's is a source of its own if its power is this many times that around it.
+const PROMINENT: f64 = 3.0;
 /// By how much the rate of samples of fixed work varies.
 const UNEVEN: f64 = 0.002;
 /// How much stronger a multiple must be to be a source of its own.
@@ -150,7 +152,13 @@ fn named(samples: &Samples, body: &MainBody, cell: i64, power: &Power, resolutio
         let is_part = |other: &Line| {
             other.false_alarm < beat.false_alarm && spectrum.multiple_of(beat, other, false)
         };
-        !beats.iter().any(is_part)
+        // A few of another's beats come with twice its period, but then without power of their own.
+        let is_some = |other: &Line| {
+            let times = (other.place / beat.place).round();
+            let whole = times >= 2.0 && (beat.place * times / other.place - 1.0).abs() < 0.01;
+            whole && other.false_alarm < beat.false_alarm && beat.prominence < PROMINENT
+        };
+        !beats.iter().any(|other| is_part(other) || is_some(other))
     };
     let beats: Vec<Line> = beats.iter().filter(whole).copied().collect();
     let lines = power.lines(FALSE_ALARM / 2.0);

@@ -41,14 +41,9 @@ pub(super) fn cumulative(cpus: &[Named<'_>], text: &str) -> Chart {
     };
     let share = Axis::new("samples that take no longer", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0));
     let marks = match cpus {
-        [only] => vec![
-            Mark { at: only.cpu.spread.median_ns() as f64, label: "median".to_owned() },
-            Mark { at: only.cpu.spread.mean_ns, label: "mean".to_owned() },
-        ],
+        [only] => vec![Mark { at: only.cpu.spread.median_ns() as f64, label: "median".to_owned() }],
         _ => Vec::new(),
     };
-    // A mean that a few very long samples carry away is beyond the axis.
-    let end = cpus.iter().map(|of| of.cpu.curves.histogram_end_ns).max().unwrap_or(0) as f64;
     Chart {
         id: "distribution",
         title: "Cumulative distribution".to_owned(),
@@ -58,7 +53,7 @@ pub(super) fn cumulative(cpus: &[Named<'_>], text: &str) -> Chart {
             x: Axis::new("a sample takes", Scale::Linear, Unit::Time),
             y: share,
             series: curves(cpus, true, points),
-            marks: marks.into_iter().filter(|mark| mark.at <= end).collect(),
+            marks,
         }),
         figures: None,
     }
@@ -146,19 +141,20 @@ pub(super) fn histogram(cpus: &[Named<'_>], text: &str) -> Chart {
 /// Repetitions of a second, one after another.
 pub(super) fn repetitions(cpus: &[Named<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
-        let values = cpu.cumulative.iter().flat_map(|cumulative| &cumulative.values);
-        values.enumerate().map(|(number, value)| [(number + 1) as f64, *value as f64]).collect()
+        let ratios = cpu.cumulative.iter().flat_map(|cumulative| {
+            cumulative.values.iter().map(|value| *value as f64 / cumulative.undisturbed_ns.max(1) as f64)
+        });
+        ratios.enumerate().map(|(number, ratio)| [(number + 1) as f64, ratio]).collect()
     };
     let lines = curves(cpus, false, points).into_iter().map(|line| Series { dots: line.points.len() < 100, ..line });
-    let undisturbed = cpus.iter().filter_map(|of| of.cpu.cumulative.as_ref()).map(|of| of.undisturbed_ns).min();
     Chart {
         id: "repetitions",
         title: String::new(),
         label: text.to_owned(),
         height: 280,
         spec: Spec::Lines(Lines {
-            x: Axis::new("repetition", Scale::Linear, Unit::Count),
-            y: Axis::new("it takes", Scale::Linear, Unit::Time).between(undisturbed.map(|ns| ns as f64), None),
+            x: Axis::new("repetition", Scale::Linear, Unit::Count).between(Some(1.0), None),
+            y: Axis::new("by what it takes undisturbed", Scale::Linear, Unit::Factor),
             series: lines.filter(|line| !line.points.is_empty()).collect(),
             marks: Vec::new(),
         }),

@@ -264,8 +264,7 @@ fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
         id: "repetitions",
         title: "What adds up over a second".to_owned(),
         short: "A second",
-        reading: "Consecutive samples together, so that each repetition takes about a second; the axis begins where nothing \
-                  interrupts."
+        reading: "Consecutive samples together, so that each repetition takes about a second; at 1 nothing interrupts it."
             .to_owned(),
         blocks,
     })
