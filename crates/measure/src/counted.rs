@@ -91,7 +91,10 @@ mod tests {
             of(Event::Cycles, Space::Kernel, "no such counter"),
             of(Event::Instructions, Space::Kernel, "not permitted"),
         ];
-        assert_eq!(reasons(&missing), ["cycles, instructions (user): no such counter", "instructions (kernel): not permitted"]);
+        assert_eq!(
+            reasons(&missing),
+            ["cycles, instructions (user): no such counter", "instructions (kernel): not permitted"]
+        );
         assert!(reasons(&[]).is_empty());
     }
 
@@ -115,7 +118,9 @@ mod tests {
         // Of huge pages four are enough.
         assert!(value("page_faults") >= Some(4), "{rows:?}");
         assert!(value("task_clock_ns") > Some(0), "{rows:?}");
-        assert!(rows.iter().all(|row| row.cpu == CpuId::new(3) && row.space == "user" && row.enabled_ns == row.running_ns));
+        assert!(
+            rows.iter().all(|row| row.cpu == CpuId::new(3) && row.space == "user" && row.enabled_ns == row.running_ns)
+        );
         // Without counters it runs all the same.
         assert_eq!(beside::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, Counted::default()));
     }

@@ -607,8 +607,9 @@ const SUBBUF_KB: u32 = 64;
 
 /// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
 fn how_ended(seen: Ended, measured: &[Option<Measured>]) -> Ended {
-    let because =
-        |end: End| move |measured: &Option<Measured>| measured.as_ref().is_some_and(|measured| measured.tally.end == end);
+    let because = |end: End| {
+        move |measured: &Option<Measured>| measured.as_ref().is_some_and(|measured| measured.tally.end == end)
+    };
     if measured.iter().any(because(End::Full)) {
         Ended::BufferFull
     } else if measured.iter().all(because(End::Moved)) {

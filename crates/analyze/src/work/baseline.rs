@@ -160,7 +160,10 @@ mod tests {
         let noisy: Vec<i64> = (0..50).map(|at| if at < 10 { 110_000_000 } else { 102_000_000 }).collect();
         let found = against(&fixed_work(&noisy), &quiet).unwrap().repetitions.unwrap();
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(near(found.min_ratio, 1.02) && near(found.median_ratio, 1.02) && near(found.max_ratio, 1.1), "{found:?}");
+        assert!(
+            near(found.min_ratio, 1.02) && near(found.median_ratio, 1.02) && near(found.max_ratio, 1.1),
+            "{found:?}"
+        );
         assert!(near(found.mean_ratio, (1.1 + 4.0 * 1.02) / 5.0), "{found:?}");
         assert_eq!(against(&quiet, &quiet).unwrap().repetitions, None);
     }

@@ -86,7 +86,9 @@ fn slowest(values: &[i64], count: usize, middle: i64) -> Vec<usize> {
 fn times(samples: &Samples, numbers: impl IntoIterator<Item = usize>, cell: i64) -> Times {
     let mut times = Times::default();
     for number in numbers {
-        let (Some(start), Some(duration)) = (samples.starts.get(number), samples.durations.get(number)) else { continue };
+        let (Some(start), Some(duration)) = (samples.starts.get(number), samples.durations.get(number)) else {
+            continue;
+        };
         let within = (*duration).min(cell).max(0) as f64 * scattered(number as u64);
         times.add(start.saturating_add(within as i64));
     }

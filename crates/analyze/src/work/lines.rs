@@ -209,9 +209,8 @@ mod tests {
     #[test]
     fn a_line_is_found_where_it_is() {
         let mut source = Source::seeded(12);
-        let signal: Vec<f64> = (0..20_000)
-            .map(|i| 300.0 * (2.0 * PI * 0.1234 * f64::from(i)).sin() + 1e3 * source.normal())
-            .collect();
+        let signal: Vec<f64> =
+            (0..20_000).map(|i| 300.0 * (2.0 * PI * 0.1234 * f64::from(i)).sin() + 1e3 * source.normal()).collect();
         let power = Power::of(&signal, 8_192);
         let lines = power.lines(1e-3);
         let [line] = lines[..] else { panic!("{lines:?}") };

@@ -192,9 +192,11 @@ fn summary(doc: &NodeDoc, samples: &Samples) -> CpuWork {
         curves: Curves::of(samples),
         tones: tones(samples, &body),
         cumulative: Cumulative::of(samples, &body),
-        counts: doc.settings.work.as_ref().map_or_else(Vec::new, |work| {
-            counts::counts(work, samples.cpu, samples.values.len() as u64)
-        }),
+        counts: doc
+            .settings
+            .work
+            .as_ref()
+            .map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, samples.values.len() as u64)),
         against: None,
         body,
     }

@@ -149,9 +149,7 @@ fn named(samples: &Samples, body: &MainBody, cell: i64, power: &Power, resolutio
     let beats: Vec<Line> = beats.filter(|beat| (1.0..end).contains(&beat.place)).collect();
     // What has a period has the parts of it, too, with beats missing; they are less sure.
     let whole = |beat: &&Line| {
-        let is_part = |other: &Line| {
-            other.false_alarm < beat.false_alarm && spectrum.multiple_of(beat, other, false)
-        };
+        let is_part = |other: &Line| other.false_alarm < beat.false_alarm && spectrum.multiple_of(beat, other, false);
         // A few of another's beats come with twice its period, but then without power of their own.
         let is_some = |other: &Line| {
             let times = (other.place / beat.place).round();
@@ -315,7 +313,8 @@ mod tests {
         let mut samples = disturbed(20_000, &[(10.0, 150_000), (100.0, 90_000)], 30_000);
         // Two that took more: one at random, and one of another rate.
         let mut random = Source::seeded(3);
-        let numbers: std::collections::BTreeSet<usize> = (0..2_000).map(|_| (random.uniform() * 2e4) as usize).collect();
+        let numbers: std::collections::BTreeSet<usize> =
+            (0..2_000).map(|_| (random.uniform() * 2e4) as usize).collect();
         let of = |source: &str, numbers: Vec<usize>| SourceTimes {
             kind: Kind::Irq,
             source: source.to_owned(),

@@ -73,14 +73,7 @@ impl Attributes {
         let group: libc::c_int = group.map_or(-1, |leader| leader.as_raw_fd());
         // SAFETY: the attributes are as large as they say and outlive the call; the rest are integers.
         let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                std::ptr::from_ref(self),
-                thread,
-                cpu,
-                group,
-                CLOSE_ON_EXEC,
-            )
+            libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(self), thread, cpu, group, CLOSE_ON_EXEC)
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());

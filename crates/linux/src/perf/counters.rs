@@ -17,8 +17,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use becalm_units::Nanos;
 
 use super::attributes::{
-    Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE, READ_GROUP,
-    SOFTWARE, WHOLE_GROUP, control,
+    Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE,
+    READ_GROUP, SOFTWARE, WHOLE_GROUP, control,
 };
 
 /// What can be counted.
@@ -223,8 +223,9 @@ impl Group {
 
     fn control(&self, action: &'static str, request: libc::c_ulong) -> Result<(), CountersError> {
         match self.events.first() {
-            Some((_, leader)) => control(leader.as_fd(), request, WHOLE_GROUP)
-                .map_err(|source| CountersError::System { action, source }),
+            Some((_, leader)) => {
+                control(leader.as_fd(), request, WHOLE_GROUP).map_err(|source| CountersError::System { action, source })
+            }
             None => Ok(()),
         }
     }
@@ -359,10 +360,10 @@ mod tests {
     fn a_group_is_read_as_the_kernel_lays_it_out() {
         let events = [Event::Cycles, Event::Instructions];
         let counts = parse(&words(&[2, 1_000, 500, 70, 90]), &events, Space::User).unwrap();
-        assert_eq!(counts.iter().map(|count| (count.event, count.value)).collect::<Vec<_>>(), [
-            (Event::Cycles, 70),
-            (Event::Instructions, 90)
-        ]);
+        assert_eq!(
+            counts.iter().map(|count| (count.event, count.value)).collect::<Vec<_>>(),
+            [(Event::Cycles, 70), (Event::Instructions, 90)]
+        );
         // Counted for half of the time.
         assert_eq!(counts[0].estimate(), Some(140.0));
         let whole = Count { running: counts[0].enabled, ..counts[0] };

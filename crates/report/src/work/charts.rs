@@ -170,9 +170,11 @@ pub(super) fn left(cpu: &CpuWork, text: &str) -> Chart {
         text: time(stddev.round() as i64),
         kind,
     };
-    let steps = cpu.subtraction.iter().take(STEPS).map(|step| {
-        bar(format!("minus {}", step.source), step.left.stddev_ns, step.kind.map(|kind| kind.name()))
-    });
+    let steps = cpu
+        .subtraction
+        .iter()
+        .take(STEPS)
+        .map(|step| bar(format!("minus {}", step.source), step.left.stddev_ns, step.kind.map(|kind| kind.name())));
     let bars: Vec<Bar> = [bar("as measured".to_owned(), cpu.spread.stddev_ns, None)].into_iter().chain(steps).collect();
     Chart {
         id: "left",

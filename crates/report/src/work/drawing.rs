@@ -139,7 +139,12 @@ pub(super) fn histogram(curves: &Curves, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{}", line.trim_end())?;
     }
     if curves.beyond > 0 {
-        writeln!(out, "  {:>LABEL$}  and beyond: {} samples", edge(curves.histogram_end_ns, width), grouped(curves.beyond))?;
+        writeln!(
+            out,
+            "  {:>LABEL$}  and beyond: {} samples",
+            edge(curves.histogram_end_ns, width),
+            grouped(curves.beyond)
+        )?;
     }
     Ok(())
 }

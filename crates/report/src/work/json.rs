@@ -120,10 +120,10 @@ fn cpu<'a>(of: &'a CpuWork, lines: &'a [Line]) -> Cpu<'a> {
             tones: tones.tones.iter().map(|tone| Object(TONE, tone)).collect(),
             power: &tones.power,
         }),
-        repetitions: of.cumulative.as_ref().map(|cumulative| Repetitions {
-            figures: Object(CUMULATIVE, cumulative),
-            values_ns: &cumulative.values,
-        }),
+        repetitions: of
+            .cumulative
+            .as_ref()
+            .map(|cumulative| Repetitions { figures: Object(CUMULATIVE, cumulative), values_ns: &cumulative.values }),
         counters: of.counts.iter().map(|count| Object(COUNT, count)).collect(),
         baseline: of.against.as_ref().map(|against| Object(AGAINST, against)),
     }

@@ -22,7 +22,8 @@ const TABLES: usize = 8;
 #[must_use]
 pub fn work_page(summary: &WorkSummary, program: &str) -> Page {
     let nodes = summary.nodes.len() > 1;
-    let place = |cpu: &CpuWork| if nodes { format!("{} CPU {}", cpu.node, cpu.cpu) } else { format!("CPU {}", cpu.cpu) };
+    let place =
+        |cpu: &CpuWork| if nodes { format!("{} CPU {}", cpu.node, cpu.cpu) } else { format!("CPU {}", cpu.cpu) };
     let cpus: Vec<Named<'_>> = summary.cpus.iter().map(|cpu| Named { name: place(cpu), cpu }).collect();
     let Some(worst) = cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu))) else {
         return page(summary, program, Vec::new());
@@ -75,7 +76,8 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
         longer => {
             let tone = if longer <= 10.0 * NOISE_QUIET { Tone::Fair } else { Tone::Bad };
             let by = Value::Change(longer).cell();
-            let text = format!("Samples take {} on the average{of}: {by} on what they take undisturbed.", figure("mean_ns"));
+            let text =
+                format!("Samples take {} on the average{of}: {by} on what they take undisturbed.", figure("mean_ns"));
             (tone, text)
         }
     };
@@ -98,12 +100,8 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
 
 fn tiles(cpu: &CpuWork) -> Vec<Tile> {
     let figure = |name: &str| cell(CPU, name, cpu);
-    let tile = |name: &str, figure: String, detail: String| Tile {
-        name: name.to_owned(),
-        figure,
-        detail,
-        tone: Tone::Plain,
-    };
+    let tile =
+        |name: &str, figure: String, detail: String| Tile { name: name.to_owned(), figure, detail, tone: Tone::Plain };
     let share = |count: u64| Value::Ratio(count as f64 / cpu.spread.count.max(1) as f64).cell();
     let mut tiles = vec![
         tile("Mean", figure("mean_ns"), format!("standard deviation {}", figure("stddev_ns"))),
@@ -124,7 +122,11 @@ fn tiles(cpu: &CpuWork) -> Vec<Tile> {
     if let Some(last) = cpu.subtraction.last() {
         tiles.truncate(5);
         let without = format!("standard deviation {} without every source", time(last.left.stddev_ns.round() as i64));
-        tiles.push(tile("Not explained", time((last.left.mean_ns - cpu.body.middle_ns as f64).round() as i64), without));
+        tiles.push(tile(
+            "Not explained",
+            time((last.left.mean_ns - cpu.body.middle_ns as f64).round() as i64),
+            without,
+        ));
     }
     tiles
 }
@@ -264,14 +266,16 @@ fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
         id: "repetitions",
         title: "What adds up over a second".to_owned(),
         short: "A second",
-        reading: "Consecutive samples together, so that each repetition takes about a second; at 1 nothing interrupts it."
-            .to_owned(),
+        reading:
+            "Consecutive samples together, so that each repetition takes about a second; at 1 nothing interrupts it."
+                .to_owned(),
         blocks,
     })
 }
 
 fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
-    let of = if worst.cpu.subtraction.is_empty() { cpus.iter().find(|of| !of.cpu.subtraction.is_empty())? } else { worst };
+    let of =
+        if worst.cpu.subtraction.is_empty() { cpus.iter().find(|of| !of.cpu.subtraction.is_empty())? } else { worst };
     let last = of.cpu.subtraction.last()?;
     let on = if cpus.len() > 1 { format!("On {}, ", of.name) } else { "On the average ".to_owned() };
     let text = format!(
@@ -303,15 +307,18 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
         id: "subtraction",
         title: "What is left without its sources".to_owned(),
         short: "Subtraction",
-        reading: "The samples less the direct time of each source in turn. What is left is the indirect cost, caches and \
+        reading:
+            "The samples less the direct time of each source in turn. What is left is the indirect cost, caches and \
                   predictors, and what no trace of the kernel shows."
-            .to_owned(),
+                .to_owned(),
         blocks,
     })
 }
 
 fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
-    let tones = cpus.iter().find_map(|of| of.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
+    let tones = cpus
+        .iter()
+        .find_map(|of| of.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
     let named: Vec<&becalm_analyze::work::Tone> =
         cpus.iter().filter_map(|of| of.cpu.tones.as_ref()).flat_map(|tones| &tones.tones).collect();
     let text = match named.iter().max_by(|a, b| a.amplitude_ns.total_cmp(&b.amplitude_ns)) {
@@ -340,9 +347,10 @@ fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
         id: "spectrum",
         title: "Frequencies in the time that was lost".to_owned(),
         short: "Spectrum",
-        reading: "A peak is something that comes again and again after the same time, the further right the more often; its \
+        reading:
+            "A peak is something that comes again and again after the same time, the further right the more often; its \
                   multiples stand to the right of it."
-            .to_owned(),
+                .to_owned(),
         blocks,
     })
 }
@@ -375,7 +383,11 @@ fn baseline(cpus: &[Named<'_>]) -> Option<Section> {
     let mut blocks = vec![Block::Text(text)];
     for (caption, names, fits) in [
         ("Samples, by those of the baseline", text::AGAINST_SAMPLES, true),
-        ("Repetitions of a second, by the baseline\u{2019}s mean", text::AGAINST_REPETITIONS, first.repetitions.is_some()),
+        (
+            "Repetitions of a second, by the baseline\u{2019}s mean",
+            text::AGAINST_REPETITIONS,
+            first.repetitions.is_some(),
+        ),
     ] {
         if fits {
             let fields = columns(AGAINST, names);

@@ -16,8 +16,7 @@ use crate::value::{grouped, time};
 const STEPS: usize = 12;
 
 /// What is shown of a frequency.
-pub(super) const TONES: &[&str] =
-    &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio"];
+pub(super) const TONES: &[&str] = &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio"];
 
 /// What is shown of samples against those of a baseline.
 pub(super) const AGAINST_SAMPLES: &[&str] = &[
