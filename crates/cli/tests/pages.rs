@@ -70,9 +70,7 @@ fn charts_have_tables_beside_them() {
 fn a_run_of_work_makes_no_page_of_detours() {
     let folder = tempfile::tempdir().unwrap();
     bundles::write_all(folder.path());
-    let report = becalm(&["report", "samples", "--html", "work.html"], folder.path());
-    assert!(matches!(report.code, 0 | 1) && !report.stderr.contains("panicked"), "{report:#?}");
-    assert_eq!(folder.path().join("work.html").exists(), report.code == 0);
+    becalm(&["report", "samples", "--html", "work.html"], folder.path()).expect(0, &[]);
     becalm(&["report", "samples"], folder.path()).expect(0, &[]);
     let compared = becalm(&["compare", "busy", "samples", "--html", "both.html"], folder.path());
     compared.expect(1, &["samples.becalm holds samples of work and no detours"]);

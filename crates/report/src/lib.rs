@@ -43,4 +43,4 @@ pub use tick::{
 };
 pub use timeline::render_timelines;
 pub use value::Value;
-pub use work::{render_work, work_json};
+pub use work::{render_work, work_json, work_page};

@@ -1,18 +1,18 @@
 //! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
 
 mod page;
+mod work;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
-use becalm_analyze::work::summarize_work;
 use becalm_report::Options;
 use becalm_trace::bundle::Bundle;
 use becalm_units::CpuList;
 use clap::Args;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::progress::Reading;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
@@ -36,6 +36,10 @@ pub struct ReportArgs {
     /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
     html: Option<PathBuf>,
+
+    /// Hold samples of work against those of this run, of the same work on a quieter CPU, kernel or machine
+    #[arg(long, value_name = "RUN")]
+    baseline: Option<PathBuf>,
 }
 
 /// Which run, and which part of it.
@@ -90,19 +94,15 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bundle = args.run.open()?;
     if is_work(&bundle) {
-        anyhow::ensure!(
-            args.html.is_none(),
-            "{} is a recording of work, of which there is no page yet; becalm report without --html prints it",
+        return work::run(args, &bundle, out);
+    }
+    if args.baseline.is_some() {
+        let text = format!(
+            "--baseline is for samples of work, and {} is a recording of detours; becalm compare holds two of those against \
+             each other",
             args.run.path.display()
         );
-        let mut out = BufWriter::new(out);
-        let summary = [summarize_work(&bundle, &args.run.selection(), None)?];
-        match args.json {
-            true => out.write_all(becalm_report::work_json(&summary).as_bytes())?,
-            false => becalm_report::render_work(&summary, &mut out)?,
-        }
-        out.flush()?;
-        return Ok(Exit::Done);
+        return Err(UsageError(text).into());
     }
     if let Some(file) = &args.html {
         return page::run(&args.run, file);

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every user takes its own of them")]
 
 pub mod pages;
+pub mod work;
 
 use std::fs;
 use std::path::Path;
