@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::cost::MeasuredCost;
 use serde::Serialize;
 
 use crate::Value;
-use crate::cost::{CostHeader, HeaderDocument, MeasuredCost, explain};
+use crate::cost::{CostHeader, HeaderDocument, explain};
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
@@ -188,18 +189,23 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::CostPlace;
     use becalm_analyze::cost::Cost;
     use becalm_units::CpuId;
 
     fn report(not_counted: Option<String>) -> ClockReport {
-        let header = CostHeader {
+        let place = CostPlace {
             node: "node1".to_owned(),
             kernel: "6.1.0".to_owned(),
+            hypervisor: Some("kvm".to_owned()),
             processor: "a processor".to_owned(),
             cpu: CpuId::new(0),
             cpu_reason: "as asked".to_owned(),
             other_cpu: Some(CpuId::new(1)),
             class: "fifo:80".to_owned(),
+        };
+        let header = CostHeader {
+            place,
             counter: "tsc".to_owned(),
             rate_hz: 2.5e9,
             rate_error_ratio: 1e-6,

@@ -15,6 +15,7 @@ mod detours;
 mod interrupt;
 mod place;
 mod preempt;
+pub mod stored;
 mod swap;
 mod switch;
 mod time_way;

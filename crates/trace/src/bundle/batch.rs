@@ -354,6 +354,36 @@ impl Batch for ActivityBatch {
     }
 }
 
+/// Consecutive samples of probes.
+pub(super) struct CostRows {
+    probes: Names,
+    rounds: ScalarBuffer<i64>,
+    times: ScalarBuffer<i64>,
+}
+
+impl CostRows {
+    /// Takes the columns, which have the schema's types already.
+    ///
+    /// # Errors
+    /// Says which column holds what it must not.
+    pub(super) fn take(record: &RecordBatch) -> Result<Self, String> {
+        Ok(Self {
+            probes: Names::take(record, "probe")?,
+            rounds: column(record, "round")?.as_primitive::<Int64Type>().values().clone(),
+            times: column(record, "time_ps")?.as_primitive::<Int64Type>().values().clone(),
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// The probe's name, the number of the round, and the sample's time in picoseconds.
+    pub(super) fn row(&self, row: usize) -> (&str, i64, i64) {
+        (self.probes.values.value(self.probes.keys[row] as usize), self.rounds[row], self.times[row])
+    }
+}
+
 /// A column of names: for each row a key, for each key a name.
 #[derive(Clone, Debug)]
 struct Names {
