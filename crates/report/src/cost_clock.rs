@@ -156,6 +156,7 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
     ];
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
+    table.keep_names_long();
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     for row in report.rows.iter().filter(|row| row.cross_backwards.is_some_and(|times| times > 0)) {

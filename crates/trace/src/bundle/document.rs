@@ -79,7 +79,7 @@ fn malformed(path: &Path) -> impl Fn(serde_json::Error) -> BundleError + '_ {
 }
 
 /// Reads the document of `node`.
-pub(super) fn read<D: Document>(path: &Path, node: &str) -> Result<D, BundleError> {
+pub(crate) fn read<D: Document>(path: &Path, node: &str) -> Result<D, BundleError> {
     let text = fs::read(path).map_err(BundleError::io("read", path))?;
     let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
     check_version(path, version.schema, D::CONTENTS)?;

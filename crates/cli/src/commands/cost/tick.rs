@@ -132,7 +132,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
             None => return Ok(Exit::Failed),
         },
     };
-    show(&report, args.json, out)?;
+    print(&report, args.json, out)?;
     Ok(Exit::Done)
 }
 
@@ -141,10 +141,10 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
 /// # Errors
 /// If no round of it is complete, or `out` cannot be written.
 pub fn show_campaign(campaign: Campaign, json: bool, out: &mut dyn Write) -> Result<()> {
-    show(&of_campaign(campaign)?, json, out)
+    print(&of_campaign(campaign)?, json, out)
 }
 
-fn show(report: &TickReport, json: bool, out: &mut dyn Write) -> Result<()> {
+fn print(report: &TickReport, json: bool, out: &mut dyn Write) -> Result<()> {
     let mut out = BufWriter::new(out);
     if json {
         out.write_all(becalm_report::tick_json(report).as_bytes())?;
