@@ -80,6 +80,8 @@ pub struct CostReport {
     pub header: CostHeader,
     /// What.
     pub rows: Vec<CostRow>,
+    /// What is missing of what was to be measured.
+    pub incomplete: Option<String>,
 }
 
 /// The order of magnitude that Beckman et al. 2007 give for a row of their catalogue of detours (section 2).
@@ -221,6 +223,7 @@ struct Document<'a> {
     schema: &'static str,
     #[serde(flatten)]
     header: HeaderDocument<'a>,
+    incomplete: Option<&'a str>,
     rows: Vec<Object<'a, CostRow>>,
 }
 
@@ -233,6 +236,7 @@ pub fn cost_json(report: &CostReport) -> String {
             CostKind::Detours => "becalm.cost-detours/1",
         },
         header: report.header.document(),
+        incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
     })
 }
@@ -281,6 +285,7 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
             paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.what))?;
         }
     }
+    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     for row in report.rows.iter().filter(|row| row.outcome.is_ok()) {
         paragraph(out, "  - ", &format!("{}: {}", row.what, row.method))?;
@@ -338,6 +343,7 @@ mod tests {
         CostReport {
             kind,
             header: header(),
+            incomplete: None,
             rows: vec![row("memory", Ok(measured)), row("swap_in", Err("no swap here".to_owned()))],
         }
     }

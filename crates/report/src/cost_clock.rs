@@ -51,6 +51,8 @@ pub struct ClockReport {
     pub rows: Vec<ClockCost>,
     /// Why the system calls could not be counted, where they were told by their time.
     pub not_counted: Option<String>,
+    /// What is missing of what was to be measured.
+    pub incomplete: Option<String>,
 }
 
 fn ps(value: Option<i64>) -> Value {
@@ -116,6 +118,7 @@ struct Document<'a> {
     header: HeaderDocument<'a>,
     path_found_by: &'static str,
     not_counted: Option<&'a str>,
+    incomplete: Option<&'a str>,
     rows: Vec<Object<'a, ClockCost>>,
 }
 
@@ -127,6 +130,7 @@ pub fn clock_json(report: &ClockReport) -> String {
         header: report.header.document(),
         path_found_by: if report.not_counted.is_none() { "tracepoint" } else { "time" },
         not_counted: report.not_counted.as_deref(),
+        incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
     })
 }
@@ -169,6 +173,7 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
         );
         paragraph(out, "  ! ", &text)?;
     }
+    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     let found = match &report.not_counted {
         None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
@@ -230,7 +235,7 @@ mod tests {
             cross_backwards: Some(2),
             cross_largest_ps: Some(7_000),
         };
-        ClockReport { header, rows: vec![row], not_counted }
+        ClockReport { header, rows: vec![row], not_counted, incomplete: None }
     }
 
     #[test]

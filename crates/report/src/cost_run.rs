@@ -94,7 +94,7 @@ fn probes(run: &CostRun, costs: &ProbeCosts, kind: CostKind) -> CostReport {
         },
     };
     let header = header(&run.doc, costs.instrument.as_ref());
-    CostReport { kind, header, rows: costs.probes.iter().map(row).collect() }
+    CostReport { kind, header, incomplete: cut_short(&run.doc), rows: costs.probes.iter().map(row).collect() }
 }
 
 fn clocks(run: &CostRun, costs: &ClockCosts) -> ClockReport {
@@ -116,7 +116,13 @@ fn clocks(run: &CostRun, costs: &ClockCosts) -> ClockReport {
         header: header(&run.doc, costs.instrument.as_ref()),
         rows: costs.clocks.iter().map(row).collect(),
         not_counted: costs.not_counted.clone(),
+        incomplete: cut_short(&run.doc),
     }
+}
+
+/// What is to be said of probes after which others were to come.
+fn cut_short(doc: &CostDoc) -> Option<String> {
+    (doc.ended != Some(Ended::Duration)).then(|| "it was interrupted: the probes after these are missing".to_owned())
 }
 
 /// What is to be said of a measurement that did not come to its end, of which so much is there.

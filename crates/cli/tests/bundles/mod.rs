@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every user takes its own of them")]
 
+pub mod costs;
 pub mod pages;
 
 use std::fs;

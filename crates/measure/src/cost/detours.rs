@@ -47,12 +47,6 @@ impl ForCounter for Work<'_, '_> {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let huge = huge_page_bytes(root).ok().flatten();
-        let steps = levels.len() + 8;
-        let mut done = 0;
-        let mut next = |name: &str| {
-            (self.0)(done, steps, name);
-            done += 1;
-        };
         let mut rows = Vec::new();
         if levels.is_empty() {
             let why = unknown.unwrap_or_else(|| "the kernel does not tell the sizes of this CPU's caches".to_owned());
@@ -63,30 +57,43 @@ impl ForCounter for Work<'_, '_> {
                 outcome: Err(why),
             });
         }
+        let largest = levels.last().map_or(0, |(_, bytes)| *bytes);
+        let mut probes: Vec<(&str, Measurement<'_, C>)> = Vec::new();
         for (at, (level, bytes)) in levels.iter().enumerate() {
-            next("caches");
             let below = at.checked_sub(1).map_or(0, |below| levels[below].1);
-            rows.push(cache(bench, *level, *bytes, below, huge));
+            probes.push(("caches", Box::new(move |bench| cache(bench, *level, *bytes, below, huge))));
         }
-        next("memory");
-        rows.push(memory(bench, levels.last().map_or(0, |(_, bytes)| *bytes), huge));
-        next("TLB");
-        rows.push(tlb_miss(bench, huge));
-        next("zero page");
-        rows.push(Probe { name: "pte_miss", what: "PTE miss: page there, entry missing", ..fault_zero_page(bench) });
-        next("faults");
-        rows.push(Probe { what: "page fault: first write to a page", ..fault_minor(bench) });
-        next("copies");
-        rows.push(Probe { what: "page fault: copy on write", ..fault_cow(bench) });
-        next("swap");
-        rows.push(swap::swap_in(bench));
-        next("interrupts");
-        rows.push(interrupt::from_another_cpu(bench));
-        next("pre-emption");
-        rows.push(preempt::by_a_competitor(bench));
+        let rest: [(&str, Measurement<'_, C>); 8] = [
+            ("memory", Box::new(|bench| memory(bench, largest, huge))),
+            ("TLB", Box::new(|bench| tlb_miss(bench, huge))),
+            (
+                "zero page",
+                Box::new(|bench| Probe {
+                    name: "pte_miss",
+                    what: "PTE miss: page there, entry missing",
+                    ..fault_zero_page(bench)
+                }),
+            ),
+            ("faults", Box::new(|bench| Probe { what: "page fault: first write to a page", ..fault_minor(bench) })),
+            ("copies", Box::new(|bench| Probe { what: "page fault: copy on write", ..fault_cow(bench) })),
+            ("swap", Box::new(swap::swap_in)),
+            ("interrupts", Box::new(interrupt::from_another_cpu)),
+            ("pre-emption", Box::new(preempt::by_a_competitor)),
+        ];
+        probes.extend(rest);
+        let steps = probes.len();
+        for (done, (name, probe)) in probes.into_iter().enumerate() {
+            if !(self.0)(done, steps, name) {
+                break;
+            }
+            rows.push(probe(bench));
+        }
         rows
     }
 }
+
+/// What measures one kind of detour.
+type Measurement<'a, C> = Box<dyn Fn(&Bench<C>) -> Probe + 'a>;
 
 /// Names of the rows of a level, and what it means to hit it.
 fn names(level: u32) -> (&'static str, &'static str) {

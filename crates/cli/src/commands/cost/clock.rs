@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{clocks, stored};
 use becalm_trace::cost::{ClockCosts, Measured};
 use becalm_trace::node::Ended;
@@ -30,14 +31,24 @@ pub struct ClockArgs {
 /// # Errors
 /// If the CPU cannot be used, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &ClockArgs, out: &mut dyn Write) -> Result<Exit> {
+    // While the process has one thread.
+    let signals = StopSignals::block().context("cannot block signals")?;
     let place = args.place.choose()?;
     let nothing_yet = Measured::Clock(ClockCosts::default());
     let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
     let meter = Meter::new();
-    let probed = clocks(place, &mut |done, of, name| meter.show(done, of, name)).map_err(failure)?;
+    let mut ended = Ended::Duration;
+    let probed = clocks(place, &mut |done, of, name| {
+        meter.show(done, of, name);
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    });
     drop(meter);
+    let probed = probed.map_err(failure)?;
     let (costs, samples) = stored::clocks(probed);
-    storing.store(Measured::Clock(costs), samples, Some(Ended::Duration))?;
+    storing.store(Measured::Clock(costs), samples, Some(ended))?;
     storing.show(out)?;
-    Ok(Exit::Done)
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }

@@ -1,8 +1,12 @@
 //! `becalm cost detours`: the catalogue of detours of Beckman et al. (2007), measured here.
 
 use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{detours, stored};
 use becalm_trace::cost::{Measured, ProbeCosts};
 use becalm_trace::node::Ended;
@@ -30,19 +34,30 @@ pub struct DetoursArgs {
 /// # Errors
 /// If the CPU cannot be used, a signal ends the recording, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &DetoursArgs, out: &mut dyn Write) -> Result<Exit> {
+    // While the process has one thread; afterwards it would be refused.
+    let janitor = Janitor::spawn(&Path::new("/").join("proc")).ok().map(Arc::new);
+    let signals = StopSignals::block().context("cannot block signals")?;
     let place = args.place.choose()?;
     let nothing_yet = Measured::Detours(ProbeCosts::default());
     let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
-    let recorded = recording::probes(&place)?;
+    let recorded = recording::probes(&place, janitor, &signals)?;
     let meter = Meter::new();
-    let probed = detours(place, &mut |done, of, name| meter.show(done, of, name)).map_err(failure)?;
+    let mut ended = Ended::Duration;
+    let probed = detours(place, &mut |done, of, name| {
+        meter.show(done, of, name);
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    });
     drop(meter);
+    let probed = probed.map_err(failure)?;
     let (mut costs, mut samples) = stored::probes(probed);
     for (probe, rounds) in recorded {
         samples.extend(probe.series.map(|_| (probe.name.clone(), rounds)));
         costs.probes.push(probe);
     }
-    storing.store(Measured::Detours(costs), samples, Some(Ended::Duration))?;
+    storing.store(Measured::Detours(costs), samples, Some(ended))?;
     storing.show(out)?;
-    Ok(Exit::Done)
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }

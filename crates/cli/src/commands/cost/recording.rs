@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use becalm_analyze::attribute::{Attributor, LoopThread, Step};
 use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
 use becalm_linux::janitor::Janitor;
@@ -76,7 +76,7 @@ type Outcome = Result<Vec<Vec<i64>>, String>;
 ///
 /// # Errors
 /// If a signal ends the recording. What else goes wrong is said in the probes.
-pub fn probes(place: &Place) -> Result<Vec<Recorded>> {
+pub fn probes(place: &Place, janitor: Option<Arc<Janitor>>, signals: &StopSignals) -> Result<Vec<Recorded>> {
     let root = place.root();
     let mut plan = Plan::new();
     plan.cpus = Some([place.cpu].into_iter().collect::<CpuList>());
@@ -84,9 +84,6 @@ pub fn probes(place: &Place) -> Result<Vec<Recorded>> {
     plan.policy = place.policy;
     plan.root = root.to_owned();
     plan.limit_trace_buffers();
-    // While the process has one thread; afterwards it would be refused.
-    let janitor = Janitor::spawn(&root.join("proc")).ok().map(Arc::new);
-    let signals = StopSignals::block().context("cannot block signals")?;
     let mut met = Met {
         cpu: place.cpu,
         attributor: None,
@@ -95,7 +92,7 @@ pub fn probes(place: &Place) -> Result<Vec<Recorded>> {
         activities: Vec::new(),
         labels: Labels::default(),
     };
-    let node = match record(plan, janitor, &signals, &mut met, &mut |_| {}) {
+    let node = match record(plan, janitor, signals, &mut met, &mut |_| {}) {
         Ok(recording) => recording.node,
         Err(error) => return Ok(not_recorded(&error.to_string())),
     };

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{stored, traps};
 use becalm_trace::cost::{Measured, ProbeCosts};
 use becalm_trace::node::Ended;
@@ -29,14 +30,24 @@ pub struct TrapArgs {
 /// # Errors
 /// If the CPU cannot be used, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &TrapArgs, out: &mut dyn Write) -> Result<Exit> {
+    // While the process has one thread.
+    let signals = StopSignals::block().context("cannot block signals")?;
     let place = args.place.choose()?;
     let nothing_yet = Measured::Trap(ProbeCosts::default());
     let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
     let meter = Meter::new();
-    let probed = traps(place, &mut |done, of, name| meter.show(done, of, name)).map_err(failure)?;
+    let mut ended = Ended::Duration;
+    let probed = traps(place, &mut |done, of, name| {
+        meter.show(done, of, name);
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    });
     drop(meter);
+    let probed = probed.map_err(failure)?;
     let (costs, samples) = stored::probes(probed);
-    storing.store(Measured::Trap(costs), samples, Some(Ended::Duration))?;
+    storing.store(Measured::Trap(costs), samples, Some(ended))?;
     storing.show(out)?;
-    Ok(Exit::Done)
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }
