@@ -71,7 +71,18 @@ fn a_campaign_survives_whatever_ends_it() {
     let limit = sample_limit();
     let (cpu_text, rates) = (cpu.to_string(), format!("idle,{ADDED}"));
     let begin = [
-        "--cpu", &cpu_text, "--rates", &rates, "--copies", "1,2", "--rounds", "4", "--cell", "80ms", "-o", path(&bundle),
+        "--cpu",
+        &cpu_text,
+        "--rates",
+        &rates,
+        "--copies",
+        "1,2",
+        "--rounds",
+        "4",
+        "--cell",
+        "80ms",
+        "-o",
+        path(&bundle),
     ];
     let planned = 4 * (2 * 3 + 1);
     let resume = ["--resume", path(&bundle)];
@@ -129,7 +140,8 @@ fn an_interrupted_measurement_keeps_what_it_has() {
     let bundle = folder.path().join("scheduler.becalm");
     let arguments = ["cost", "scheduler", "--cpu", &cpu, "--runnable", "1,2,4,8,16,32", "--window", "400ms", "--json"];
     let mut running = Running::start(becalm(&[&arguments[..], &["-o", path(&bundle)]].concat()));
-    running.wait_until("a number is measured", || !stored(&bundle, |document| &document["measured"]["rows"]).is_empty());
+    running
+        .wait_until("a number is measured", || !stored(&bundle, |document| &document["measured"]["rows"]).is_empty());
     running.signal("INT");
     let ended = running.end();
     ended.expect(1, &["interrupted before", "stored in"]);

@@ -51,7 +51,8 @@ fn traps_cost_what_they_must() {
     let probed = traps(place, &mut |_, _, _| {
         named += 1;
         true
-    }).expect("the counter runs");
+    })
+    .expect("the counter runs");
     assert_eq!((probed.place.cpu, named), (cpu, 12));
     let costs = figures(&probed.result);
     for name in
@@ -84,6 +85,10 @@ fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrup
     // No more of it and the last cache: others share that one, and may leave us nothing of it.
     costs_more(&costs, "memory", 1.5, "cache_l2");
     costs_more(&costs, "memory", 5.0, "cache_l1");
+    // A walk through page tables that lie in the caches: more than a hit, less than a load from memory.
+    costs_more(&costs, "tlb_miss", 0.5, "cache_l1");
+    costs_more(&costs, "memory", 1.0, "tlb_miss");
+    costs_more(&costs, "pte_miss", 1.0, "memory");
     costs_more(&costs, "preemption", 10.0, "interrupt");
     costs_more(&costs, "fault_cow", 1.0, "memory");
     costs_more(&costs, "fault_minor", 1.0, "tlb_miss");

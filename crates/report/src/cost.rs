@@ -321,13 +321,7 @@ mod tests {
             other_cpu: None,
             class: "other".to_owned(),
         };
-        CostHeader {
-            place,
-            counter: "tsc".to_owned(),
-            rate_hz: 2.5e9,
-            rate_error_ratio: 1e-6,
-            overhead_ps: 20_400,
-        }
+        CostHeader { place, counter: "tsc".to_owned(), rate_hz: 2.5e9, rate_error_ratio: 1e-6, overhead_ps: 20_400 }
     }
 
     fn report(kind: CostKind) -> CostReport {

@@ -210,7 +210,10 @@ impl Document for Campaign {
         for (at, cell) in self.cells.iter().enumerate() {
             let key = cell.measured.key();
             let copies_planned = !matches!(key, CellKind::Sorts { copies } if !plan.copies.contains(&copies));
-            if cell.round >= plan.rounds || !plan.rates_hz.contains(&cell.added_hz) && key != CellKind::Trap || !copies_planned {
+            if cell.round >= plan.rounds
+                || !plan.rates_hz.contains(&cell.added_hz) && key != CellKind::Trap
+                || !copies_planned
+            {
                 return Err(format!("cell {at} is none of its plan"));
             }
             if !seen.insert((cell.round, cell.added_hz, key)) {
@@ -331,8 +334,10 @@ mod tests {
             error(&serde_json::to_string(&campaign).unwrap())
         };
         let cell = |round, added_hz, measured| Cell { round, added_hz, measured };
-        let handler = |interrupts, handler_ns, window_ns| Measured::Handler { interrupts, handler_ns, window_ns, lost_events: 0 };
-        let sorts = |copies, sorts, elapsed_ns| Measured::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
+        let handler =
+            |interrupts, handler_ns, window_ns| Measured::Handler { interrupts, handler_ns, window_ns, lost_events: 0 };
+        let sorts =
+            |copies, sorts, elapsed_ns| Measured::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
         let trap = |call_ns| Measured::Trap { calls: 1, call_ns };
         assert!(wrong(&|of| of.plan.copies.clear()).contains("its plan has no cells"));
         assert!(wrong(&|of| of.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));

@@ -401,7 +401,9 @@ fn check_instrument(instrument: Option<&InstrumentDoc>, nothing_timed: bool) -> 
     match instrument {
         None if nothing_timed => Ok(()),
         None => Err("it does not tell what timed the samples".to_owned()),
-        Some(of) if of.rate_hz > 0.0 && of.rate_error_ratio >= 0.0 => check_picos("overhead_ps", "the instrument", of.overhead_ps),
+        Some(of) if of.rate_hz > 0.0 && of.rate_error_ratio >= 0.0 => {
+            check_picos("overhead_ps", "the instrument", of.overhead_ps)
+        }
         Some(of) => Err(format!("{} Hz, known to {}, is no rate of a counter", of.rate_hz, of.rate_error_ratio)),
     }
 }

@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn interruptions_are_not_interrupted_and_counts_add_up() {
         let rounds = vec![[vec![1_000_000; 8], vec![9_000_000, 8_000_000]].concat(); 2];
-        let series = |interrupts, interruptions| SeriesDoc { batch: 1, samples: 20, interrupts, preempted: 1, interruptions };
+        let series =
+            |interrupts, interruptions| SeriesDoc { batch: 1, samples: 20, interrupts, preempted: 1, interruptions };
         let interrupted = |series| MeasuredCost::of(&series, &rounds).unwrap().cost.interrupted;
         assert_eq!(interrupted(series(Some(2), false)), 3);
         assert_eq!(interrupted(series(None, true)), 0);

@@ -62,7 +62,8 @@ mod tests {
             window_ns: 2_000_000_000,
             lost_events: 3,
         };
-        let doc = SchedulerDoc { runnable: 4, ticks: Some(ticks), yields: 2_000, switches: 1_000, elapsed_ns: 2_000_000 };
+        let doc =
+            SchedulerDoc { runnable: 4, ticks: Some(ticks), yields: 2_000, switches: 1_000, elapsed_ns: 2_000_000 };
         let cost = SchedulerCost::of(&doc);
         assert_eq!((cost.ticks_hz, cost.preemptions_hz), (Some(250.0), Some(10.0)));
         assert_eq!((cost.tick_mean_ns, cost.tick_max_ns, cost.lost_events), (Some(3_000.0), Some(9_000), Some(3)));

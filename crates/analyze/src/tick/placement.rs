@@ -1,6 +1,6 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
-use becalm_trace::cost::{PlacementCosts, Placed, TimedDoc};
+use becalm_trace::cost::{Placed, PlacementCosts, TimedDoc};
 use becalm_units::CpuId;
 
 use super::{Bounds, student::half_width};

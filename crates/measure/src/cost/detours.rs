@@ -9,7 +9,7 @@ use becalm_linux::probe::{Pages, huge_page_bytes};
 use becalm_linux::sysfs::cache::{caches, data_levels};
 
 use super::bench::{Bench, Series};
-use super::chase::{LINE, is_huge, lay, one_line_a_page, walk};
+use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
 use super::trap::{fault_cow, fault_minor, fault_zero_page, text};
 use super::{CostError, ForCounter, Place, Probe, Probed, Progress, interrupt, preempt, run_at, swap};
 
@@ -182,14 +182,16 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
         }
         let many = Pages::small(count).map_err(text)?;
         let line = |page| one_line_a_page(page, small / size_of::<u64>());
+        scatter(many.words(), count, line);
         let (mut at_many, mut at_few) = (lay(many.words(), count, line), lay(few.words(), count, line));
-        at_many = walk(many.words(), at_many, count as u32);
-        at_few = walk(few.words(), at_few, count as u32);
-        // In turns, so that both meet the same neighbors.
+        // In turns, so that both meet the same neighbors; each once around before it is timed, since the other one's lines
+        // may have taken the cache from its own.
         let mut references = Vec::new();
         let mut hits = vec![1; SAMPLES];
         let mut series = bench.series(FAR_LOADS, SAMPLES, |samples| {
+            at_few = walk(few.words(), black_box(at_few), count as u32);
             Bench::<C>::time_each(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
+            at_many = walk(many.words(), black_box(at_many), count as u32);
             Bench::<C>::time_each(samples, |_| at_many = walk(many.words(), black_box(at_many), FAR_LOADS));
             black_box((at_few, at_many));
             hits.sort_unstable();
@@ -207,8 +209,8 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
         name: "tlb_miss",
         what: "TLB miss",
         method: format!(
-            "{FAR_LOADS} dependent loads a sample over one line in each of {TLB_PAGES} small pages, less the same lines in \
-             huge pages; the page tables lie in the caches"
+            "{FAR_LOADS} dependent loads a sample over one line in each of {TLB_PAGES} small pages from anywhere in \
+             memory, less the same lines in huge pages; lines and page tables lie in the caches"
         ),
         outcome: measure(),
     }

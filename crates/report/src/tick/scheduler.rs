@@ -85,7 +85,10 @@ pub fn scheduler_json(report: &SchedulerReport) -> String {
 /// # Errors
 /// If `out` cannot be written.
 pub fn render_scheduler(report: &SchedulerReport, out: &mut dyn Write) -> io::Result<()> {
-    report.place.render(&format!("; each number for {} with the kernel's trace and as long without", time_of(report.window_ns)), out)?;
+    report.place.render(
+        &format!("; each number for {} with the kernel's trace and as long without", time_of(report.window_ns)),
+        out,
+    )?;
     let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
     let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| lost || *name != "lost_events").collect();
     let fields = columns(ROW, &names);

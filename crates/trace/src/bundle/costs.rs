@@ -88,8 +88,11 @@ impl CostWriter {
             let mut made = MadeFolders::default();
             made.make(&self.path.join(COSTS.name))?;
             made.make(&layout::table_folder(&self.path, COSTS.name, &self.node))?;
-            check_series(&run.samples, &series)
-                .map_err(|why| BundleError::Table { path: path.clone(), table: COSTS.name, why })?;
+            check_series(&run.samples, &series).map_err(|why| BundleError::Table {
+                path: path.clone(),
+                table: COSTS.name,
+                why,
+            })?;
             let draft = Draft::new(path)?;
             encode::costs(&draft, series.iter().map(|(name, _)| (name.as_str(), run.rounds(name))))?;
             draft.sync()?;

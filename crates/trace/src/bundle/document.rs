@@ -106,7 +106,9 @@ pub(super) fn contents(path: &Path) -> Result<Contents, BundleError> {
 fn check_version(path: &Path, found: String, wanted: Contents) -> Result<(), BundleError> {
     match Contents::of_schema(&found) {
         Some(contents) if contents == wanted => Ok(()),
-        Some(contents) => Err(BundleError::Contents { bundle: layout::bundle_of(path).to_owned(), found: contents, wanted }),
+        Some(contents) => {
+            Err(BundleError::Contents { bundle: layout::bundle_of(path).to_owned(), found: contents, wanted })
+        }
         None => Err(BundleError::Version { path: path.to_owned(), found, known: wanted.schema() }),
     }
 }

@@ -113,11 +113,7 @@ pub(super) const SAMPLES: Table = Table {
 pub(super) const COSTS: Table = Table {
     name: "costs",
     schema: COSTS_SCHEMA,
-    columns: &[
-        column("probe", Content::Name),
-        column("round", Content::Rising),
-        column("time_ps", Content::Length),
-    ],
+    columns: &[column("probe", Content::Name), column("round", Content::Rising), column("time_ps", Content::Length)],
 };
 
 impl Content {

@@ -87,7 +87,8 @@ fn every_kind_of_measurement_reads_back() {
         backwards: 0,
         cross: None,
     };
-    let clocks = ClockCosts { instrument: Some(instrument()), not_counted: Some("no tracefs".into()), clocks: vec![way] };
+    let clocks =
+        ClockCosts { instrument: Some(instrument()), not_counted: Some("no tracefs".into()), clocks: vec![way] };
     let of_clocks = CostSamples::from([
         ("CLOCK_TAI".to_owned(), vec![vec![21_000, 21_500]]),
         (format!("CLOCK_TAI{BY_SYSCALL}"), vec![vec![150_000]]),
@@ -222,7 +223,11 @@ fn damaged_files_are_refused_by_name() {
     };
     rewrite(vec![("probe", names(&["syscall"]))], "no column round");
     rewrite(
-        vec![("probe", names(&["syscall"])), ("round", Arc::new(Int32Array::from(vec![0]))), ("time_ps", numbers(&[1]))],
+        vec![
+            ("probe", names(&["syscall"])),
+            ("round", Arc::new(Int32Array::from(vec![0]))),
+            ("time_ps", numbers(&[1])),
+        ],
         "column round is of type Int32",
     );
     rewrite(table_of(&["syscall", "syscall"], &[1, 1], &[1, 1]), "round 1 of 'syscall' comes after 0 rounds");

@@ -235,7 +235,9 @@ mod tests {
     fn what_did_not_come_is_said() {
         let rows = traced(&place(), BTreeMap::new());
         assert!(rows.iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.contains("came to CPU"))));
-        assert!(not_recorded("x").iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.ends_with(": x"))));
+        assert!(
+            not_recorded("x").iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.ends_with(": x")))
+        );
     }
 
     #[test]
