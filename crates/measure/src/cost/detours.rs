@@ -18,8 +18,9 @@ const NEAR_LOADS: u32 = 1_024;
 const FAR_LOADS: u32 = 256;
 /// Samples in a round.
 const SAMPLES: usize = 50;
-/// Pages of the chase that misses the TLB: twice as many as the largest second-level TLB of today (4,096 entries).
-const TLB_PAGES: usize = 8_192;
+/// Pages of the chase that misses the TLB: half as many again as the largest second-level TLB of today has entries (4,096), so
+/// that a cycle misses nearly each time; their lines and page tables fill less than half of an L2 cache of 1 MiB.
+const TLB_PAGES: usize = 6_144;
 /// The most memory that the TLB chase takes; where pages are large, it has fewer.
 const TLB_BYTES: usize = 128 << 20;
 /// The most memory that the chase through memory takes, and the least.
@@ -180,15 +181,17 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
                         (/sys/kernel/mm/transparent_hugepage/enabled)"
                 .to_owned());
         }
-        let many = Pages::small(count).map_err(text)?;
         let line = |page| one_line_a_page(page, small / size_of::<u64>());
-        scatter(many.words(), count, line);
-        let (mut at_many, mut at_few) = (lay(many.words(), count, line), lay(few.words(), count, line));
-        // In turns, so that both meet the same neighbors; each once around before it is timed, since the other one's lines
-        // may have taken the cache from its own.
+        let mut at_few = lay(few.words(), count, line);
         let mut references = Vec::new();
         let mut hits = vec![1; SAMPLES];
         let mut series = bench.series(FAR_LOADS, SAMPLES, |samples| {
+            // Where the pages lie decides which lines and tables meet in a set of the cache, so each round has others.
+            let many = Pages::small(count).map_err(text)?;
+            scatter(many.words(), count, line);
+            let mut at_many = lay(many.words(), count, line);
+            // In turns, so that both meet the same neighbors; each once around before it is timed, since the other one's
+            // lines may have taken the cache from its own.
             at_few = walk(few.words(), black_box(at_few), count as u32);
             Bench::<C>::time_each(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
             at_many = walk(many.words(), black_box(at_many), count as u32);

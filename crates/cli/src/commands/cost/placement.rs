@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::stored;
-use becalm_measure::tick::placement::{PlacementPlan, Places, measure};
+use becalm_measure::tick::placement::{PlacementPlan, PlacementRound, Places, measure};
 use becalm_measure::work::Body;
 use becalm_trace::bundle::CostSamples;
 use becalm_trace::cost::{Measured, PlacementCosts};
@@ -97,16 +97,22 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
     let mut ended = Ended::Duration;
-    let rounds = measure(root, &plan, &mut |share| {
+    let mut progress = |share: f64| {
         bar.set_position((share * 100.0) as u64);
         bar.tick();
         if signals.take().is_some() {
             ended = Ended::Signal;
         }
         ended == Ended::Duration
-    });
+    };
+    let mut store = |round: &PlacementRound| {
+        costs.results.push(stored::placement(round));
+        // What is there stays, whatever comes.
+        storing.write(Measured::Placement(costs.clone()), CostSamples::new(), None)
+    };
+    let measured = measure(root, &plan, &mut progress, &mut store);
     bar.finish_and_clear();
-    costs.results = rounds.map_err(explained)?.iter().map(stored::placement).collect();
+    measured.map_err(explained)?;
     storing.store(Measured::Placement(costs), CostSamples::new(), Some(ended))?;
     storing.show(out)?;
     Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use becalm_trace::bundle::CostSamples;
 use becalm_trace::cost::{CostDoc, Measured};
 use becalm_trace::node::Ended;
-use becalm_trace::{CostRun, CostWriter};
+use becalm_trace::{BundleError, CostRun, CostWriter};
 use clap::Args;
 
 use crate::commands::record::refuse_existing;
@@ -53,10 +53,22 @@ impl Storing {
     /// # Errors
     /// If it cannot be stored.
     pub fn store(&mut self, measured: Measured, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
+        let written = self.write(measured, samples, ended);
+        written.with_context(|| format!("cannot complete the measurement {}", self.path.display()))
+    }
+
+    /// The same, for those who have their own error for it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn write(
+        &mut self,
+        measured: Measured,
+        samples: CostSamples,
+        ended: Option<Ended>,
+    ) -> Result<(), BundleError> {
         let doc = CostDoc { measured, ended, ..self.doc.clone() };
-        self.writer
-            .store(&CostRun { doc, samples })
-            .with_context(|| format!("cannot complete the measurement {}", self.path.display()))
+        self.writer.store(&CostRun { doc, samples })
     }
 
     /// Prints what is stored.
