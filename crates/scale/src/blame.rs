@@ -5,6 +5,7 @@
 use crate::ScaleError;
 use crate::books::BookedNoise;
 use crate::predict::{Prediction, Question};
+use crate::watch::Watch;
 
 /// The slowdown that is left without some sources.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,7 +32,7 @@ pub struct Blame {
 /// Predicts without each source, and without the best of them one after another until `steps` are out, nothing is
 /// left to gain, or no source is left. `out` marks sources that are taken out from the start.
 ///
-/// `predicted` is told after each prediction for how many ranks it was.
+/// `watch` is told of the phases of all predictions.
 ///
 /// Ties go to the source with the lower number. Where ranks are too many to be replayed, order statistics take over.
 ///
@@ -43,14 +44,13 @@ pub fn blame(
     ranks: &[u64],
     steps: usize,
     out: &[bool],
-    predicted: &mut dyn FnMut(u64),
+    watch: Watch<'_>,
 ) -> Result<Vec<Blame>, ScaleError> {
-    let mut slowdowns = |out: &[bool], ranks: &[u64]| -> Result<Vec<f64>, ScaleError> {
+    let slowdowns = |out: &[bool], ranks: &[u64]| -> Result<Vec<f64>, ScaleError> {
         let noise = noise.without(out)?;
-        let prediction = Prediction::new(&noise, question)?;
+        let prediction = Prediction::new(&noise, question)?.watched(watch);
         let slowdown = |ranks: &u64| -> Result<f64, ScaleError> {
             let row = prediction.row(*ranks)?;
-            predicted(*ranks);
             Ok(row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0))
         };
         ranks.iter().map(slowdown).collect()

@@ -29,18 +29,24 @@ impl Estimate {
         }
         let mean = values.iter().sum::<f64>() / count;
         let half = if values.len() > 1 {
-            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+            let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0);
             // Beyond the table, the first terms of Fisher's expansion around the normal point.
             let point = STUDENT.get(values.len() - 2).copied().unwrap_or_else(|| {
                 let (z, freedom) = (1.959_964_f64, count - 1.0);
-                z + (z.powi(3) + z) / (4.0 * freedom)
-                    + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom * freedom)
+                let (z3, z5) = (z * z * z, z * z * z * z * z);
+                z + (z3 + z) / (4.0 * freedom) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * freedom * freedom)
             });
             point * (variance / count).sqrt()
         } else {
             0.0
         };
         Some(Self { mean, low: mean - half, high: mean + half })
+    }
+
+    /// Cuts the interval off below a value that the mean cannot be under.
+    #[must_use]
+    pub fn not_below(self, least: f64) -> Self {
+        Self { low: self.low.max(least), ..self }
     }
 }
 
@@ -53,6 +59,9 @@ mod tests {
         let estimate = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((estimate.mean - 2.0).abs() < 1e-12);
         assert!((estimate.high - 2.0 - 4.303 / 3.0_f64.sqrt()).abs() < 1e-12);
+        let cut = estimate.not_below(1.0);
+        assert_eq!((cut.mean, cut.low, cut.high), (estimate.mean, 1.0, estimate.high));
+        assert_eq!(estimate.not_below(-1.0), estimate);
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[1.5]), Some(Estimate { mean: 1.5, low: 1.5, high: 1.5 }));
         // t with 120 degrees of freedom is 1.97993.

@@ -91,7 +91,7 @@ impl Law {
         }
         let (p, n) = (self.probability, ranks as f64);
         // 1 - (1-p)^n without cancellation, also for p of 1e-12; p = 1 gives exp(-inf) = 0.
-        let delay_probability = -(n * (-p).ln_1p()).exp_m1();
+        let delay_probability = -libm::expm1(n * libm::log1p(-p));
         let height = self.delay.get() as f64 / self.grain.get() as f64;
         Ok(LawPoint {
             ranks,
@@ -106,7 +106,7 @@ impl Law {
     /// delayed: p = 1 - (1-d)^(1/n).
     #[must_use]
     pub fn tolerable_probability(ranks: u64, delayed_share: f64) -> f64 {
-        -((-delayed_share).ln_1p() / ranks as f64).exp_m1()
+        -libm::expm1(libm::log1p(-delayed_share) / ranks as f64)
     }
 }
 

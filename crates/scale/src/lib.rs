@@ -7,7 +7,8 @@
 //!   expected largest of any number of such delays.
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
-//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above.
+//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`watch`] says how far
+//!   they are.
 //!
 //! Nothing here does input or output, reads a clock or starts randomness by itself: the same arguments give the same
 //! numbers, on any machine and with any number of threads.
@@ -31,6 +32,7 @@ pub mod predict;
 pub mod random;
 pub mod replay;
 pub mod spec;
+pub mod watch;
 
 pub use error::ScaleError;
 pub use noise::{NodeNoise, Noise, NoiseTrace, TraceError};

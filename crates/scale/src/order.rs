@@ -158,7 +158,7 @@ impl DelayDistribution {
 
 /// 1 - (1-s)^n, without cancellation for a small s.
 fn any(n: f64, s: f64) -> f64 {
-    if s >= 1.0 { 1.0 } else { -(n * (-s).ln_1p()).exp_m1() }
+    if s >= 1.0 { 1.0 } else { -libm::expm1(n * libm::log1p(-s)) }
 }
 
 /// The mean of 1 - (1-s)^n over s between two values.
@@ -171,7 +171,7 @@ fn mean_of_any(n: f64, from: f64, to: f64) -> f64 {
         return (5.0 * any(n, middle - apart) + 8.0 * any(n, middle) + 5.0 * any(n, middle + apart)) / 18.0;
     }
     // The integral of (1-s)^n is -(1-s)^(n+1) / (n+1).
-    let power = |s: f64| if s >= 1.0 { 0.0 } else { ((n + 1.0) * (-s).ln_1p()).exp() };
+    let power = |s: f64| if s >= 1.0 { 0.0 } else { libm::exp((n + 1.0) * libm::log1p(-s)) };
     1.0 - (power(from.min(to)) - power(from.max(to))) / ((n + 1.0) * width)
 }
 

@@ -13,7 +13,8 @@ use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::placement::{Placement, RANKS_LIMIT};
-use crate::replay::{Outcome, replay};
+use crate::replay::{Outcome, replay_each};
+use crate::watch::Watch;
 
 /// The most ranks whose messages are followed: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
@@ -79,6 +80,7 @@ pub struct Prediction<'a> {
     question: Question,
     /// For the ideal collective.
     table: Option<(DelayTable<'a>, DelayDistribution)>,
+    watch: Watch<'a>,
 }
 
 impl<'a> Prediction<'a> {
@@ -102,7 +104,13 @@ impl<'a> Prediction<'a> {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, table })
+        Ok(Self { noise, question, table, watch: Watch::NOBODY })
+    }
+
+    /// The same, telling how many phases are done.
+    #[must_use]
+    pub fn watched(self, watch: Watch<'a>) -> Self {
+        Self { watch, ..self }
     }
 
     /// The distribution of one unit's delay, for the ideal collective.
@@ -129,7 +137,10 @@ impl<'a> Prediction<'a> {
             Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
             Some((table, _)) => {
                 let one = |replica: &u64| {
-                    replay(table, &self.placement(ranks).draw(table, question.seed, *replica)?, question.phases)
+                    let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
+                    // However many ranks there are, a phase looks at few.
+                    let mut count = self.watch.count(ranks, 1);
+                    replay_each(table, &offsets, question.phases, None, |_| count.phase())
                 };
                 // As many side by side as their offsets fit into memory.
                 let together = (REPLICAS_MEMORY / (RANK_MEMORY * ranks)).clamp(1, question.replicas) as usize;
@@ -168,7 +179,8 @@ impl<'a> Prediction<'a> {
             grain: question.grain,
             phases: question.phases,
             collective: question.collective,
-            slowdown: Estimate::of(&slowdowns),
+            // Noise only ever delays.
+            slowdown: Estimate::of(&slowdowns).map(|estimate| estimate.not_below(1.0)),
             expected_ratio,
             law,
             worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
@@ -200,8 +212,10 @@ impl<'a> Prediction<'a> {
         let mut machine = Machine::new(self.question.network, &starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
+        let mut count = self.watch.count(ranks, ranks);
         for _ in 0..self.question.phases {
             durations.add(self.phase(&mut machine)?);
+            count.phase();
         }
         Ok(durations.outcome)
     }

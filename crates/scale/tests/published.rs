@@ -7,6 +7,7 @@ use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, Row};
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::spec::NoiseSpec;
+use becalm_scale::watch::Watch;
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
 
@@ -324,7 +325,7 @@ fn d09_blame() {
     let noise = BookedNoise::new(sources.clone(), vec![("node".to_owned(), vec![trace])]).unwrap();
     let question = Question { phases: 2_000, replicas: 1, ..d09_question() };
     let blames =
-        blame(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], &mut |_| {}).unwrap();
+        blame(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], Watch::NOBODY).unwrap();
     for blame in &blames {
         assert_eq!(blame.each.len(), sources.len());
         assert!(blame.each.is_sorted_by(|a, b| a.slowdown <= b.slowdown));

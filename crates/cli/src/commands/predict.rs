@@ -14,6 +14,7 @@ use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, Row};
+use becalm_scale::watch::Watch;
 use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Warning;
 use becalm_units::{Count, CpuList, Nanos};
@@ -156,19 +157,22 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
     let mut rows: Vec<Row> = Vec::with_capacity(questions.len() * ranks.len());
     let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
+    let mut end = 0;
     for question in &questions {
-        let prediction = Prediction::new(&source.noise, *question).map_err(refusal)?;
+        let told = |ranks, phases| bar.inc(cost::steps_of_phases(question, ranks, phases) as u64);
+        let prediction = Prediction::new(&source.noise, *question).map_err(refusal)?.watched(Watch::by(&told));
         for ranks in &ranks {
             bar.set_message(format!("{} ranks", Count::new(*ranks)));
             rows.push(prediction.row(*ranks).map_err(refusal)?);
-            bar.inc(cost::steps_of_row(question, *ranks) as u64);
+            // With what is not phases.
+            end += cost::steps_of_row(question, *ranks) as u64;
+            bar.set_position(end);
         }
         if let (true, Some(booked)) = (args.blame, &source.booked) {
             bar.set_message("blame");
             // It may end early, with nothing left to gain.
-            let end = bar.position() + bill.steps_of_blame(question, &ranks) as u64;
-            let mut progress = |ranks: u64| bar.inc(cost::steps_of_row(question, ranks) as u64);
-            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, &mut progress).map_err(refusal)?;
+            end += bill.steps_of_blame(question, &ranks) as u64;
+            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, Watch::by(&told)).map_err(refusal)?;
             blames.push((question.grain, blamed));
             bar.set_position(end);
         }

@@ -39,15 +39,23 @@ pub(super) enum Verdict {
     TooLong(String),
 }
 
+/// The steps of so many phases.
+pub(super) fn steps_of_phases(question: &Question, ranks: u64, phases: u64) -> f64 {
+    phases as f64
+        * match question.collective {
+            Collective::Ideal => IDEAL_PHASE,
+            collective => ranks as f64 * (collective.rounds(ranks) as f64 + 1.0),
+        }
+}
+
 /// The steps of one row over all replicas.
 pub(super) fn steps_of_row(question: &Question, ranks: u64) -> f64 {
-    let (ranks_f, phases) = (ranks as f64, question.phases as f64);
-    let replica = match question.collective {
-        Collective::Ideal if ranks > RANKS_LIMIT => 0.0,
-        Collective::Ideal => IDEAL_PHASE * phases + IDEAL_RANK * ranks_f,
-        collective => ranks_f * (collective.rounds(ranks) as f64 + 1.0) * phases,
+    let beside = match question.collective {
+        Collective::Ideal if ranks > RANKS_LIMIT => return 0.0,
+        Collective::Ideal => IDEAL_RANK * ranks as f64,
+        _ => 0.0,
     };
-    replica * question.replicas as f64
+    (steps_of_phases(question, ranks, question.phases) + beside) * question.replicas as f64
 }
 
 impl Bill {

@@ -11,6 +11,7 @@ use becalm_scale::blame::{Blame, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, Row};
+use becalm_scale::watch::Watch;
 use becalm_trace::bundle::Bundle;
 use becalm_trace::node::{Rung, Warning};
 use becalm_units::Nanos;
@@ -114,7 +115,8 @@ impl Predicted {
             match (1..=STEPS).rev().find(|steps| read(*steps) <= BLAME_LIMIT) {
                 Some(steps) => {
                     let ranks = &RANKS[RANKS.len() - 1..];
-                    let found = blame(booked, question, ranks, steps as usize, &vec![false; names.len()], &mut |_| {})?;
+                    let none = vec![false; names.len()];
+                    let found = blame(booked, question, ranks, steps as usize, &none, Watch::NOBODY)?;
                     blames.push((question.grain, found));
                 }
                 None => warnings.push(Warning {

@@ -1,0 +1,101 @@
+//! How far a long prediction is, for whoever waits for it.
+
+use std::fmt;
+
+/// Called with a number of ranks and how many more phases of them, of whichever replica, have been replayed.
+type Told<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Somebody who is told now and then how many phases are done, from any thread; or nobody.
+#[derive(Clone, Copy, Default)]
+pub struct Watch<'a>(Option<Told<'a>>);
+
+impl<'a> Watch<'a> {
+    /// Nobody.
+    pub const NOBODY: Self = Self(None);
+
+    /// Whoever this function tells of a number of ranks and of phases done.
+    #[must_use]
+    pub fn by(told: Told<'a>) -> Self {
+        Self(Some(told))
+    }
+
+    /// Begins to count the phases of one replica, each of which takes about as long as `steps` looks at a rank.
+    pub(crate) fn count(self, ranks: u64, steps: u64) -> Count<'a> {
+        Count { watch: self, ranks, untold: 0, often: (WORTH / steps.max(1)).max(1) }
+    }
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Watch::by(..)" } else { "Watch::NOBODY" })
+    }
+}
+
+/// So many looks at a rank are worth telling: they take a millisecond, and telling takes a microsecond.
+const WORTH: u64 = 1 << 16;
+
+/// The phases of one replica. What has not been told is, when it is dropped.
+pub(crate) struct Count<'a> {
+    watch: Watch<'a>,
+    ranks: u64,
+    untold: u64,
+    often: u64,
+}
+
+impl Count<'_> {
+    /// One more.
+    #[inline]
+    pub fn phase(&mut self) {
+        self.untold += 1;
+        if self.untold >= self.often {
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        if let Watch(Some(told)) = self.watch {
+            told(self.ranks, self.untold);
+        }
+        self.untold = 0;
+    }
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        if self.untold > 0 {
+            self.tell();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn every_phase_is_told_and_none_twice() {
+        for ranks in [1, 1 << 10, 1 << 20] {
+            let (phases, times) = (AtomicU64::new(0), AtomicU64::new(0));
+            let told = |of, more| {
+                assert_eq!(of, ranks);
+                phases.fetch_add(more, Ordering::Relaxed);
+                times.fetch_add(1, Ordering::Relaxed);
+            };
+            let mut count = Watch::by(&told).count(ranks, ranks);
+            (0..100).for_each(|_| count.phase());
+            drop(count);
+            assert_eq!(phases.into_inner(), 100);
+            assert_eq!(
+                times.into_inner(),
+                if ranks == 1 << 20 {
+                    100
+                } else if ranks == 1 {
+                    1
+                } else {
+                    2
+                }
+            );
+        }
+    }
+}
