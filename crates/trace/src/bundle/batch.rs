@@ -354,45 +354,15 @@ impl Batch for ActivityBatch {
     }
 }
 
-/// Consecutive samples of probes.
-pub(super) struct CostRows {
-    probes: Names,
-    rounds: ScalarBuffer<i64>,
-    times: ScalarBuffer<i64>,
-}
-
-impl CostRows {
-    /// Takes the columns, which have the schema's types already.
-    ///
-    /// # Errors
-    /// Says which column holds what it must not.
-    pub(super) fn take(record: &RecordBatch) -> Result<Self, String> {
-        Ok(Self {
-            probes: Names::take(record, "probe")?,
-            rounds: column(record, "round")?.as_primitive::<Int64Type>().values().clone(),
-            times: column(record, "time_ps")?.as_primitive::<Int64Type>().values().clone(),
-        })
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.rounds.len()
-    }
-
-    /// The probe's name, the number of the round, and the sample's time in picoseconds.
-    pub(super) fn row(&self, row: usize) -> (&str, i64, i64) {
-        (self.probes.values.value(self.probes.keys[row] as usize), self.rounds[row], self.times[row])
-    }
-}
-
 /// A column of names: for each row a key, for each key a name.
 #[derive(Clone, Debug)]
-struct Names {
+pub(super) struct Names {
     keys: ScalarBuffer<i32>,
     values: StringArray,
 }
 
 impl Names {
-    fn take(record: &RecordBatch, name: &str) -> Result<Self, String> {
+    pub(super) fn take(record: &RecordBatch, name: &str) -> Result<Self, String> {
         let names = column(record, name)?.as_dictionary::<Int32Type>();
         let values: &StringArray = names.values().as_string();
         if values.null_count() > 0 {
@@ -404,6 +374,11 @@ impl Names {
             return Err(format!("the column {name} has rows outside of its dictionary"));
         }
         Ok(Self { keys, values: values.clone() })
+    }
+
+    /// The name of a row.
+    pub(super) fn of_row(&self, row: usize) -> &str {
+        self.values.value(self.keys[row] as usize)
     }
 
     fn to_vec(&self) -> Vec<&str> {
@@ -420,7 +395,7 @@ fn optional_flags(record: &RecordBatch, name: &str) -> Result<Option<BooleanBuff
 }
 
 /// A column without gaps, of the type that the decoder was told to give.
-fn column<'a>(record: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
+pub(super) fn column<'a>(record: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
     let column = record.column_by_name(name).ok_or_else(|| format!("it has no column {name}"))?;
     if column.null_count() > 0 { Err(no_value(name)) } else { Ok(column.as_ref()) }
 }

@@ -12,12 +12,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_buffer::ScalarBuffer;
+
+use super::batch::{Names, column};
 use super::contents::{Contents, open_node};
 use super::decode::Decoder;
 use super::draft::Draft;
 use super::schema::COSTS;
 use super::writer::MadeFolders;
-use super::{BundleError, batch, document, encode, layout};
+use super::{BundleError, document, encode, layout};
 use crate::cost::{CostDoc, LONGEST_PS, SeriesDoc};
 
 /// The samples of some probes by name: the rounds of each, in picoseconds a repetition.
@@ -124,7 +130,7 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
     let mut samples = CostSamples::new();
     let mut last: Option<String> = None;
     while let Some(record) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
-        let rows = batch::CostRows::take(&record).map_err(refuse)?;
+        let rows = CostRows::take(&record).map_err(refuse)?;
         for row in 0..rows.len() {
             let (probe, round, time) = rows.row(row);
             if last.as_deref() != Some(probe) {
@@ -146,6 +152,36 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
     }
     check_series(&samples, series).map_err(refuse)?;
     Ok(samples)
+}
+
+/// Consecutive samples of probes.
+struct CostRows {
+    probes: Names,
+    rounds: ScalarBuffer<i64>,
+    times: ScalarBuffer<i64>,
+}
+
+impl CostRows {
+    /// Takes the columns, which have the schema's types already.
+    ///
+    /// # Errors
+    /// Says which column holds what it must not.
+    fn take(record: &RecordBatch) -> Result<Self, String> {
+        Ok(Self {
+            probes: Names::take(record, "probe")?,
+            rounds: column(record, "round")?.as_primitive::<Int64Type>().values().clone(),
+            times: column(record, "time_ps")?.as_primitive::<Int64Type>().values().clone(),
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// The probe's name, the number of the round, and the sample's time in picoseconds.
+    fn row(&self, row: usize) -> (&str, i64, i64) {
+        (self.probes.of_row(row), self.rounds[row], self.times[row])
+    }
 }
 
 /// The samples are those that the document tells of.

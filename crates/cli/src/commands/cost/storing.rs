@@ -61,12 +61,7 @@ impl Storing {
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub fn write(
-        &mut self,
-        measured: Measured,
-        samples: CostSamples,
-        ended: Option<Ended>,
-    ) -> Result<(), BundleError> {
+    pub fn write(&mut self, measured: Measured, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
         let doc = CostDoc { measured, ended, ..self.doc.clone() };
         self.writer.store(&CostRun { doc, samples })
     }
