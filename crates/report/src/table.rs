@@ -116,7 +116,7 @@ impl Table {
     /// Takes from the names what a page lacks, the longest first; tells whether that was enough. If not, all are as short
     /// as they may become.
     fn shorten(&self, columns: &[usize], widths: &mut [usize], page: usize) -> bool {
-        let shortest = if self.long_names { SHORTEST.max(page / 8 * 5) } else { SHORTEST };
+        let shortest = if self.long_names { SHORTEST.max(page.saturating_mul(5) / 8) } else { SHORTEST };
         let needed = |widths: &[usize]| columns.iter().map(|column| widths[*column] + GAP).sum::<usize>();
         while needed(widths) > page {
             let names = columns.iter().filter(|column| self.left[**column] && !self.dispensable[**column]);
