@@ -26,6 +26,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// Before which rows a line is drawn.
     rules: Vec<usize>,
+    /// Whether names that begin alike are told apart by their ends.
+    long_names: bool,
 }
 
 impl Table {
@@ -33,12 +35,17 @@ impl Table {
         let titles = fields.iter().map(|field| field.title).collect();
         let no = vec![false; fields.len()];
         let (left, dispensable) = (no.clone(), no.clone());
-        Self { titles, left, dispensable, whole: no, rows: Vec::new(), rules: Vec::new() }
+        Self { titles, left, dispensable, whole: no, rows: Vec::new(), rules: Vec::new(), long_names: false }
     }
 
     /// Says that a column may be left out where the page is narrow.
     pub(crate) fn may_leave_out(&mut self, column: usize) {
         self.dispensable[column] = true;
+    }
+
+    /// Says that names begin alike, so that they may take most of a narrow page before they are shortened.
+    pub(crate) fn keep_names_long(&mut self) {
+        self.long_names = true;
     }
 
     /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
@@ -114,12 +121,13 @@ impl Table {
     /// Takes from the names what a page lacks, the longest first; tells whether that was enough. If not, all are as short
     /// as they may become.
     fn shorten(&self, columns: &[usize], widths: &mut [usize], page: usize) -> bool {
+        let shortest = if self.long_names { SHORTEST.max(page.saturating_mul(5) / 8) } else { SHORTEST };
         let needed = |widths: &[usize]| columns.iter().map(|column| widths[*column] + GAP).sum::<usize>();
         while needed(widths) > page {
             let is_name = |column: &&usize| self.left[**column] && !self.dispensable[**column] && !self.whole[**column];
             let names = columns.iter().filter(is_name);
             match names.max_by_key(|column| widths[**column]) {
-                Some(longest) if widths[*longest] > SHORTEST => widths[*longest] -= 1,
+                Some(longest) if widths[*longest] > shortest => widths[*longest] -= 1,
                 _ => return false,
             }
         }
@@ -247,6 +255,25 @@ mod tests {
         let text = printed_with_names(60, ROW);
         assert!(text.contains("the longest i\u{2026}") && text.contains("too little data"), "{text}");
         assert!(printed_with_names(100, ROW).contains("the longest in 312ms"));
+    }
+
+    #[test]
+    fn names_that_begin_alike_stay_apart() {
+        let field = Field { name: "n", title: "what", get: |row: &(&'static str, i64)| Value::Text(row.0.to_owned()) };
+        let time = Field { name: "t", title: "time", get: |row: &(&'static str, i64)| Value::Time(row.1) };
+        let fields = [&field, &time, &time, &time];
+        let mut table = Table::new(&fields);
+        table.keep_names_long();
+        table.row(&fields, &("futex wake, other CPU: the call", 1_500));
+        table.row(&fields, &("futex wake, other CPU: until it runs", 2_500));
+        for (page, whole) in [(200, true), (60, true), (40, false)] {
+            let mut out = Vec::new();
+            table.print_within(page, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text.contains("futex wake, other CPU: until it runs"), whole, "{text}");
+            assert_eq!(text.matches("2.50us").count(), 3, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= page), "{text}");
+        }
     }
 
     proptest! {

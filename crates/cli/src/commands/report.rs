@@ -8,10 +8,12 @@ use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_report::Options;
-use becalm_trace::bundle::Bundle;
+use becalm_trace::bundle::{Bundle, Contents, CostRun};
+use becalm_trace::campaign::Campaign;
 use becalm_units::CpuList;
 use clap::Args;
 
+use super::cost::{storing, tick};
 use crate::exit::{Exit, UsageError};
 use crate::progress::Reading;
 
@@ -87,11 +89,49 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     }
 }
 
+/// Prints what `becalm cost` measured.
+fn costs(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let RunArgs { path, cpus, node } = &args.run;
+    let holds = contents.words();
+    if args.html.is_some() {
+        return Err(UsageError(format!(
+            "{} holds {holds}, of which there is no page; becalm report without --html prints them",
+            path.display()
+        ))
+        .into());
+    }
+    if args.baseline.is_some() {
+        return Err(
+            UsageError(format!("{} holds {holds}, and --baseline is for samples of work", path.display())).into()
+        );
+    }
+    if cpus.is_some() {
+        return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
+    }
+    if contents == Contents::Campaign {
+        tick::show_campaign(Campaign::load(path, node.as_deref())?.1, args.json, out)?;
+        return Ok(Exit::Done);
+    }
+    let run = CostRun::open(path, node.as_deref())?;
+    anyhow::ensure!(
+        !run.doc.is_empty(),
+        "{} holds nothing: becalm cost {} ended before it had measured anything; measure again",
+        path.display(),
+        run.doc.measured.command()
+    );
+    storing::show(&run, args.json, out)?;
+    Ok(Exit::Done)
+}
+
 /// Reads the run and prints its report, or writes its page.
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    match Contents::of(&args.run.path)? {
+        Contents::Recording => {}
+        contents => return costs(args, contents, out),
+    }
     let bundle = args.run.open()?;
     if is_work(&bundle) {
         return work::run(args, &bundle, out);

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every user takes its own of them")]
 
+pub mod costs;
 pub mod pages;
 pub mod work;
 
@@ -307,6 +308,8 @@ fn write_samples(path: &Path) {
         cache_bytes: None,
         cache_known: true,
         loops: vec![WorkLoop { cpu, iterations: 400_000, calibrated_ns: Nanos::from_millis(1), others_iterations: 0 }],
+        counts: Vec::new(),
+        not_counted: Vec::new(),
         sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: Some(Ended::Duration) }],
     });
     let mut start = Nanos::new(1_000);
