@@ -110,7 +110,7 @@ fn key(value: &Value) -> Option<f64> {
     match value {
         Value::Missing | Value::Text(_) => None,
         Value::Count(number) | Value::Number(number) => Some(*number as f64),
-        Value::Time(number) | Value::Picos(number) => Some(*number as f64),
+        Value::Time(number) | Value::Fine(number) | Value::Picos(number) => Some(*number as f64),
         Value::Rate(number)
         | Value::Ratio(number)
         | Value::Share(number)
