@@ -35,6 +35,8 @@ pub enum Value {
     Change(f64),
     /// A plain number, written with three digits.
     Real(f64),
+    /// How often on the average, written with three digits, or in whole ones where that is more.
+    Often(f64),
     /// Yes or no; in a table only the yes is shown.
     Flag(bool),
 }
@@ -79,6 +81,8 @@ impl Value {
                 change => format!("{:+.1}%", change * 100.0),
             },
             Self::Real(number) => three_digits(*number),
+            Self::Often(count) if *count >= 999.5 && *count < 1e18 => grouped(count.round() as u64),
+            Self::Often(count) => three_digits(*count),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
     }
@@ -103,6 +107,7 @@ impl Serialize for Value {
             | Self::Factor(number)
             | Self::Change(number)
             | Self::Real(number)
+            | Self::Often(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
@@ -115,7 +120,8 @@ impl Serialize for Value {
             | Self::Points(_)
             | Self::Factor(_)
             | Self::Change(_)
-            | Self::Real(_) => serializer.serialize_none(),
+            | Self::Real(_)
+            | Self::Often(_) => serializer.serialize_none(),
         }
     }
 }
@@ -204,6 +210,15 @@ pub(crate) fn grouped(count: u64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn frequent_things_are_counted_in_whole_ones() {
+        for (count, text) in [(0.0, "0"), (6.833, "6.83"), (999.4, "999"), (999.6, "1,000"), (1_845_000.2, "1,845,000")]
+        {
+            assert_eq!(Value::Often(count).cell(), text);
+        }
+        assert_eq!(Value::Often(f64::NAN).cell(), "-");
+    }
 
     #[test]
     fn what_is_nearly_the_same_has_five_digits() {

@@ -117,7 +117,8 @@ fn key(value: &Value) -> Option<f64> {
         | Value::Points(number)
         | Value::Factor(number)
         | Value::Change(number)
-        | Value::Real(number) => Some(*number).filter(|number| number.is_finite()),
+        | Value::Real(number)
+        | Value::Often(number) => Some(*number).filter(|number| number.is_finite()),
         Value::Flag(flag) => Some(f64::from(u8::from(*flag))),
     }
 }

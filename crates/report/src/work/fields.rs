@@ -116,7 +116,7 @@ fn counted(count: Option<f64>) -> Value {
 
 /// A count in a sample.
 fn a_sample(count: Option<f64>) -> Value {
-    count.map_or(Value::Missing, Value::Real)
+    count.map_or(Value::Missing, Value::Often)
 }
 
 fields! {
