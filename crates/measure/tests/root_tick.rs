@@ -175,7 +175,7 @@ fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
         assert!(ticks.interrupts > 20, "{}", ticks.interrupts);
         assert!((100.0..1_000_000.0).contains(&tick_ns), "{tick_ns}");
         if runnable > 1 {
-            assert!(cost.switches > 1_000 && (100.0..200_000.0).contains(&switch_ns), "{switch_ns}");
+            assert!(cost.switches > 1_000 && (100.0..1_000_000.0).contains(&switch_ns), "{switch_ns}");
         }
     }
 }
