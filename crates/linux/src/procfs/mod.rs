@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod limits;
 pub mod mountinfo;
 pub mod names;
+pub mod placement;
 pub mod softirqs;
 pub mod stat;
 pub mod status;
