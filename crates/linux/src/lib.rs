@@ -14,4 +14,5 @@ pub mod probe;
 pub mod procfs;
 pub mod sched;
 pub mod signals;
+pub mod small_file;
 pub mod sysfs;

@@ -4,10 +4,14 @@
 //! production, a fake tree in tests). Leaves out what no part of becalm asks for.
 
 pub mod cgroup;
+pub mod cmdline;
 pub mod columns;
+pub mod config;
+mod cpulist;
 pub mod cpuinfo;
 mod file;
 pub mod interrupts;
+pub mod irq_affinity;
 pub mod kallsyms;
 pub mod kernel;
 pub mod limits;
@@ -18,8 +22,10 @@ pub mod stat;
 pub mod status;
 pub mod swaps;
 pub mod task;
+pub mod thread_cpus;
 
 #[cfg(test)]
 pub(crate) use file::write_tree;
+pub use cpulist::parse_kernel_list;
 pub use file::{FileError, FormatError};
 pub(crate) use file::{below, is_gone, optional, parse, read, value};
