@@ -18,6 +18,9 @@ pub struct Change {
     /// What is tried, in this order, where the kernel does not take that value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub or_else: Vec<String>,
+    /// Whether it may be made only if the one before it in the plan, of the same family, was made.
+    #[serde(default)]
+    pub after: bool,
     /// Why.
     pub reason: String,
     /// What it may cost or break; empty if nothing.

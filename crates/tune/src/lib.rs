@@ -8,17 +8,34 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
 mod boot;
 mod change;
 pub mod check;
+mod draft;
+mod error;
+mod families;
 mod family;
+mod journal;
 mod knob;
+mod machine;
 mod plan;
 mod profile;
+mod request;
+mod restore;
+mod value;
 
+pub use apply::{Applied, Made, Moment, Observer, Outcome, apply, extend};
 pub use boot::BootParameter;
 pub use change::{Change, Noise};
+pub use draft::plan;
+pub use error::TuneError;
+pub use families::Place;
 pub use family::{Family, UnknownFamily};
+pub use journal::{Folder, Journal, JournalError, Owner, State, Step};
 pub use knob::{Knob, Meaning};
+pub use machine::{Live, Machine};
 pub use plan::{Note, Plan};
 pub use profile::{Profile, UnknownProfile};
+pub use request::{PlanError, Request};
+pub use restore::{PutBack, Restored, Undone, restore};

@@ -17,12 +17,12 @@ pub mod kernel;
 pub mod limits;
 pub mod mountinfo;
 pub mod names;
+pub mod placement;
 pub mod softirqs;
 pub mod stat;
 pub mod status;
 pub mod swaps;
 pub mod task;
-pub mod thread_cpus;
 
 #[cfg(test)]
 pub(crate) use file::write_tree;

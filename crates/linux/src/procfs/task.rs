@@ -9,9 +9,6 @@ use super::{FileError, FormatError, below, is_gone, parse};
 /// The kernel's mark of its own threads, `PF_KTHREAD` of `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The kernel's mark of threads whose affinity nobody may change, `PF_NO_SETAFFINITY`.
-const FIXED: u64 = 0x0400_0000;
-
 /// One thread, from its stat file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskStat {
@@ -25,8 +22,6 @@ pub struct TaskStat {
     pub ppid: i32,
     /// Whether it is the kernel's own.
     pub kthread: bool,
-    /// Whether its CPUs cannot be changed, as those of threads that serve one CPU.
-    pub fixed: bool,
     /// When it was started, in clock ticks since boot; tells two threads with one number apart.
     pub start_ticks: u64,
 }
@@ -64,7 +59,6 @@ impl TaskStat {
             state: field(3)?.chars().next().ok_or_else(error)?,
             ppid: field(4)?.parse().map_err(|_| error())?,
             kthread: flags & KERNEL_THREAD != 0,
-            fixed: flags & FIXED != 0,
             start_ticks: field(22)?.parse().map_err(|_| error())?,
         })
     }
@@ -85,27 +79,15 @@ impl TaskStat {
 /// If /proc cannot be listed, or a thread's file cannot be understood.
 pub fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
     let mut tasks = Vec::new();
-    each_thread(root, |tgid, pid| {
-        let name = format!("proc/{tgid}/task/{pid}/stat");
-        let stat = super::optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
-        tasks.extend(stat.map(|stat| Task { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
-        Ok(())
-    })?;
-    tasks.sort_unstable_by_key(|task| task.pid);
-    Ok(tasks)
-}
-
-/// Calls `visit` with the process and the number of every thread.
-pub(super) fn each_thread(
-    root: &Path,
-    mut visit: impl FnMut(i32, i32) -> Result<(), FileError>,
-) -> Result<(), FileError> {
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
-            visit(tgid, pid)?;
+            let name = format!("proc/{tgid}/task/{pid}/stat");
+            let stat = super::optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
+            tasks.extend(stat.map(|stat| Task { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
         }
     }
-    Ok(())
+    tasks.sort_unstable_by_key(|task| task.pid);
+    Ok(tasks)
 }
 
 /// The entries of a folder that are numbers; nothing if the folder is gone.

@@ -23,11 +23,11 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn add(&mut self, placement: &Placement) {
-        let stat = &placement.stat;
+    fn add(&mut self, placed: &Placed) {
+        let task = &placed.task;
         self.threads += 1;
-        *self.names.entry(stable_name(&stat.comm, stat.kthread).0.into_owned()).or_default() += 1;
-        self.example.get_or_insert_with(|| (stat.pid, placement.allowed.to_string()));
+        *self.names.entry(stable_name(&task.comm, task.kthread).0.into_owned()).or_default() += 1;
+        self.example.get_or_insert_with(|| (task.pid, placed.cpus.to_string()));
     }
 
     /// The names, those of most threads first.
@@ -52,26 +52,25 @@ struct Seen {
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let own = i32::try_from(std::process::id()).ok();
     let mut seen = Seen::default();
-    let listed = for_each_placement(subject.root, |placement| {
-        let stat = &placement.stat;
-        seen.any_kernel |= stat.kthread;
-        match stat.comm.as_str() {
-            "irqbalance" if !stat.kthread => seen.irqbalance = Some(stat.pid),
-            "auditd" if !stat.kthread => seen.auditd = Some(stat.pid),
-            "kthreadd" if stat.kthread => seen.kthreadd = Some(placement.allowed.clone()),
+    for placed in findings.read(AREA, placed_tasks(subject.root)).unwrap_or_default() {
+        let task = &placed.task;
+        seen.any_kernel |= task.kthread;
+        match task.comm.as_str() {
+            "irqbalance" if !task.kthread => seen.irqbalance = Some(task.pid),
+            "auditd" if !task.kthread => seen.auditd = Some(task.pid),
+            "kthreadd" if task.kthread => seen.kthreadd = Some(placed.cpus.clone()),
             _ => {}
         }
-        if Some(placement.tgid) == own || subject.hit(&placement.allowed).is_none() {
-            return;
+        if Some(task.tgid) == own || subject.hit(&placed.cpus).is_none() {
+            continue;
         }
-        match (stat.kthread, stat.fixed) {
+        match (task.kthread, placed.bound) {
             // Bound to its CPU, as ksoftirqd is: what wakes it up has findings of its own.
             (true, true) => {}
-            (true, false) => seen.kernel.add(placement),
-            (false, _) => seen.users.add(placement),
+            (true, false) => seen.kernel.add(&placed),
+            (false, _) => seen.users.add(&placed),
         }
-    });
-    findings.read(AREA, listed);
+    }
     threads(subject, &seen, findings);
     kthread_cpus(subject, &seen, findings);
     if let Some(pid) = seen.irqbalance {
