@@ -15,4 +15,5 @@ pub mod procfs;
 pub mod sched;
 pub mod setting;
 pub mod signals;
+pub mod small_file;
 pub mod sysfs;

@@ -28,6 +28,7 @@ mod tails;
 mod text;
 mod tick;
 mod timeline;
+mod tune_check;
 mod value;
 mod work;
 
@@ -40,5 +41,8 @@ pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use tick::{TickReport, TickRow, render_tick, tick_json};
 pub use timeline::render_timelines;
+pub use tune_check::{
+    CheckCost, CheckFinding, CheckSource, CheckedTick, TuneCheckReport, render_tune_check, tune_check_json,
+};
 pub use value::Value;
 pub use work::{render_work, work_json, work_page};

@@ -11,6 +11,7 @@
 mod apply;
 mod boot;
 mod change;
+pub mod check;
 mod draft;
 mod error;
 mod families;

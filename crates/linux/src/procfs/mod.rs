@@ -4,10 +4,14 @@
 //! production, a fake tree in tests). Leaves out what no part of becalm asks for.
 
 pub mod cgroup;
+pub mod cmdline;
 pub mod columns;
+pub mod config;
+mod cpulist;
 pub mod cpuinfo;
 mod file;
 pub mod interrupts;
+pub mod irq_affinity;
 pub mod kallsyms;
 pub mod kernel;
 pub mod limits;
@@ -22,5 +26,6 @@ pub mod task;
 
 #[cfg(test)]
 pub(crate) use file::write_tree;
+pub use cpulist::parse_kernel_list;
 pub use file::{FileError, FormatError};
 pub(crate) use file::{below, is_gone, optional, parse, read, value};
