@@ -48,6 +48,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    pub(crate) const fn new(row: Row, replicas: u64) -> Self {
+        Self { row, replicas }
+    }
+
     fn slowdown(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
         self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
     }

@@ -14,6 +14,7 @@ pub mod event_count;
 pub mod exchange;
 pub mod label;
 pub mod node;
+pub mod study;
 pub mod task;
 
 pub use activity::{Activity, Detour, Kind, Sample};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::BundleError;
 
 /// A file under a hidden name in the folder of the final one. Dropped without having been published, it is removed.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     file: File,
     hidden: PathBuf,
     target: PathBuf,
@@ -16,7 +16,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// Opens a draft of `target`, under a name that neither another writer uses nor a killed one left.
-    pub(super) fn new(target: PathBuf) -> Result<Self, BundleError> {
+    pub(crate) fn new(target: PathBuf) -> Result<Self, BundleError> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let mut number = 0_u64;
         loop {
@@ -30,30 +30,30 @@ impl Draft {
     }
 
     /// The path under which the file will be published.
-    pub(super) fn target(&self) -> &Path {
+    pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// Brings the contents onto the disk, and returns how many bytes they are.
-    pub(super) fn sync(&self) -> Result<u64, BundleError> {
+    pub(crate) fn sync(&self) -> Result<u64, BundleError> {
         let error = |cause| BundleError::io("write", &self.target)(cause);
         self.file.sync_all().map_err(error)?;
         Ok(self.file.metadata().map_err(error)?.len())
     }
 
     /// Gives the file its name, in place of a file that may bear it already. To be called after [`Self::sync`].
-    pub(super) fn publish(mut self) -> Result<(), BundleError> {
+    pub(crate) fn publish(mut self) -> Result<(), BundleError> {
         fs::rename(&self.hidden, &self.target).map_err(BundleError::io("write", &self.target))?;
         self.renamed = true;
         sync_folder_of(&self.target)
     }
 
     /// Gives the file its name if no other bears it, and says whether it did.
-    pub(super) fn publish_new(self) -> Result<bool, BundleError> {
+    pub(crate) fn publish_new(self) -> Result<bool, BundleError> {
         match fs::hard_link(&self.hidden, &self.target) {
             Ok(()) => {}
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -100,11 +100,11 @@ fn sync_folder_of(target: &Path) -> Result<(), BundleError> {
 ///
 /// The file has no name from the start: dropping it, or the death of the process, gives the space back. On file
 /// systems that compress or copy on write this helps as far as they honor what was written.
-pub(super) struct Reserve(#[expect(dead_code, reason = "held for the space that it takes")] File);
+pub(crate) struct Reserve(#[expect(dead_code, reason = "held for the space that it takes")] File);
 
 impl Reserve {
     /// Takes `bytes` in the folder of `target`.
-    pub(super) fn new(target: &Path, bytes: usize) -> Result<Self, BundleError> {
+    pub(crate) fn new(target: &Path, bytes: usize) -> Result<Self, BundleError> {
         let draft = Draft::new(target.with_extension("reserve"))?;
         let error = |cause| BundleError::io("reserve space for", target)(cause);
         let mut file = draft.file().try_clone().map_err(error)?;

@@ -105,6 +105,14 @@ pub enum BundleError {
         /// The schema that this program reads.
         known: &'static str,
     },
+    /// A study's document that is not what it should be.
+    #[error("cannot read {} as the document of a study: {why}", path.display())]
+    Study {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A node's document that is not what it should be.
     #[error("cannot read {} as a node's document: {why}", path.display())]
     Document {
@@ -150,7 +158,7 @@ pub enum BundleError {
 }
 
 impl BundleError {
-    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |cause| Self::Io { action, path, cause }
     }

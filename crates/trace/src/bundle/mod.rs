@@ -32,7 +32,7 @@ pub(crate) mod contents;
 mod costs;
 mod decode;
 pub(crate) mod document;
-mod draft;
+pub(crate) mod draft;
 mod encode;
 mod error;
 mod layout;
