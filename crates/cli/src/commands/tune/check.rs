@@ -133,7 +133,8 @@ fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
         return Err(UsageError(text).into());
     }
     if bundle.nodes().len() > 1 {
-        let text = format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
+        let text =
+            format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
         return Err(UsageError(text).into());
     }
     let reading = Reading::of(&bundle, 1);
