@@ -138,8 +138,9 @@ impl IsolCpus {
         let mut it = Self::default();
         let mut rest = text;
         while rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let (flag, behind) =
-                rest.split_once(',').ok_or_else(|| FormatError::new("flags, then a list of CPUs were expected", text))?;
+            let (flag, behind) = rest
+                .split_once(',')
+                .ok_or_else(|| FormatError::new("flags, then a list of CPUs were expected", text))?;
             match flag {
                 "nohz" => it.nohz = true,
                 "domain" => it.domain = true,

@@ -137,10 +137,7 @@ mod tests {
         assert_eq!(KernelConfig::read(root.path()).unwrap(), None);
         write_tree(
             root.path(),
-            &[
-                ("proc/sys/kernel/osrelease", "6.1.0\n"),
-                ("lib/modules/6.1.0/config", "CONFIG_M=y\n"),
-            ],
+            &[("proc/sys/kernel/osrelease", "6.1.0\n"), ("lib/modules/6.1.0/config", "CONFIG_M=y\n")],
         );
         assert_eq!(KernelConfig::read(root.path()).unwrap().unwrap().path, "/lib/modules/6.1.0/config");
         write_tree(root.path(), &[("boot/config-6.1.0", "CONFIG_N=y\n")]);

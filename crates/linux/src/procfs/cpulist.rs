@@ -154,7 +154,8 @@ mod tests {
         ] {
             assert_eq!(parse_kernel_list(text, 32).unwrap().to_string(), printed, "{text}");
         }
-        for text in ["32", "3-1", "0-30:2", "1:1/2", "0-7:5/4", "0-7:1/0", "x", "-1", "+1", "1-", "1;2", "n", "nohz,1"] {
+        for text in ["32", "3-1", "0-30:2", "1:1/2", "0-7:5/4", "0-7:1/0", "x", "-1", "+1", "1-", "1;2", "n", "nohz,1"]
+        {
             assert!(parse_kernel_list(text, 32).is_err(), "{text}");
         }
         assert_eq!(parse_kernel_list("0-4294967295:1/4294967295", 4096).ok(), None);

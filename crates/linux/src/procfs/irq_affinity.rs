@@ -25,7 +25,8 @@ pub struct IrqAffinity {
 /// # Errors
 /// If the folder or a file in it exists and cannot be read or understood.
 pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
-    let mut numbers: Vec<u32> = small_file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
+    let mut numbers: Vec<u32> =
+        small_file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
     let mut found = Vec::new();
     for irq in numbers {

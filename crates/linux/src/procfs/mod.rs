@@ -7,8 +7,8 @@ pub mod cgroup;
 pub mod cmdline;
 pub mod columns;
 pub mod config;
-mod cpulist;
 pub mod cpuinfo;
+mod cpulist;
 mod file;
 pub mod interrupts;
 pub mod irq_affinity;
@@ -24,8 +24,8 @@ pub mod status;
 pub mod swaps;
 pub mod task;
 
+pub use cpulist::parse_kernel_list;
 #[cfg(test)]
 pub(crate) use file::write_tree;
-pub use cpulist::parse_kernel_list;
 pub use file::{FileError, FormatError};
 pub(crate) use file::{below, is_gone, optional, parse, read, value};

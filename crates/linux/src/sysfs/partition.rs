@@ -53,13 +53,7 @@ pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
 
 type Look = dyn Fn(&Path, &Path) -> Result<Option<Partition>, FileError>;
 
-fn descend(
-    root: &Path,
-    group: &Path,
-    deeper: usize,
-    found: &mut Vec<Partition>,
-    look: &Look,
-) -> Result<(), FileError> {
+fn descend(root: &Path, group: &Path, deeper: usize, found: &mut Vec<Partition>, look: &Look) -> Result<(), FileError> {
     let folder = group.to_string_lossy();
     for name in small_file::names(root, &folder)? {
         let child = group.join(&name);
@@ -127,7 +121,8 @@ mod tests {
             ],
         );
         let found = partitions(root.path()).unwrap();
-        let seen: Vec<_> = found.iter().map(|it| (it.group.to_str().unwrap(), it.is_isolated(), it.cpus.len())).collect();
+        let seen: Vec<_> =
+            found.iter().map(|it| (it.group.to_str().unwrap(), it.is_isolated(), it.cpus.len())).collect();
         assert_eq!(seen, [("/sys/fs/cgroup/a/rt", true, 2), ("/sys/fs/cgroup/b", false, 0), ("/v1/quiet", true, 1)]);
     }
 }

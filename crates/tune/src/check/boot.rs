@@ -55,7 +55,10 @@ fn mistyped(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         let meant = KNOWN.iter().map(|known| (distance(&name, known), known)).min().filter(|(far, _)| *far <= NEAR);
         if let Some((_, meant)) = meant {
             let title = format!("{} is no parameter of the kernel; {meant} may have been meant", parameter.name);
-            findings.add(AREA, Severity::Error, title).seen(COMMAND_LINE, parameter.name.clone()).fix("correct it, and reboot");
+            findings
+                .add(AREA, Severity::Error, title)
+                .seen(COMMAND_LINE, parameter.name.clone())
+                .fix("correct it, and reboot");
         }
     }
 }
@@ -84,7 +87,11 @@ fn nohz(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             true => "nohz=off keeps every tick, so that nohz_full has no effect",
             false => "nohz=off keeps the tick of idle CPUs, and of all others",
         };
-        findings.add(AREA, severity, title).seen(COMMAND_LINE, "nohz=off").fix("leave the parameter out").lets("irq", "local_timer");
+        findings
+            .add(AREA, severity, title)
+            .seen(COMMAND_LINE, "nohz=off")
+            .fix("leave the parameter out")
+            .lets("irq", "local_timer");
     }
 }
 
@@ -92,11 +99,9 @@ fn skew_tick(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let ticking = subject.cpus.without(&subject.sets.nohz_full);
     if ticking.len() > 1 && subject.line.last("skew_tick") != Some("1") {
         let title = format!("{} tick at the same moment, and wait for each other's locks then", cpus(&ticking));
-        findings
-            .add(AREA, Severity::Note, title)
-            .seen(COMMAND_LINE, "no skew_tick=1")
-            .boot("skew_tick=1")
-            .fix("for latency, boot with skew_tick=1; jobs of many ranks lose less to ticks that come together, without it");
+        findings.add(AREA, Severity::Note, title).seen(COMMAND_LINE, "no skew_tick=1").boot("skew_tick=1").fix(
+            "for latency, boot with skew_tick=1; jobs of many ranks lose less to ticks that come together, without it",
+        );
     }
 }
 
@@ -142,7 +147,11 @@ fn preemption(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let realtime = findings.setting(AREA, "/sys/kernel/realtime").is_some_and(|evidence| evidence.value == "1");
     if realtime {
         findings
-            .add(AREA, Severity::Fine, "the kernel is a real-time one: interrupts and softirqs run in threads, by priority")
+            .add(
+                AREA,
+                Severity::Fine,
+                "the kernel is a real-time one: interrupts and softirqs run in threads, by priority",
+            )
             .seen("/sys/kernel/realtime", "1");
     } else if subject.line.has("threadirqs") && subject.built_with("IRQ_FORCED_THREADING") == Some(false) {
         let (path, option) = subject.option("IRQ_FORCED_THREADING");

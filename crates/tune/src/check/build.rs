@@ -34,9 +34,15 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         } else {
             let mut why: Vec<&str> = slow.iter().map(|(_, why)| *why).collect();
             why.dedup();
-            let finding = findings.add(AREA, Severity::Warning, format!("the kernel was built for debugging: {}", why.join(", ")));
-            finding.evidence =
-                slow.iter().map(|(option, _)| Evidence::new(config.path.clone(), format!("CONFIG_{option}=y"))).collect();
+            let finding = findings.add(
+                AREA,
+                Severity::Warning,
+                format!("the kernel was built for debugging: {}", why.join(", ")),
+            );
+            finding.evidence = slow
+                .iter()
+                .map(|(option, _)| Evidence::new(config.path.clone(), format!("CONFIG_{option}=y")))
+                .collect();
             finding.fix("boot the kernel that the distribution offers for production");
         }
     }
@@ -47,7 +53,8 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 fn kfence(findings: &mut Findings<'_>) {
     let path = "/sys/module/kfence/parameters/sample_interval";
     if let Some(ms) = findings.number(AREA, path).filter(|ms| *ms > 0) {
-        let title = format!("KFENCE samples an allocation every {ms}ms, and interrupts all CPUs for that on most kernels");
+        let title =
+            format!("KFENCE samples an allocation every {ms}ms, and interrupts all CPUs for that on most kernels");
         findings
             .add(AREA, Severity::Warning, title)
             .seen(path, ms.to_string())

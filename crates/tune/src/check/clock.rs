@@ -35,8 +35,13 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let dropped = !available.split_whitespace().any(|clock| clock == "tsc") && guest.is_none();
     let unstable = subject.line.last("tsc") == Some("unstable");
     let (severity, title) = match (&guest, dropped) {
-        (Some(name), _) => (Severity::Note, format!("the kernel keeps time with {current}, which {name} offers, not with the TSC")),
-        (None, true) => (Severity::Warning, format!("the kernel found the TSC unstable and keeps time with {current}: each reading is slow")),
+        (Some(name), _) => {
+            (Severity::Note, format!("the kernel keeps time with {current}, which {name} offers, not with the TSC"))
+        }
+        (None, true) => (
+            Severity::Warning,
+            format!("the kernel found the TSC unstable and keeps time with {current}: each reading is slow"),
+        ),
         (None, false) => (Severity::Warning, format!("the kernel keeps time with {current}: each reading is slow")),
     };
     let finding = findings.add(AREA, severity, title);
@@ -44,9 +49,12 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     if unstable {
         finding.seen(COMMAND_LINE, "tsc=unstable").fix("leave tsc=unstable out");
     } else if guest.is_some() {
-        finding.fix("let the hypervisor pass on an invariant TSC, then boot with clocksource=tsc").boot("clocksource=tsc");
+        finding
+            .fix("let the hypervisor pass on an invariant TSC, then boot with clocksource=tsc")
+            .boot("clocksource=tsc");
     } else {
-        finding.fix("see the kernel's log for the reason; a new firmware may help. tsc=reliable silences the check only");
+        finding
+            .fix("see the kernel's log for the reason; a new firmware may help. tsc=reliable silences the check only");
     }
 }
 
@@ -57,7 +65,11 @@ fn watchdog(subject: &Subject<'_>, processor: &CpuInfo, findings: &mut Findings<
     match (known, told) {
         (None, None) => {
             findings
-                .add(AREA, Severity::Note, "the kernel may check the TSC against another clock, twice a second, on each CPU in turn")
+                .add(
+                    AREA,
+                    Severity::Note,
+                    "the kernel may check the TSC against another clock, twice a second, on each CPU in turn",
+                )
                 .seen("/proc/cpuinfo", "flags without tsc_reliable and tsc_adjust")
                 .seen(COMMAND_LINE, "no tsc=reliable, no tsc=nowatchdog")
                 .boot("tsc=nowatchdog")

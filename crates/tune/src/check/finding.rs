@@ -184,7 +184,15 @@ impl<'a> Findings<'a> {
     /// Adds a finding, to be filled.
     pub fn add(&mut self, area: Area, severity: Severity, title: impl Into<String>) -> &mut Finding {
         let title = title.into();
-        self.list.push(Finding { area, severity, title, evidence: Vec::new(), fix: None, noise: Vec::new(), cost: None });
+        self.list.push(Finding {
+            area,
+            severity,
+            title,
+            evidence: Vec::new(),
+            fix: None,
+            noise: Vec::new(),
+            cost: None,
+        });
         // It was just added.
         let last = self.list.len() - 1;
         &mut self.list[last]

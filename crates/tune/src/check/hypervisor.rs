@@ -25,14 +25,18 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let share = if busy > 0 { steal as f64 / busy as f64 } else { 0.0 };
     let percent = format!("{:.2}%", share * 100.0);
     if share >= MUCH {
-        let title = format!("the hypervisor ({name}) took {percent} of the time that {} wanted to run, since boot", subject.named());
+        let title = format!(
+            "the hypervisor ({name}) took {percent} of the time that {} wanted to run, since boot",
+            subject.named()
+        );
         findings
             .add(AREA, Severity::Note, title)
             .seen("/proc/stat", format!("steal {percent} of the time that was not idle"))
             .fix("on the host: give each virtual CPU a CPU of its own, isolated there")
             .lets("unseen", "*");
     } else {
-        let title = format!("a hypervisor ({name}) lies below the kernel; it admits to nearly no time taken, since boot");
+        let title =
+            format!("a hypervisor ({name}) lies below the kernel; it admits to nearly no time taken, since boot");
         findings
             .add(AREA, Severity::Note, title)
             .seen("/proc/stat", format!("steal {percent} of the time that was not idle"))

@@ -24,11 +24,14 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         for irq in &here {
             finding.seen(format!("/proc/irq/{}/effective_affinity_list", irq.irq), irq.effective.to_string());
         }
-        finding.fix("move them to other CPUs; those whose CPUs the kernel chooses need isolcpus=managed_irq").by(Family::Irq);
+        finding
+            .fix("move them to other CPUs; those whose CPUs the kernel chooses need isolcpus=managed_irq")
+            .by(Family::Irq);
         lets(finding, &here);
     }
     if !later.is_empty() {
-        let title = format!("{} to {}: {}", count(&later, "may be moved", "may be moved"), subject.named(), names(&later));
+        let title =
+            format!("{} to {}: {}", count(&later, "may be moved", "may be moved"), subject.named(), names(&later));
         let finding = findings.add(AREA, Severity::Note, title);
         for irq in &later {
             finding.seen(format!("/proc/irq/{}/smp_affinity_list", irq.irq), irq.allowed.to_string());
@@ -88,7 +91,9 @@ fn from_now_on(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let Some(evidence) = findings.setting(AREA, path) else { return };
     let Ok(mask) = CpuList::from_mask(&evidence.value) else {
         let title = "the CPUs of new interrupts could not be understood, so they were not checked";
-        findings.add(AREA, Severity::Note, title).seen(evidence.path, evidence.value.chars().take(60).collect::<String>());
+        findings
+            .add(AREA, Severity::Note, title)
+            .seen(evidence.path, evidence.value.chars().take(60).collect::<String>());
         return;
     };
     match subject.hit(&mask) {

@@ -63,7 +63,8 @@ fn isolcpus(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLis
                     .fix("write flags and then a list, as in isolcpus=managed_irq,domain,1-3; correct it and reboot");
             }
             Ok(later) if taken.as_ref().is_some_and(|first| first.cpus != later.cpus) => {
-                let title = "isolcpus is there twice with different CPUs: the kernel keeps the first and drops the other";
+                let title =
+                    "isolcpus is there twice with different CPUs: the kernel keeps the first and drops the other";
                 findings.add(AREA, Severity::Error, title).seen(COMMAND_LINE, shown).fix("leave one, and reboot");
             }
             Ok(it) => {
@@ -83,7 +84,10 @@ fn isolcpus(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLis
         let title = format!("isolcpus names {}, and the kernel isolated {}", or_none(&wanted), or_none(is));
         findings
             .add(AREA, Severity::Error, title)
-            .seen(COMMAND_LINE, subject.line.all("isolcpus").map(|v| format!("isolcpus={v}")).collect::<Vec<_>>().join(" "))
+            .seen(
+                COMMAND_LINE,
+                subject.line.all("isolcpus").map(|v| format!("isolcpus={v}")).collect::<Vec<_>>().join(" "),
+            )
             .seen(ISOLATED, is.to_string())
             .fix("the kernel's log says why (dmesg | grep -i housekeeping)");
     }
@@ -159,8 +163,10 @@ fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
     for list in lists.into_iter().chain(by_isolcpus) {
         match &asked {
             Some(first) if *first != list => {
-                let title = format!("the tick is to stop on {first} and on {list}: the kernel keeps one and drops the other");
-                let both = ["nohz_full", "isolcpus"].map(|name| subject.line.all(name).map(move |v| format!("{name}={v}")));
+                let title =
+                    format!("the tick is to stop on {first} and on {list}: the kernel keeps one and drops the other");
+                let both =
+                    ["nohz_full", "isolcpus"].map(|name| subject.line.all(name).map(move |v| format!("{name}={v}")));
                 let both: Vec<String> = both.into_iter().flatten().collect();
                 findings.add(AREA, Severity::Error, title).seen(COMMAND_LINE, both.join(" ")).fix("make them one list");
             }
@@ -196,7 +202,7 @@ fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
     if !open.is_empty() {
         let title = match supported {
             true => format!("the tick is never stopped on {} while a thread runs", cpus(&open)),
-            false => format!("this kernel cannot stop the tick of a busy CPU, as {}", subject.named()),
+            false => format!("this kernel cannot stop the tick of {} while a thread runs there", subject.named()),
         };
         let finding = findings.add(AREA, Severity::Warning, title);
         finding.seen(NOHZ_FULL, file).seen(path, value);
@@ -218,7 +224,11 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
     let asked = given.as_ref().map(|text| parse_kernel_list(text, subject.count()));
     if let Some(text) = given.as_ref().filter(|_| able == Some(false)) {
         findings
-            .add(AREA, Severity::Error, "rcu_nocbs is given, and this kernel ignores it: it was built without the support")
+            .add(
+                AREA,
+                Severity::Error,
+                "rcu_nocbs is given, and this kernel ignores it: it was built without the support",
+            )
             .seen(COMMAND_LINE, format!("rcu_nocbs={text}"))
             .seen(path, value)
             .fix("boot a kernel that was built with CONFIG_RCU_NOCB_CPU")
@@ -231,7 +241,9 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
             let text = given.unwrap_or_default();
             let title = format!("rcu_nocbs={text} is no list, so the kernel takes all CPUs: {why}");
             let finding = findings.add(AREA, Severity::Error, title);
-            finding.seen(COMMAND_LINE, format!("rcu_nocbs={text}")).fix("write a list of CPUs that there are, and reboot");
+            finding
+                .seen(COMMAND_LINE, format!("rcu_nocbs={text}"))
+                .fix("write a list of CPUs that there are, and reboot");
             return Some(subject.sets.possible.clone());
         }
         Some(Ok(list)) => {
@@ -245,9 +257,10 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
     let offloaded: CpuList = asked.iter().flat_map(CpuList::iter).chain(implied.iter()).collect();
     let open = subject.cpus.without(&offloaded);
     if open.is_empty() {
-        findings
-            .add(AREA, Severity::Fine, format!("callbacks of RCU do not run on {}", subject.named()))
-            .seen(COMMAND_LINE, given.map_or_else(|| "nohz_full implies rcu_nocbs".to_owned(), |v| format!("rcu_nocbs={v}")));
+        findings.add(AREA, Severity::Fine, format!("callbacks of RCU do not run on {}", subject.named())).seen(
+            COMMAND_LINE,
+            given.map_or_else(|| "nohz_full implies rcu_nocbs".to_owned(), |v| format!("rcu_nocbs={v}")),
+        );
     } else {
         let finding = findings.add(AREA, Severity::Warning, format!("callbacks of RCU run on {}", cpus(&open)));
         finding.seen(COMMAND_LINE, given.map_or_else(|| "no rcu_nocbs".to_owned(), |v| format!("rcu_nocbs={v}")));
@@ -280,7 +293,9 @@ fn agreement(subject: &Subject<'_>, asked: &[(&str, Option<CpuList>)], findings:
     let finding = findings.add(AREA, Severity::Warning, title);
     finding.seen(COMMAND_LINE, shown);
     let list = subject.cpus;
-    finding.boot(format!("isolcpus=managed_irq,domain,{list} nohz_full={list} rcu_nocbs={list}")).fix("give all the same list");
+    finding
+        .boot(format!("isolcpus=managed_irq,domain,{list} nohz_full={list} rcu_nocbs={list}"))
+        .fix("give all the same list");
 }
 
 fn are(list: &CpuList) -> String {

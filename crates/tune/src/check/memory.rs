@@ -30,10 +30,13 @@ fn huge_pages(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .seen(path.clone(), enabled.value.clone());
     }
     if choice != "always" {
-        findings.add(AREA, Severity::Fine, format!("huge pages are made by themselves: {choice}")).seen(path, enabled.value);
+        findings
+            .add(AREA, Severity::Fine, format!("huge pages are made by themselves: {choice}"))
+            .seen(path, enabled.value);
         return;
     }
-    let finding = findings.add(AREA, Severity::Warning, "khugepaged joins pages of any process, and page faults clear huge ones");
+    let finding =
+        findings.add(AREA, Severity::Warning, "khugepaged joins pages of any process, and page faults clear huge ones");
     finding
         .seen(path, enabled.value)
         .boot("transparent_hugepage=madvise")
@@ -114,5 +117,8 @@ fn swapping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let finding = findings.add(AREA, Severity::Note, title);
     finding.seen("/proc/swaps", format!("{}, {used} KiB used", some(&names, 3)));
     finding.evidence.extend(swappiness);
-    finding.fix("lock the job's memory (mlockall), or switch swapping off: swapoff -a").lets("kthread", "kswapd").lets("fault", "*");
+    finding
+        .fix("lock the job's memory (mlockall), or switch swapping off: swapoff -a")
+        .lets("kthread", "kswapd")
+        .lets("fault", "*");
 }

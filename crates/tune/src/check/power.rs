@@ -34,7 +34,9 @@ fn frequency(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         let path = format!("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", on[0]);
         let list: CpuList = on.into_iter().collect();
         if governor == "performance" {
-            findings.add(AREA, Severity::Fine, format!("the frequency of {} stays high", cpus(&list))).seen(path, governor);
+            findings
+                .add(AREA, Severity::Fine, format!("the frequency of {} stays high", cpus(&list)))
+                .seen(path, governor);
             continue;
         }
         let title = format!("the governor {governor} of {driver} changes the frequency of {}", cpus(&list));
@@ -83,7 +85,10 @@ fn sleep(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let title = format!("an idle one of {} may sleep in {name}, and takes {latency} to wake", cpus(&list));
     findings
         .add(AREA, Severity::Note, title)
-        .seen(format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/latency"), (latency.get() / 1_000).to_string())
+        .seen(
+            format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/latency"),
+            (latency.get() / 1_000).to_string(),
+        )
         .fix("no matter to a thread that never sleeps; else switch the deep states off")
         .by(Family::Idle);
 }
@@ -91,7 +96,11 @@ fn sleep(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 fn polling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     if subject.line.last("idle") == Some("poll") {
         findings
-            .add(AREA, Severity::Note, "idle CPUs poll: they wake at once, and take power, heat and turbo from the others")
+            .add(
+                AREA,
+                Severity::Note,
+                "idle CPUs poll: they wake at once, and take power, heat and turbo from the others",
+            )
             .seen(COMMAND_LINE, "idle=poll")
             .fix("switch deep states off for the CPUs that need it, instead of all")
             .by(Family::Idle);

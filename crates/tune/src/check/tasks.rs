@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
-use becalm_linux::procfs::placement::{Placement, for_each_placement};
+use becalm_linux::procfs::placement::{Placed, placed_tasks};
 use becalm_units::CpuList;
 
 use super::finding::{Area, Findings, Severity};
@@ -79,7 +79,10 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     if let Some(pid) = seen.auditd.filter(|_| subject.line.last("audit") != Some("0")) {
         let title = "system calls are audited: every process pays for it, on every CPU";
         let finding = findings.add(AREA, Severity::Note, title);
-        finding.seen(format!("/proc/{pid}/comm"), "auditd").boot("audit=0").fix("stop auditd, where the rules allow it");
+        finding
+            .seen(format!("/proc/{pid}/comm"), "auditd")
+            .boot("audit=0")
+            .fix("stop auditd, where the rules allow it");
     }
     throttling(subject, findings);
 }
@@ -91,8 +94,12 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
     };
     if seen.kernel.threads > 0 {
         let names = seen.kernel.named();
-        let title =
-            format!("{} kernel threads that could be moved may run on {}: {}", seen.kernel.threads, subject.named(), some(&names, 4));
+        let title = format!(
+            "{} kernel threads that could be moved may run on {}: {}",
+            seen.kernel.threads,
+            subject.named(),
+            some(&names, 4)
+        );
         let (path, value) = evidence(&seen.kernel);
         let finding = findings.add(AREA, Severity::Warning, title);
         finding.seen(path, value).fix("take the CPUs out of their affinity").by(Family::Affinity);
@@ -100,7 +107,11 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
             finding.lets("kthread", name);
         }
     } else if seen.any_kernel {
-        findings.add(AREA, Severity::Fine, format!("no kernel thread that could be moved may run on {}", subject.named()));
+        findings.add(
+            AREA,
+            Severity::Fine,
+            format!("no kernel thread that could be moved may run on {}", subject.named()),
+        );
     }
     if seen.users.threads == 0 {
         return;
@@ -118,7 +129,9 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
     let finding = findings.add(AREA, severity, title);
     finding.seen(path, value);
     if !apart {
-        finding.fix("give the CPUs a cpuset partition of their own, which leaves only what is put into it").by(Family::Cpuset);
+        finding
+            .fix("give the CPUs a cpuset partition of their own, which leaves only what is put into it")
+            .by(Family::Cpuset);
     }
     for name in names {
         finding.lets("task", name);
@@ -161,10 +174,13 @@ fn throttling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let microseconds = limit.runtime.map_or(-1, |runtime| runtime.get() / 1_000);
     match limit.stolen() {
         None => {
-            findings.add(AREA, Severity::Fine, "real-time threads are never held up").seen(path, microseconds.to_string());
+            findings
+                .add(AREA, Severity::Fine, "real-time threads are never held up")
+                .seen(path, microseconds.to_string());
         }
         Some(stolen) => {
-            let title = format!("a real-time thread that never sleeps is held up for {stolen} of every {}", limit.period);
+            let title =
+                format!("a real-time thread that never sleeps is held up for {stolen} of every {}", limit.period);
             findings
                 .add(AREA, Severity::Note, title)
                 .seen(path, microseconds.to_string())

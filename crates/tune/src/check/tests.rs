@@ -26,9 +26,15 @@ fn quiet() -> tempfile::TempDir {
     write(
         root.path(),
         &[
-            ("proc/cmdline", &format!("quiet {LISTS} irqaffinity=0 nosoftlockup tsc=reliable mitigations=off rcu_nocb_poll\n")),
+            (
+                "proc/cmdline",
+                &format!("quiet {LISTS} irqaffinity=0 nosoftlockup tsc=reliable mitigations=off rcu_nocb_poll\n"),
+            ),
             ("proc/sys/kernel/osrelease", "6.12.9\n"),
-            ("boot/config-6.12.9", "CONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_HZ=1000\n"),
+            (
+                "boot/config-6.12.9",
+                "CONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_HZ=1000\n",
+            ),
             ("proc/cpuinfo", "model name : X\nflags : tsc constant_tsc nonstop_tsc tsc_adjust\n"),
             ("sys/devices/system/cpu/online", "0-3\n"),
             ("sys/devices/system/cpu/possible", "0-3\n"),
@@ -145,7 +151,10 @@ fn an_untuned_machine() {
             ("proc/sys/kernel/numa_balancing", "1\n"),
             ("proc/swaps", "Filename Type Size Used Priority\n/swap file 1024 7 -2\n"),
             ("sys/module/kfence/parameters/sample_interval", "100\n"),
-            ("boot/config-6.12.9", "CONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_KASAN=y\nCONFIG_PROVE_LOCKING=y\n"),
+            (
+                "boot/config-6.12.9",
+                "CONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_KASAN=y\nCONFIG_PROVE_LOCKING=y\n",
+            ),
             ("proc/2/task/2/status", "Cpus_allowed_list:\t0-3\n"),
             ("proc/50/task/50/stat", "50 (irqbalance) S 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0\n"),
             ("proc/50/task/50/status", "Cpus_allowed_list:\t0-3\n"),
@@ -203,7 +212,10 @@ fn parameters_that_this_kernel_cannot_obey() {
     write(
         root.path(),
         &[
-            ("proc/cmdline", &format!("{LISTS} preempt=full clocksource=tsc kthread_cpus=0-1 nosoftlockup threadirqs\n")),
+            (
+                "proc/cmdline",
+                &format!("{LISTS} preempt=full clocksource=tsc kthread_cpus=0-1 nosoftlockup threadirqs\n"),
+            ),
             ("boot/config-6.12.9", "CONFIG_HZ=250\n"),
             ("proc/sys/kernel/soft_watchdog", "1\n"),
             ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
@@ -330,7 +342,10 @@ fn cores_with_32_threads() {
 fn a_machine_of_4096_cpus() {
     let root = quiet();
     let quiet = "isolcpus=managed_irq,domain,1-N nohz_full=1-4095 rcu_nocbs=all:1/1 nosoftlockup\n";
-    write(root.path(), &[("proc/cmdline", quiet), ("proc/irq/77/smp_affinity_list", "0-4095\n"), ("proc/irq/77/nvme/.keep", "")]);
+    write(
+        root.path(),
+        &[("proc/cmdline", quiet), ("proc/irq/77/smp_affinity_list", "0-4095\n"), ("proc/irq/77/nvme/.keep", "")],
+    );
     for name in ["online", "possible", "present"] {
         write(root.path(), &[(&format!("sys/devices/system/cpu/{name}"), "0-4095\n")]);
     }
@@ -354,7 +369,8 @@ fn a_machine_of_4096_cpus() {
 #[test]
 fn ticks_that_were_counted() {
     let root = quiet();
-    let count = |cpu, interrupts, from| TickCount { cpu: CpuId::new(cpu), interrupts, during: Nanos::from_secs(1), from };
+    let count =
+        |cpu, interrupts, from| TickCount { cpu: CpuId::new(cpu), interrupts, during: Nanos::from_secs(1), from };
     let measured = |preempted| TicksFrom::Measured { preempted };
     let with = |ticks: &[TickCount]| Check::gather(root.path(), choose(root.path(), None).unwrap(), ticks);
     let check = with(&[count(1, 2, measured(0)), count(2, 1000, measured(1)), count(3, 1000, measured(400))]);
@@ -363,8 +379,14 @@ fn ticks_that_were_counted() {
     is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, as other threads ran there, too");
     assert!(found(&check, "although nohz_full").noise.contains(&Noise::new("irq", "local_timer")));
     write(root.path(), &[("sys/devices/system/cpu/nohz_full", "1\n")]);
-    let check = with(&[count(2, 250, TicksFrom::Recorded), count(3, 251, TicksFrom::Recorded), count(0, 999, measured(0))]);
-    is(&check, Severity::Warning, Area::Tick, "the tick runs on CPUs 2-3, while a thread runs: 250 to 251 timer interrupts");
+    let check =
+        with(&[count(2, 250, TicksFrom::Recorded), count(3, 251, TicksFrom::Recorded), count(0, 999, measured(0))]);
+    is(
+        &check,
+        Severity::Warning,
+        Area::Tick,
+        "the tick runs on CPUs 2-3, while a thread runs: 250 to 251 timer interrupts",
+    );
     // A CPU that is not among those in question says nothing.
     assert!(!check.findings.iter().any(|it| it.title.contains("999")));
 }
@@ -376,7 +398,8 @@ fn what_cannot_be_read_or_understood_is_said_and_nothing_more() {
     // Root reads every file, so that a folder in its place stands for one that cannot be read.
     fs::remove_file(&unreadable).unwrap();
     fs::create_dir(&unreadable).unwrap();
-    let garbage = ["proc/irq/default_smp_affinity", "sys/devices/virtual/workqueue/cpumask", "proc/sys/kernel/watchdog_cpumask"];
+    let garbage =
+        ["proc/irq/default_smp_affinity", "sys/devices/virtual/workqueue/cpumask", "proc/sys/kernel/watchdog_cpumask"];
     let numbers = ["proc/sys/vm/stat_interval", "sys/kernel/mm/ksm/run", "proc/sys/kernel/sched_rt_runtime_us"];
     for name in garbage.into_iter().chain(numbers) {
         write(root.path(), &[(name, "\u{0}garbage\u{fffd}\n")]);
@@ -459,12 +482,12 @@ proptest! {
     #[test]
     fn no_command_line_and_no_file_makes_it_panic(line in "([a-z_]{0,9}=?|isolcpus=|nohz_full=|rcu_nocbs=|irqaffinity=|[0-9a-zN,:/-]{0,8}|\"| ){0,12}", file in "\\PC{0,20}") {
         let root = quiet();
+        let choice = choose(root.path(), Some(&list("1-2"))).unwrap();
         write(root.path(), &[("proc/cmdline", &line)]);
         for name in ["proc/swaps", "proc/cpuinfo", "proc/self/mountinfo", "proc/stat", "boot/config-6.12.9", "proc/irq/9/smp_affinity_list",
             "sys/devices/system/cpu/isolated", "sys/devices/system/cpu/possible", "proc/2/task/2/stat", "proc/sys/kernel/numa_balancing"] {
             write(root.path(), &[(name, &file)]);
         }
-        let choice = choose(root.path(), Some(&list("1-2"))).unwrap();
         let check = Check::gather(root.path(), choice, &[]);
         prop_assert!(!check.findings.is_empty());
     }

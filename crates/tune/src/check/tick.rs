@@ -52,7 +52,8 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
     }
     let (promised, other): (Vec<&TickCount>, Vec<&TickCount>) =
         with.into_iter().partition(|count| subject.sets.nohz_full.contains(count.cpu));
-    let crowded = |count: &&TickCount| matches!(count.from, TicksFrom::Measured { preempted } if crowds(count, preempted));
+    let crowded =
+        |count: &&TickCount| matches!(count.from, TicksFrom::Measured { preempted } if crowds(count, preempted));
     let (crowded, promised): (Vec<&TickCount>, Vec<&TickCount>) = promised.into_iter().partition(crowded);
     for (counts, severity, why) in [
         (promised, Severity::Error, "although nohz_full is to stop it"),
@@ -64,12 +65,20 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
         }
         let title = format!("the tick runs on {}, {why}: {}", named(&counts), rates(&counts));
         let finding = findings.add(Area::Tick, severity, title);
-        finding.seen(NOHZ_FULL, if subject.knows_nohz_full { subject.sets.nohz_full.to_string() } else { "no such file".into() });
+        finding.seen(
+            NOHZ_FULL,
+            if subject.knows_nohz_full { subject.sets.nohz_full.to_string() } else { "no such file".into() },
+        );
         for_each_source(finding, &counts);
         if severity == Severity::Error {
-            finding.fix("see what keeps it: /sys/kernel/tracing/events/timer/tick_stop says so, by its field dependency");
+            finding
+                .fix("see what keeps it: /sys/kernel/tracing/events/timer/tick_stop says so, by its field dependency");
         }
-        finding.lets("irq", "local_timer").lets("irq", "arch_timer").lets("softirq", "timer").lets("softirq", "hrtimer");
+        finding
+            .lets("irq", "local_timer")
+            .lets("irq", "arch_timer")
+            .lets("softirq", "timer")
+            .lets("softirq", "hrtimer");
     }
 }
 
@@ -102,5 +111,9 @@ fn rates(counts: &[&TickCount]) -> String {
     let rates = counts.iter().map(|count| count.rate_hz());
     let (low, high) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
     let (low, high) = (format!("{low:.0}"), format!("{high:.0}"));
-    if low == high { format!("{low} timer interrupts a second") } else { format!("{low} to {high} timer interrupts a second") }
+    if low == high {
+        format!("{low} timer interrupts a second")
+    } else {
+        format!("{low} to {high} timer interrupts a second")
+    }
 }

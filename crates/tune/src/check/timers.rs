@@ -29,13 +29,23 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         },
     };
     for (file, parameter, what, kind, source) in [
-        ("soft_watchdog", "nosoftlockup", "the detector of soft lockups stops the running thread every few seconds", "kthread", "migration"),
+        (
+            "soft_watchdog",
+            "nosoftlockup",
+            "the detector of soft lockups stops the running thread every few seconds",
+            "kthread",
+            "migration",
+        ),
         ("nmi_watchdog", "nmi_watchdog=0", "the detector of hard lockups sends non-maskable interrupts", "nmi", "*"),
     ] {
         let path = format!("/proc/sys/kernel/{file}");
         let Some(on) = findings.number(AREA, &path) else { continue };
         let Some(hit) = subject.hit(&watched).filter(|_| on == 1) else {
-            let title = format!("no {} lockup detector runs on {}", if file == "soft_watchdog" { "soft" } else { "hard" }, subject.named());
+            let title = format!(
+                "no {} lockup detector runs on {}",
+                if file == "soft_watchdog" { "soft" } else { "hard" },
+                subject.named()
+            );
             findings.add(AREA, Severity::Fine, title).seen(path, on.to_string()).seen(mask, watched.to_string());
             continue;
         };
@@ -47,7 +57,11 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     for parameter in ["nowatchdog", "nosoftlockup"] {
         if subject.line.has(parameter) && findings.number(AREA, "/proc/sys/kernel/soft_watchdog") == Some(1) {
             findings
-                .add(AREA, Severity::Error, format!("{parameter} is given, and the detector runs: it was switched on again"))
+                .add(
+                    AREA,
+                    Severity::Error,
+                    format!("{parameter} is given, and the detector runs: it was switched on again"),
+                )
                 .seen(COMMAND_LINE, parameter)
                 .seen("/proc/sys/kernel/soft_watchdog", "1")
                 .fix("find the sysctl that does it, in /etc/sysctl.d")

@@ -37,9 +37,12 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         findings.add(AREA, Severity::Fine, title).seen(format!("{top}/set_event"), "");
         return;
     }
-    let finding = findings.add(AREA, Severity::Warning, "the kernel's events are being traced: each costs time where it happens");
+    let finding =
+        findings.add(AREA, Severity::Warning, "the kernel's events are being traced: each costs time where it happens");
     finding.evidence = found;
-    finding.fix(format!("end the tracing, or: echo 0 > {top}/events/enable; echo nop > {top}/current_tracer")).lets("edge", "*");
+    finding
+        .fix(format!("end the tracing, or: echo 0 > {top}/events/enable; echo nop > {top}/current_tracer"))
+        .lets("edge", "*");
 }
 
 /// What a folder of tracefs has switched on: a tracer, or events that are written down.
@@ -49,7 +52,11 @@ fn active(folder: &str, findings: &mut Findings<'_>) -> Vec<Evidence> {
     if !on {
         return found;
     }
-    found.extend(findings.setting(AREA, &format!("{folder}/current_tracer")).filter(|it| it.value != "nop" && !it.value.is_empty()));
+    found.extend(
+        findings
+            .setting(AREA, &format!("{folder}/current_tracer"))
+            .filter(|it| it.value != "nop" && !it.value.is_empty()),
+    );
     let events = findings.setting(AREA, &format!("{folder}/set_event")).filter(|it| !it.value.is_empty());
     found.extend(events.map(|it| {
         let names: Vec<&str> = it.value.lines().collect();
