@@ -234,7 +234,7 @@ pub const BOUND: u64 = 0x0420_0000;
 pub fn machine(root: &Path, cpus: u32, siblings: bool, groups: Groups) -> Tree {
     let tree = Tree { root: root.to_owned() };
     let all: CpuList = (0..cpus).map(CpuId::new).collect();
-    let mask = format!("{}\n", all.to_mask());
+    let mask = format!("{}\n", all.to_mask().trim_start_matches(['0', ',']));
     let base = "/sys/devices/system/cpu";
     tree.file("/proc/sys/kernel/random/boot_id", "boot-1\n")
         .file("/proc/cmdline", "quiet\n")
