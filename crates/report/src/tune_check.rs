@@ -260,7 +260,7 @@ fn print_finding(finding: &CheckFinding, all: bool, out: &mut dyn Write) -> io::
     let shown = if all { finding.evidence.len() } else { EVIDENCE.min(finding.evidence.len()) };
     for (path, value) in &finding.evidence[..shown] {
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        paragraph(out, "           seen  ", &if value.is_empty() { path.clone() } else { format!("{path}: {value}") })?;
+        paragraph(out, "           seen  ", &format!("{path}: {}", if value.is_empty() { "empty" } else { &value }))?;
     }
     if shown < finding.evidence.len() {
         paragraph(out, "           seen  ", &format!("and {} more like these", finding.evidence.len() - shown))?;

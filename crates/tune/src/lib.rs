@@ -16,6 +16,7 @@ mod draft;
 mod error;
 mod families;
 mod family;
+pub mod format;
 mod journal;
 mod knob;
 mod machine;

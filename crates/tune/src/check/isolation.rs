@@ -202,7 +202,7 @@ fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
     if !open.is_empty() {
         let title = match supported {
             true => format!("the tick is never stopped on {} while a thread runs", cpus(&open)),
-            false => format!("this kernel cannot stop the tick of a busy CPU, as {}", subject.named()),
+            false => format!("this kernel cannot stop the tick of {} while a thread runs there", subject.named()),
         };
         let finding = findings.add(AREA, Severity::Warning, title);
         finding.seen(NOHZ_FULL, file).seen(path, value);

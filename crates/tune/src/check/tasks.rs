@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
-use becalm_linux::procfs::placement::{Placement, for_each_placement};
+use becalm_linux::procfs::placement::{Placed, placed_tasks};
 use becalm_units::CpuList;
 
 use super::finding::{Area, Findings, Severity};

@@ -482,12 +482,12 @@ proptest! {
     #[test]
     fn no_command_line_and_no_file_makes_it_panic(line in "([a-z_]{0,9}=?|isolcpus=|nohz_full=|rcu_nocbs=|irqaffinity=|[0-9a-zN,:/-]{0,8}|\"| ){0,12}", file in "\\PC{0,20}") {
         let root = quiet();
+        let choice = choose(root.path(), Some(&list("1-2"))).unwrap();
         write(root.path(), &[("proc/cmdline", &line)]);
         for name in ["proc/swaps", "proc/cpuinfo", "proc/self/mountinfo", "proc/stat", "boot/config-6.12.9", "proc/irq/9/smp_affinity_list",
             "sys/devices/system/cpu/isolated", "sys/devices/system/cpu/possible", "proc/2/task/2/stat", "proc/sys/kernel/numa_balancing"] {
             write(root.path(), &[(name, &file)]);
         }
-        let choice = choose(root.path(), Some(&list("1-2"))).unwrap();
         let check = Check::gather(root.path(), choice, &[]);
         prop_assert!(!check.findings.is_empty());
     }
