@@ -112,6 +112,18 @@ impl Source {
         self.names.iter().map(|(kind, name)| wanted(kind, name)).collect()
     }
 
+    /// Takes the time of all sources of a kind out of every detour; of noise without books, nothing.
+    ///
+    /// # Errors
+    /// If what is left is no noise.
+    pub fn take_out_kind(&mut self, kind: &str) -> Result<(), ScaleError> {
+        if let Some(booked) = &self.booked {
+            let taken_out: Vec<bool> = self.names.iter().map(|(of, _)| of == kind).collect();
+            self.noise = booked.without(&taken_out)?;
+        }
+        Ok(())
+    }
+
     /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.
     ///
     /// # Errors

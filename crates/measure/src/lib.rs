@@ -14,7 +14,7 @@ mod counters;
 mod error;
 mod event_clock;
 mod loop_thread;
-mod machine;
+pub mod machine;
 mod plan;
 mod preflight;
 mod recorder;

@@ -10,6 +10,7 @@ use becalm_trace::node::Machine;
 use becalm_units::CpuList;
 
 /// A list of CPUs in sysfs; empty where the kernel has no such file.
+#[must_use]
 pub fn cpu_list(root: &Path, name: &str) -> CpuList {
     let text = fs::read_to_string(root.join("sys/devices/system/cpu").join(name)).unwrap_or_default();
     // nohz_full reads "(null)" where the kernel was built with it and booted without.
@@ -17,6 +18,7 @@ pub fn cpu_list(root: &Path, name: &str) -> CpuList {
 }
 
 /// What the files below the root say of the machine. What cannot be read stays empty.
+#[must_use]
 pub fn describe(root: &Path) -> Machine {
     let processor = CpuInfo::read(root).unwrap_or_default();
     Machine {

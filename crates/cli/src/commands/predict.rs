@@ -262,7 +262,7 @@ fn refusal(error: ScaleError) -> anyhow::Error {
 
 /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
 /// would decide.
-pub(super) fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Option<Warning> {
+pub(in crate::commands) fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Option<Warning> {
     let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
     let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
     let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;

@@ -8,6 +8,7 @@ mod planning;
 mod restore;
 mod rows;
 mod status;
+mod study;
 
 use std::io::Write;
 
@@ -29,6 +30,7 @@ enum TuneCommand {
     Apply(apply::ApplyArgs),
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
+    Study(study::StudyArgs),
 }
 
 /// Does what was asked.
@@ -42,5 +44,6 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         TuneCommand::Apply(args) => apply::run(args, out),
         TuneCommand::Restore(args) => restore::run(args, out),
         TuneCommand::Status(args) => status::run(args, out),
+        TuneCommand::Study(args) => study::run(args, out),
     }
 }
