@@ -117,11 +117,7 @@ const TICK: &[Field<CheckedTick>] = &[
     Field { name: "interrupts", title: "interrupts", get: |row| Value::Count(row.interrupts) },
     Field { name: "duration_ns", title: "in", get: |row| Value::Time(row.during_ns) },
     Field { name: "rate_hz", title: "rate", get: |row| Value::Rate(row.rate_hz) },
-    Field {
-        name: "preempted",
-        title: "preempted",
-        get: |row| row.preempted.map_or(Value::Missing, Value::Count),
-    },
+    Field { name: "preempted", title: "preempted", get: |row| row.preempted.map_or(Value::Missing, Value::Count) },
 ];
 
 const SOURCE: &[Field<CheckSource>] = &[

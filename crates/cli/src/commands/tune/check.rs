@@ -12,7 +12,9 @@ use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_trace::Kind;
 use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Rung;
-use becalm_tune::check::{Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose};
+use becalm_tune::check::{
+    Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose,
+};
 use becalm_units::{CpuList, Nanos};
 use clap::{Args, ValueEnum};
 
@@ -136,7 +138,8 @@ fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
         return Err(UsageError(text).into());
     }
     if bundle.nodes().len() > 1 {
-        let text = format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
+        let text =
+            format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
         return Err(UsageError(text).into());
     }
     let reading = Reading::of(&bundle, 1);

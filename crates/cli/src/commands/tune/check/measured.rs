@@ -35,7 +35,8 @@ pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
         thread::sleep(time);
         let end = Interrupts::read(Path::new("/"));
         let during = Nanos::new(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX));
-        let grown = end.context("cannot count timer interrupts")?.since(&begin.context("cannot count timer interrupts")?);
+        let grown =
+            end.context("cannot count timer interrupts")?.since(&begin.context("cannot count timer interrupts")?);
         let mut ticks = Vec::new();
         let mut failed = None;
         for (cpu, thread) in measured.iter().zip(busy) {
@@ -75,7 +76,8 @@ fn timers(counts: &Interrupts, cpu: CpuId) -> Option<u64> {
     let own = counts.count("LOC", cpu);
     let device = || {
         let timer = |name: &String| matches!(name.as_str(), "arch_timer" | "riscv-timer");
-        let line = counts.lines.iter().find(|line| line.device.as_ref().is_some_and(|it| it.names.iter().any(timer)))?;
+        let line =
+            counts.lines.iter().find(|line| line.device.as_ref().is_some_and(|it| it.names.iter().any(timer)))?;
         counts.count(&line.id, cpu)
     };
     own.or_else(device)
