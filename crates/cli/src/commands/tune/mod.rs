@@ -1,6 +1,13 @@
-//! `becalm tune`: finds what keeps CPUs from being quiet, and removes it as a transaction.
+//! `becalm tune`: finds what keeps CPUs from being quiet, and removes it as a transaction. A file a subcommand.
 
+mod apply;
 mod check;
+mod gain;
+mod plan;
+mod planning;
+mod restore;
+mod rows;
+mod status;
 
 use std::io::Write;
 
@@ -18,6 +25,10 @@ pub struct TuneArgs {
 #[derive(Subcommand, Debug)]
 enum TuneCommand {
     Check(check::CheckArgs),
+    Plan(plan::PlanArgs),
+    Apply(apply::ApplyArgs),
+    Restore(restore::RestoreArgs),
+    Status(status::StatusArgs),
 }
 
 /// Does what was asked.
@@ -27,5 +38,9 @@ enum TuneCommand {
 pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match &args.command {
         TuneCommand::Check(args) => check::run(args, out),
+        TuneCommand::Plan(args) => plan::run(args, out),
+        TuneCommand::Apply(args) => apply::run(args, out),
+        TuneCommand::Restore(args) => restore::run(args, out),
+        TuneCommand::Status(args) => status::run(args, out),
     }
 }
