@@ -15,6 +15,9 @@ fn checks_are_as_before() {
     untuned(&folder.path().join("untuned"));
     isolated(&folder.path().join("isolated"));
     misled(&folder.path().join("misled"));
+    let taken = folder.path().join("taken/etc/sysctl.d");
+    fs::create_dir_all(&taken).unwrap();
+    fs::write(taken.join("50-becalm.conf"), "vm.stat_interval = 5\n").unwrap();
     // The commands name machines and runs as a user does who stands beside them, so that no path of this machine is printed.
     env::set_current_dir(folder.path()).unwrap();
     trycmd::TestCases::new().case(cases.to_str().unwrap());

@@ -97,7 +97,7 @@ pub(super) fn files(plan: &Plan, topology: &Topology) -> Vec<ConfigFile> {
         }
     }
     lines.push(format!(
-        "# Add to the line of the node ({whole} whole cores, so CoreSpecCount={whole} is nearly the same):"
+        "# Add to the line of the node (whole cores: {whole}; CoreSpecCount={whole} takes as many, of its own choice):"
     ));
     let node = if topology.node.is_empty() { "NODE" } else { &topology.node };
     let list: Vec<String> = ids.iter().map(|id| id.to_string()).collect();

@@ -2,6 +2,7 @@
 
 mod apply;
 mod check;
+mod formats;
 mod gain;
 mod plan;
 mod planning;
