@@ -83,14 +83,20 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     let (severity, title) = if receiving {
         (Severity::Warning, format!("packets received by {} are handled on {}", some(&devices, 4), subject.named()))
     } else {
-        (Severity::Note, format!("{} send by a queue that is chosen for {}", some(&devices, 4), subject.named()))
+        // It chooses the queue by the CPU that sends.
+        (
+            Severity::Fine,
+            format!(
+                "{} has a queue by which {} may send; that brings no work of others",
+                some(&devices, 4),
+                subject.named()
+            ),
+        )
     };
     let finding = findings.add(AREA, severity, title);
     finding.evidence = found;
-    finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
     if receiving {
+        finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
         finding.lets("softirq", "net_rx").lets("irq", "call_function_single");
-    } else {
-        finding.lets("softirq", "net_tx");
     }
 }
