@@ -1,5 +1,5 @@
-//! What `becalm tune check` prints, for machines made of files and a run made here: command by command as in a terminal, in
-//! `tune_check_golden/*.trycmd`. `TRYCMD=overwrite cargo test -p becalm --test tune_check_golden` writes them anew.
+//! What `becalm tune check` and `becalm tune plan` print, for machines made of files and a run made here: command by command
+//! as in a terminal, in `tune_check_golden/*.trycmd` and `tune_plan_golden/*.trycmd`. `TRYCMD=overwrite cargo test -p becalm --test tune_check_golden` writes them anew.
 
 mod bundles;
 
@@ -9,7 +9,8 @@ use std::path::Path;
 
 #[test]
 fn checks_are_as_before() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tune_check_golden/*.trycmd");
+    let cases = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}_golden/*.trycmd"));
+    let (checks, plans) = (cases("tune_check"), cases("tune_plan"));
     let folder = tempfile::tempdir().unwrap();
     bundles::write_all(folder.path());
     untuned(&folder.path().join("untuned"));
@@ -18,9 +19,10 @@ fn checks_are_as_before() {
     let taken = folder.path().join("taken/etc/sysctl.d");
     fs::create_dir_all(&taken).unwrap();
     fs::write(taken.join("50-becalm.conf"), "vm.stat_interval = 5\n").unwrap();
+    cores(&folder.path().join("cores"));
     // The commands name machines and runs as a user does who stands beside them, so that no path of this machine is printed.
     env::set_current_dir(folder.path()).unwrap();
-    trycmd::TestCases::new().case(cases.to_str().unwrap());
+    trycmd::TestCases::new().case(checks.to_str().unwrap()).case(plans.to_str().unwrap());
 }
 
 fn write(root: &Path, files: &[(&str, &str)]) {
@@ -122,4 +124,31 @@ fn misled(root: &Path) {
         ],
     );
     fs::remove_file(root.join("sys/devices/system/cpu/nohz_full")).unwrap();
+}
+
+/// Four CPUs on two cores, with frequencies and control groups of version 2.
+fn cores(root: &Path) {
+    untuned(root);
+    let online = "sys/devices/system/cpu/online";
+    write(
+        root,
+        &[(online, "0-3\n"), ("proc/irq/27/smp_affinity_list", "0-3\n"), ("proc/irq/28/smp_affinity_list", "1\n")],
+    );
+    for (name, text) in [("cgroup.controllers", "cpuset cpu memory\n"), ("cgroup.subtree_control", "cpu memory\n")] {
+        write(root, &[(&format!("sys/fs/cgroup/{name}"), text)]);
+    }
+    for cpu in 0..4 {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}");
+        let siblings = if cpu % 2 == 0 { "0,2\n" } else { "1,3\n" };
+        write(
+            root,
+            &[
+                (&format!("{folder}/topology/thread_siblings_list"), siblings),
+                (&format!("{folder}/online"), "1\n"),
+                (&format!("{folder}/cpufreq/scaling_governor"), "powersave\n"),
+                (&format!("{folder}/cpufreq/scaling_available_governors"), "performance powersave\n"),
+                (&format!("{folder}/cpufreq/related_cpus"), &format!("{cpu}\n")),
+            ],
+        );
+    }
 }
