@@ -13,8 +13,9 @@ use becalm_trace::node::{
     ClockDoc, Counter, CpuDoc, Ended, Fixed, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc,
     WorkLoop, WorkSession,
 };
+use becalm_trace::study::{ConfigurationDoc, Outcome, StudyDoc};
 use becalm_trace::{Activity, BundleWriter, Detour, Kind, Labels, Sample};
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos};
 
 /// Writes all of them into a folder.
 pub fn write_all(folder: &Path) {
@@ -52,6 +53,39 @@ pub fn write_all(folder: &Path) {
 
     fs::create_dir(folder.join("foreign")).unwrap();
     fs::write(folder.join("foreign/data.csv"), "1,2,3\n").unwrap();
+}
+
+/// Writes a study: two configurations recorded, one skipped, one not reached.
+pub fn write_study(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    busy("node1").write(&folder.join("baseline.becalm"), true);
+    quiet().write(&folder.join("isolated.becalm"), true);
+    let of = |name: &str, what: &str, cpus: &str, sched: &str, outcome| ConfigurationDoc {
+        name: name.to_owned(),
+        what: what.to_owned(),
+        cpus: cpus.parse().unwrap(),
+        idle: CpuList::default(),
+        sched: sched.to_owned(),
+        command: vec!["becalm".to_owned(), "record".to_owned()],
+        outcome,
+    };
+    let recorded = |run: &str| Outcome::Recorded { run: run.to_owned() };
+    let skipped = Outcome::Skipped { why: "no core here runs two hardware threads".to_owned() };
+    let doc = StudyDoc {
+        schema: becalm_trace::study::SCHEMA.to_owned(),
+        program: "becalm 0.1.0".to_owned(),
+        node: "node1".to_owned(),
+        begun: "2026-01-02T03:04:05Z".parse().unwrap(),
+        machine: Machine { kernel: "6.18.0".to_owned(), processor: "A processor".to_owned(), ..Machine::default() },
+        duration_ns: 10_000_000_000,
+        configurations: vec![
+            of("baseline", "ordinary processes on every CPU", "0-1", "other", recorded("baseline.becalm")),
+            of("isolated", "everything else moved off the CPUs", "1", "other", recorded("isolated.becalm")),
+            of("sibling-idle", "one hardware thread of each core", "", "other", skipped),
+            of("combined", "all of it", "1", "rr:80", Outcome::Planned),
+        ],
+    };
+    doc.store(folder).unwrap();
 }
 
 /// A run of one node on the way to its bundle.

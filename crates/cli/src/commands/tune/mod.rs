@@ -2,13 +2,17 @@
 
 mod apply;
 mod check;
+mod formats;
 mod gain;
 mod plan;
 mod planning;
 mod restore;
 mod rows;
+mod run;
 mod status;
 mod study;
+mod verify;
+mod watch;
 
 use std::io::Write;
 
@@ -30,7 +34,10 @@ enum TuneCommand {
     Apply(apply::ApplyArgs),
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
+    Run(run::RunArgs),
     Study(study::StudyArgs),
+    #[command(hide = true)]
+    Watch(watch::WatchArgs),
 }
 
 /// Does what was asked.
@@ -44,6 +51,8 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         TuneCommand::Apply(args) => apply::run(args, out),
         TuneCommand::Restore(args) => restore::run(args, out),
         TuneCommand::Status(args) => status::run(args, out),
+        TuneCommand::Run(args) => run::run(args, out),
         TuneCommand::Study(args) => study::run(args, out),
+        TuneCommand::Watch(args) => watch::run(args),
     }
 }
