@@ -244,6 +244,6 @@ fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
                 report.doc.node, machine.kernel, machine.processor
             ),
         ),
-        ("job", format!("{} of {}", job(&report.question), report.question.grain)),
+        ("job", format!("phases of {}: {}", report.question.grain, job(&report.question))),
     ]
 }
