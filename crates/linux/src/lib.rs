@@ -3,6 +3,7 @@
 //!
 //! Nothing here interprets what it reads.
 
+pub mod alarm;
 pub mod audit;
 pub mod clock;
 pub mod ftrace;

@@ -172,6 +172,20 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
+/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does.
+///
+/// # Errors
+/// If the kernel refuses; or that has ended already.
+pub fn end_with_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    // SAFETY: the operation takes a plain number.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // It may have ended before the kernel knew.
+    if rustix::process::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+}
+
 /// Stops the calling process as Ctrl-Z does, and returns when it goes on.
 ///
 /// # Errors
