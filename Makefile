@@ -2,6 +2,8 @@
 
 RUN := target/latest.becalm
 PREFIX ?= /usr/local
+# Where cargo puts what it builds.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help run install test bench fmt lint test-unit test-root test-lab test-browser test-fuzz check-aarch64
 
@@ -11,16 +13,16 @@ help: ## this list
 run: ## record all CPUs for 10 s, with sources as far as this user may see them, and print the report
 	cargo build --release --package becalm
 	rm -rf $(RUN)
-	target/release/becalm record --duration 10s -o $(RUN)
+	$(TARGET)/release/becalm record --duration 10s -o $(RUN)
 
 install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	cargo build --release --package becalm
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/becalm
-	target/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(TARGET)/release/becalm
+	$(TARGET)/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
 	cd $(DESTDIR)$(PREFIX)/share && mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d
-	target/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
-	target/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
-	target/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
+	$(TARGET)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
+	$(TARGET)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
+	$(TARGET)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes

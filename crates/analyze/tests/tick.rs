@@ -50,6 +50,44 @@ fn the_published_percentages() {
     assert_eq!(digits, ["0.19 0.23 0.56 0.98", "0.05 0.05 0.42 0.52", "0.07 0.02 0.49 0.58"]);
 }
 
+/// The means that times within the rounding of the printed ones (5 us to both sides) can give: the indirect cost at its
+/// least and at its most. It rises or falls with each time, nearly in a straight line, so that the signs of the slopes tell
+/// which end of each time leads there.
+fn within_rounding(processor: &Processor) -> (f64, f64) {
+    let moved = |by: &dyn Fn(usize, usize) -> f64| {
+        let series = processor.series.iter().enumerate().map(|(at, series)| {
+            let points = series.points().iter().enumerate();
+            let points = points.map(|(n, point)| Point { work_ns: point.work_ns + by(at, n), ..*point });
+            Series::new(series.processes(), points.collect()).unwrap()
+        });
+        Analysis::of(&Processor { series: series.collect(), ..processor.clone() }).indirect_percent
+    };
+    let printed = moved(&|_, _| 0.0);
+    let slope = |at, n| (moved(&|a, m| if (a, m) == (at, n) { 1.0 } else { 0.0 }) - printed).signum();
+    let end = |sign: f64| moved(&|at, n| sign * 5_000.0 * slope(at, n));
+    (end(-1.0), end(1.0))
+}
+
+/// Why the third processor's indirect cost and sum are 0.49 and 0.58 here and 0.51 and 0.61 in print: no times that round to
+/// the printed ones give 0.51, nor does a trap of 0.72 us make 0.08 %. Its percentages do not follow from its printed
+/// tables, those of the other two do.
+#[test]
+fn what_the_rounding_of_the_tables_explains_and_what_it_does_not() {
+    let printed = [("PPro-200", 0.56, true), ("PIII-664", 0.41, true), ("PIV-2.2", 0.51, false)];
+    for (processor, (name, indirect, follows)) in read_tables(SORT, DIRECT, None).unwrap().iter().zip(printed) {
+        assert_eq!(processor.name, name);
+        let (least, most) = within_rounding(processor);
+        assert!(least < most && most - least < 0.03, "{name}: {least} to {most}");
+        assert_eq!((least - 0.005..most + 0.005).contains(&indirect), follows, "{name}: {least} to {most}");
+        // Nor is it the median instead of the mean: that is further off for each of them.
+        let found = Analysis::of(processor);
+        let mut each: Vec<f64> = found.pairs.iter().map(|pair| pair.indirect_percent()).collect();
+        each.sort_by(f64::total_cmp);
+        let median = f64::midpoint(each[19], each[20]);
+        assert!((median - indirect).abs() > (found.indirect_percent - indirect).abs(), "{name}: median {median}");
+    }
+}
+
 #[test]
 fn the_linear_model_explains_the_published_times() {
     for found in published() {

@@ -11,7 +11,7 @@ mod bundles;
 use std::path::PathBuf;
 
 use becalm_report::Value;
-use bundles::pages;
+use bundles::{pages, work};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -21,6 +21,7 @@ fn main() -> std::io::Result<()> {
     std::fs::create_dir_all(&folder)?;
     bundles::write_all(&folder);
     pages::write_all(&folder);
+    work::write_all(&folder);
     if arguments.next().is_some() {
         pages::huge().write(&folder.join("huge.becalm"));
     }

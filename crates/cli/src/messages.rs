@@ -1,6 +1,7 @@
 //! Messages to the user, on standard error; and how wide they and the results may be.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
@@ -18,6 +19,15 @@ pub fn page_width() -> Option<usize> {
     let said = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok()).filter(|columns| *columns > 0);
     let terminal = || io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
     said.or_else(|| terminal().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0))
+}
+
+/// Whether the terminal cannot place its cursor, so that nothing can be drawn on it.
+pub fn terminal_is_dumb() -> bool {
+    is_dumb(env::var_os("TERM").as_deref())
+}
+
+fn is_dumb(term: Option<&OsStr>) -> bool {
+    term.is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 /// An error and its causes, as one line. Many errors name their cause in their own text; it is not said twice.
@@ -42,6 +52,13 @@ mod tests {
     #[error("cannot read x: {source}; look at it")]
     struct Outer {
         source: io::Error,
+    }
+
+    #[test]
+    fn a_terminal_that_says_nothing_of_itself_is_dumb() {
+        for (term, dumb) in [(None, true), (Some(""), true), (Some("dumb"), true), (Some("xterm"), false)] {
+            assert_eq!(is_dumb(term.map(OsStr::new)), dumb, "{term:?}");
+        }
     }
 
     #[test]

@@ -1,18 +1,23 @@
 //! Progress on standard error, with the time left, where somebody looks and it takes long enough.
 //!
-//! While becalm measures, nothing here may have a thread of its own: that would be noise.
+//! [`Steps`] is told by its owner how far it is; [`Reading`] watches the reading of runs from a thread of its own. While
+//! becalm measures, nothing here may have such a thread: that would be noise.
 
-use std::env;
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use becalm_trace::bundle::Bundle;
+use becalm_trace::bundle::{Bundle, ReadProgress};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::messages;
 
 /// What is over before that shows nothing.
 const SOON: Duration = Duration::from_secs(1);
+
+/// What a bar shows in front of how much is done and how much time is left.
+const TEMPLATE: &str = "{msg} {wide_bar} {percent}%, {eta} left";
 
 /// How often a bar is drawn.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -20,31 +25,86 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// A bar of so many steps, as the template says; hidden where standard error is no terminal, or one that cannot place its
 /// cursor.
 pub fn bar(steps: u64, template: &str) -> ProgressBar {
-    let dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    if dumb || !io::stderr().is_terminal() {
+    if messages::terminal_is_dumb() || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template(template);
     ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Shows, until it is dropped, how much of a run was read.
+/// How far something is that tells of each step, and how long it will still take; shown until it is dropped.
+pub struct Steps {
+    /// None until it has taken a while.
+    bar: Option<ProgressBar>,
+    steps: u64,
+    done: u64,
+    what: &'static str,
+    begun: Instant,
+}
+
+impl Steps {
+    /// Of something with so many steps: `what` says what is being done.
+    pub fn new(what: &'static str, steps: u64) -> Self {
+        Self { bar: None, steps, done: 0, what, begun: Instant::now() }
+    }
+
+    /// Some steps were done.
+    pub fn advance(&mut self, steps: u64) {
+        self.done = self.done.saturating_add(steps).min(self.steps);
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.done);
+        } else if self.begun.elapsed() >= SOON {
+            let bar = bar(self.steps, TEMPLATE).with_elapsed(self.begun.elapsed());
+            bar.set_message(self.what);
+            bar.set_position(self.done);
+            self.bar = Some(bar);
+        }
+    }
+
+    /// What is done from now on.
+    pub fn say(&mut self, what: &'static str) {
+        self.what = what;
+        if let Some(bar) = &self.bar {
+            bar.set_message(what);
+        }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Shows, until it is dropped, how much of runs was read.
 pub struct Reading(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Reading {
     /// Of a run that is going to be read so many times.
     pub fn of(bundle: &Bundle, times: u64) -> Self {
-        let bytes = bundle.bytes().saturating_mul(times);
-        let bar = bar(bytes, "reading {wide_bar} {percent}%, {eta} left");
+        Self::watch("reading", bundle.bytes().saturating_mul(times), vec![bundle.progress()])
+    }
+
+    /// Of runs that are going to be compared: each one's detours are read twice, its activities once.
+    pub fn to_compare(bundles: [&Bundle; 2]) -> Self {
+        let bytes = bundles.map(|bundle| bundle.bytes().saturating_add(bundle.detour_bytes()));
+        Self::watch("comparing", bytes.iter().sum(), bundles.map(Bundle::progress).to_vec())
+    }
+
+    fn watch(what: &'static str, bytes: u64, progress: Vec<ReadProgress>) -> Self {
+        let bar = bar(bytes, TEMPLATE);
         if bar.is_hidden() {
             return Self(None);
         }
-        let progress = bundle.progress();
+        bar.set_message(what);
         let (stop, stopped) = mpsc::channel();
         let watch = move || {
             let mut patience = SOON;
             while stopped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                bar.set_position(progress.bytes().min(bytes));
+                let read: u64 = progress.iter().map(ReadProgress::bytes).sum();
+                bar.set_position(read.min(bytes));
                 patience = INTERVAL;
             }
             bar.finish_and_clear();

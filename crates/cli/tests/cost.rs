@@ -3,13 +3,18 @@
 
 mod program;
 
-use program::{becalm, run};
+use program::{becalm, path, run};
 use serde_json::Value;
 
-/// The document of a subcommand, with its figures masked: numbers become 0, and what may be missing here, too.
+/// The document of a subcommand, and the fields of its rows. What is stored must give the same document.
 fn fields(subcommand: &str) -> (Value, Vec<String>) {
-    let ended = run(becalm(&["cost", subcommand, "--json"]));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let bundle = folder.path().join("cost.becalm");
+    let ended = run(becalm(&["cost", subcommand, "--json", "-o", path(&bundle)]));
     assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stderr.contains("stored in"), "{ended:?}");
+    let again = run(becalm(&["report", "--json", path(&bundle)]));
+    assert_eq!((again.code, &again.stdout), (0, &ended.stdout), "{again:?}");
     let document: Value = serde_json::from_str(&ended.stdout).expect("standard output is one document");
     let rows = document["rows"].as_array().expect("there are rows");
     let keys: Vec<Vec<&String>> = rows.iter().map(|row| row.as_object().expect("a row").keys().collect()).collect();

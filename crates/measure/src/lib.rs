@@ -9,6 +9,7 @@ pub mod acquire;
 mod collector;
 mod companion;
 pub mod cost;
+mod counted;
 mod counters;
 mod error;
 mod event_clock;

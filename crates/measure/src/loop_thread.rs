@@ -6,14 +6,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use becalm_linux::clock::Counter;
+use becalm_linux::perf::{Counters, Space};
 use becalm_linux::sched::{self, Policy, SchedError, Usage};
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::acquire::{Tally, acquire};
+use crate::counted::{Counted, beside};
 use crate::ring::Ring;
 use crate::steps::StepProfile;
 use crate::work::Calibrated;
 use crate::work_loop::{self, Task};
+
+/// How long before the loop its counters start: a few system calls.
+const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
 
 /// What a thread says when it is ready.
 #[derive(Debug)]
@@ -37,7 +42,7 @@ pub enum Profile {
 }
 
 /// What a thread gives back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
     /// The loop's own account.
     pub tally: Tally,
@@ -45,6 +50,8 @@ pub struct Measured {
     pub usage: Usage,
     /// Iterations that the other copies of its work did meanwhile.
     pub others_iterations: u64,
+    /// What the processor's counters say of the loop.
+    pub counted: Counted,
 }
 
 /// The common start. Until it is given all threads sleep.
@@ -101,6 +108,12 @@ fn spawn<C: Counter>(
             policy => sched::set_policy(policy),
         });
         let mut work = None;
+        let counters = match &task {
+            Task::Work(task) if !task.plan.counters.is_empty() => {
+                Some(Counters::of_current_thread(&task.plan.counters, &Space::APART))
+            }
+            _ => None,
+        };
         let profile = match (&mut prepared, &task) {
             (Err(_), _) => None,
             (Ok(()), Task::Watch) => Some(Profile::Steps(prepare::<C>(cpu, &ring))),
@@ -126,12 +139,15 @@ fn spawn<C: Counter>(
         let (Go::At(start, parameters), false) = (go, failed) else { return None };
         let parameter = parameters[index];
         let before = Usage::of_current_thread();
-        let tally = match (&task, &mut work) {
-            (Task::Work(plan), Some(work)) => work_loop::measure::<C>(work, plan, &ring, cpu, start, parameter),
-            _ => acquire::<C>(&ring, cpu, start, parameter),
+        let (tally, counted) = match (&task, &mut work) {
+            (Task::Work(plan), Some(work)) => {
+                let measure = || work_loop::measure::<C>(work, plan, &ring, cpu, start, parameter);
+                beside::<C, _>(counters, start.saturating_sub(plan.rate.ticks_in(COUNTERS_LEAD).get()), measure)
+            }
+            _ => (acquire::<C>(&ring, cpu, start, parameter), Counted::default()),
         };
         let usage = Usage::of_current_thread().since(before);
-        Some(Measured { tally, usage, others_iterations: 0 })
+        Some(Measured { tally, usage, others_iterations: 0, counted })
     })
 }
 

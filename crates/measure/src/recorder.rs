@@ -401,6 +401,12 @@ impl<C: Counter> Recorder<C> {
                 cpu.detours = 0;
                 let of = work.loops.iter_mut().find(|of| of.cpu == cpu.cpu);
                 of.into_iter().for_each(|of| of.others_iterations = measured.others_iterations);
+                work.counts.extend(measured.counted.rows(cpu.cpu));
+                for line in &measured.counted.not_counted {
+                    if !work.not_counted.contains(line) {
+                        work.not_counted.push(line.clone());
+                    }
+                }
             }
             cpu.events = counts.events;
             cpu.lost_events = counts.lost_events;
@@ -507,6 +513,8 @@ impl<C: Counter> Recorder<C> {
             cache_known: true,
             loops: Vec::new(),
             sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: None }],
+            counts: Vec::new(),
+            not_counted: Vec::new(),
         };
         for (cpu, (_, profile)) in self.cpus.iter().zip(profiles) {
             let Profile::Work(calibrated, memory_bytes, cache) = profile else { continue };
@@ -599,8 +607,9 @@ const SUBBUF_KB: u32 = 64;
 
 /// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
 fn how_ended(seen: Ended, measured: &[Option<Measured>]) -> Ended {
-    let because =
-        |end: End| move |measured: &Option<Measured>| measured.is_some_and(|measured| measured.tally.end == end);
+    let because = |end: End| {
+        move |measured: &Option<Measured>| measured.as_ref().is_some_and(|measured| measured.tally.end == end)
+    };
     if measured.iter().any(because(End::Full)) {
         Ended::BufferFull
     } else if measured.iter().all(because(End::Moved)) {

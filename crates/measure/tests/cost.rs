@@ -48,7 +48,11 @@ fn traps_cost_what_they_must() {
     let (_guard, place) = alone();
     let (cpu, several) = (place.cpu, place.other().is_some());
     let mut named = 0;
-    let probed = traps(place, &mut |_, _, _| named += 1).expect("the counter runs");
+    let probed = traps(place, &mut |_, _, _| {
+        named += 1;
+        true
+    })
+    .expect("the counter runs");
     assert_eq!((probed.place.cpu, named), (cpu, 12));
     let costs = figures(&probed.result);
     for name in
@@ -72,7 +76,7 @@ fn traps_cost_what_they_must() {
 #[test]
 fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrupt() {
     let (_guard, place) = alone();
-    let costs = figures(&detours(place, &mut |_, _, _| ()).expect("the counter runs").result);
+    let costs = figures(&detours(place, &mut |_, _, _| true).expect("the counter runs").result);
     for name in ["memory", "pte_miss", "fault_minor", "fault_cow", "preemption"] {
         assert!(costs.contains_key(name), "{name} was not measured");
     }
@@ -81,6 +85,10 @@ fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrup
     // No more of it and the last cache: others share that one, and may leave us nothing of it.
     costs_more(&costs, "memory", 1.5, "cache_l2");
     costs_more(&costs, "memory", 5.0, "cache_l1");
+    // A walk through page tables that lie in the caches: more than a hit, less than a load from memory.
+    costs_more(&costs, "tlb_miss", 0.5, "cache_l1");
+    costs_more(&costs, "memory", 1.0, "tlb_miss");
+    costs_more(&costs, "pte_miss", 1.0, "memory");
     costs_more(&costs, "preemption", 10.0, "interrupt");
     costs_more(&costs, "fault_cow", 1.0, "memory");
     costs_more(&costs, "fault_minor", 1.0, "tlb_miss");
@@ -90,7 +98,7 @@ fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrup
 fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
     let (_guard, place) = alone();
     let several = place.other().is_some();
-    let clocks = clocks(place, &mut |_, _, _| ()).expect("the counter runs").result;
+    let clocks = clocks(place, &mut |_, _, _| true).expect("the counter runs").result;
     let row = |name: &str| clocks.rows.iter().find(|row| row.name == name).expect("every kernel has this clock");
     let median =
         |name: &str| Cost::of(&row(name).cost.rounds, row(name).cost.batch, None).expect("there are samples").median_ps;

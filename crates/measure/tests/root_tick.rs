@@ -83,11 +83,13 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         };
         let mut campaign = begin(Path::new(ROOT), plan).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut store = |campaign: &Campaign| campaign.store(folder.path());
+        let path = folder.path().join("tick.becalm");
+        campaign.create(&path).unwrap();
+        let mut store = |campaign: &Campaign| campaign.store(&path);
         let end = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {}).unwrap();
         assert_eq!(end, CampaignEnd::Complete);
         assert_eq!(campaign.cells.len(), campaign.cells_planned());
-        assert_eq!(Campaign::load(folder.path()).unwrap(), campaign);
+        assert_eq!(Campaign::load(&path, None).unwrap().1, campaign);
         let live = match Live::of(&campaign) {
             Ok(live) => live,
             Err(error) => {
@@ -131,23 +133,25 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
     };
     let mut campaign = begin(Path::new(ROOT), plan).unwrap();
     let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tick.becalm");
+    campaign.create(&path).unwrap();
     // Storing fails after the fourth cell, as on a full disk.
     let mut stored = 0;
     let mut store = |campaign: &Campaign| {
         stored += 1;
-        if stored <= 4 { campaign.store(folder.path()) } else { campaign.store(&folder.path().join("gone")) }
+        if stored <= 4 { campaign.store(&path) } else { campaign.store(&folder.path().join("gone")) }
     };
     let failed = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {});
     assert!(failed.unwrap_err().to_string().contains("gone"));
-    let mut resumed = Campaign::load(folder.path()).unwrap();
+    let (_, mut resumed) = Campaign::load(&path, None).unwrap();
     assert_eq!(resumed.cells.len(), 4);
     let before = resumed.cells.clone();
     let mut progress = Vec::new();
-    let mut store = |campaign: &Campaign| campaign.store(folder.path());
+    let mut store = |campaign: &Campaign| campaign.store(&path);
     go_on(&mut resumed, Path::new(ROOT), None, &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
     assert_eq!(progress, (4..resumed.cells_planned()).collect::<Vec<_>>());
     assert_eq!(resumed.cells[..4], before);
-    assert_eq!(Campaign::load(folder.path()).unwrap().cells.len(), resumed.cells_planned());
+    assert_eq!(Campaign::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::Cost;
+use becalm_analyze::cost::{Cost, MeasuredCost};
 use becalm_units::CpuId;
 use serde::Serialize;
 
@@ -13,13 +13,15 @@ use crate::json;
 use crate::table::Table;
 use crate::value::{picos, three_digits};
 
-/// Where and with what costs were measured.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CostHeader {
+/// Where costs were measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CostPlace {
     /// The machine's name.
     pub node: String,
     /// Its kernel's release.
     pub kernel: String,
+    /// The hypervisor, where the processor admits to one.
+    pub hypervisor: Option<String>,
     /// Its processor.
     pub processor: String,
     /// The measured CPU.
@@ -28,8 +30,15 @@ pub struct CostHeader {
     pub cpu_reason: String,
     /// The CPU that takes part in what needs two.
     pub other_cpu: Option<CpuId>,
-    /// The scheduling class of the measuring thread.
+    /// The scheduling class of what was measured.
     pub class: String,
+}
+
+/// Where and with what costs were measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CostHeader {
+    /// Where.
+    pub place: CostPlace,
     /// The counter that timed.
     pub counter: String,
     /// Its rate, in 1/s.
@@ -38,17 +47,6 @@ pub struct CostHeader {
     pub rate_error_ratio: f64,
     /// What reading it around a sample costs, in picoseconds; taken from each sample.
     pub overhead_ps: i64,
-}
-
-/// A measured cost, and what the kernel counted meanwhile.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MeasuredCost {
-    /// The figures.
-    pub cost: Cost,
-    /// Interrupts that the kernel counted on the CPU; nothing if it does not tell.
-    pub interrupts: Option<u64>,
-    /// How often the measuring thread was pre-empted.
-    pub preempted: u64,
 }
 
 /// A row: what was measured, or the reason why it was not.
@@ -82,9 +80,11 @@ pub struct CostReport {
     pub header: CostHeader,
     /// What.
     pub rows: Vec<CostRow>,
+    /// What is missing of what was to be measured.
+    pub incomplete: Option<String>,
 }
 
-/// The order of magnitude that Beckman et al. 2007 give for a row of the catalogue (section 2, table 1).
+/// The order of magnitude that Beckman et al. 2007 give for a row of their catalogue of detours (section 2).
 fn published_ns(name: &str) -> Option<i64> {
     match name {
         "memory" | "tlb_miss" => Some(100),
@@ -147,32 +147,58 @@ const ROW: &[Field<CostRow>] = &[
     },
 ];
 
-/// The header's part of a document.
+/// The place's part of a document.
 #[derive(Serialize)]
-pub(crate) struct HeaderDocument<'a> {
+pub(crate) struct PlaceDocument<'a> {
     node: &'a str,
     kernel: &'a str,
+    hypervisor: Option<&'a str>,
     processor: &'a str,
     cpu: u32,
     cpu_reason: &'a str,
     other_cpu: Option<u32>,
     class: &'a str,
+}
+
+/// The header's part of a document.
+#[derive(Serialize)]
+pub(crate) struct HeaderDocument<'a> {
+    #[serde(flatten)]
+    place: PlaceDocument<'a>,
     counter: &'a str,
     rate_hz: f64,
     rate_error_ratio: f64,
     overhead_ps: i64,
 }
 
-impl CostHeader {
-    pub(crate) fn document(&self) -> HeaderDocument<'_> {
-        HeaderDocument {
+impl CostPlace {
+    pub(crate) fn document(&self) -> PlaceDocument<'_> {
+        PlaceDocument {
             node: &self.node,
             kernel: &self.kernel,
+            hypervisor: self.hypervisor.as_deref(),
             processor: &self.processor,
             cpu: self.cpu.get(),
             cpu_reason: &self.cpu_reason,
             other_cpu: self.other_cpu.map(CpuId::get),
             class: &self.class,
+        }
+    }
+
+    /// The machine, and then the CPU and the class in words.
+    pub(crate) fn render(&self, then: &str, out: &mut dyn Write) -> io::Result<()> {
+        let Self { node, kernel, processor, cpu, cpu_reason, class, .. } = self;
+        let on = self.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
+        paragraph(out, "  ", &format!("{node}: Linux {kernel}, {processor}{on}"))?;
+        paragraph(out, "  ", &format!("CPU {cpu} ({cpu_reason}), class {class}{then}"))?;
+        writeln!(out)
+    }
+}
+
+impl CostHeader {
+    pub(crate) fn document(&self) -> HeaderDocument<'_> {
+        HeaderDocument {
+            place: self.place.document(),
             counter: &self.counter,
             rate_hz: self.rate_hz,
             rate_error_ratio: self.rate_error_ratio,
@@ -181,18 +207,14 @@ impl CostHeader {
     }
 
     pub(crate) fn render(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { node, kernel, processor, cpu, cpu_reason, class, .. } = self;
-        writeln!(out, "  {node}: Linux {kernel}, {processor}")?;
         let clock = format!(
-            "CPU {cpu} ({cpu_reason}), class {class}; timed by {} at {} MHz, known to {}%; the {} of reading it around a \
-             sample are taken off",
+            "; timed by {} at {} MHz, known to {}%; the {} of reading it around a sample are taken off",
             self.counter,
             three_digits(self.rate_hz / 1e6),
             three_digits(self.rate_error_ratio * 100.0),
             picos(self.overhead_ps),
         );
-        paragraph(out, "  ", &clock)?;
-        writeln!(out)
+        self.place.render(&clock, out)
     }
 }
 
@@ -201,6 +223,7 @@ struct Document<'a> {
     schema: &'static str,
     #[serde(flatten)]
     header: HeaderDocument<'a>,
+    incomplete: Option<&'a str>,
     rows: Vec<Object<'a, CostRow>>,
 }
 
@@ -213,6 +236,7 @@ pub fn cost_json(report: &CostReport) -> String {
             CostKind::Detours => "becalm.cost-detours/1",
         },
         header: report.header.document(),
+        incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
     })
 }
@@ -253,6 +277,7 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
     };
     let fields = columns(ROW, names);
     let mut table = Table::new(&fields);
+    table.keep_names_long();
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     for row in &report.rows {
@@ -260,6 +285,7 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
             paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.what))?;
         }
     }
+    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     for row in report.rows.iter().filter(|row| row.outcome.is_ok()) {
         paragraph(out, "  - ", &format!("{}: {}", row.what, row.method))?;
@@ -284,20 +310,18 @@ pub(crate) fn explain(out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    pub(crate) fn header() -> CostHeader {
-        CostHeader {
+    fn header() -> CostHeader {
+        let place = CostPlace {
             node: "node1".to_owned(),
             kernel: "6.1.0".to_owned(),
+            hypervisor: None,
             processor: "a processor".to_owned(),
             cpu: CpuId::new(3),
             cpu_reason: "as asked".to_owned(),
             other_cpu: None,
             class: "other".to_owned(),
-            counter: "tsc".to_owned(),
-            rate_hz: 2.5e9,
-            rate_error_ratio: 1e-6,
-            overhead_ps: 20_400,
-        }
+        };
+        CostHeader { place, counter: "tsc".to_owned(), rate_hz: 2.5e9, rate_error_ratio: 1e-6, overhead_ps: 20_400 }
     }
 
     fn report(kind: CostKind) -> CostReport {
@@ -313,6 +337,7 @@ mod tests {
         CostReport {
             kind,
             header: header(),
+            incomplete: None,
             rows: vec![row("memory", Ok(measured)), row("swap_in", Err("no swap here".to_owned()))],
         }
     }

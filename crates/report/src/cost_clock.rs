@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::cost::MeasuredCost;
 use serde::Serialize;
 
 use crate::Value;
-use crate::cost::{CostHeader, HeaderDocument, MeasuredCost, explain};
+use crate::cost::{CostHeader, HeaderDocument, explain};
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
@@ -50,6 +51,8 @@ pub struct ClockReport {
     pub rows: Vec<ClockCost>,
     /// Why the system calls could not be counted, where they were told by their time.
     pub not_counted: Option<String>,
+    /// What is missing of what was to be measured.
+    pub incomplete: Option<String>,
 }
 
 fn ps(value: Option<i64>) -> Value {
@@ -115,6 +118,7 @@ struct Document<'a> {
     header: HeaderDocument<'a>,
     path_found_by: &'static str,
     not_counted: Option<&'a str>,
+    incomplete: Option<&'a str>,
     rows: Vec<Object<'a, ClockCost>>,
 }
 
@@ -126,6 +130,7 @@ pub fn clock_json(report: &ClockReport) -> String {
         header: report.header.document(),
         path_found_by: if report.not_counted.is_none() { "tracepoint" } else { "time" },
         not_counted: report.not_counted.as_deref(),
+        incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
     })
 }
@@ -155,6 +160,7 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
     ];
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
+    table.keep_names_long();
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     for row in report.rows.iter().filter(|row| row.cross_backwards.is_some_and(|times| times > 0)) {
@@ -167,6 +173,7 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
         );
         paragraph(out, "  ! ", &text)?;
     }
+    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     let found = match &report.not_counted {
         None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
@@ -188,18 +195,23 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::CostPlace;
     use becalm_analyze::cost::Cost;
     use becalm_units::CpuId;
 
     fn report(not_counted: Option<String>) -> ClockReport {
-        let header = CostHeader {
+        let place = CostPlace {
             node: "node1".to_owned(),
             kernel: "6.1.0".to_owned(),
+            hypervisor: Some("kvm".to_owned()),
             processor: "a processor".to_owned(),
             cpu: CpuId::new(0),
             cpu_reason: "as asked".to_owned(),
             other_cpu: Some(CpuId::new(1)),
             class: "fifo:80".to_owned(),
+        };
+        let header = CostHeader {
+            place,
             counter: "tsc".to_owned(),
             rate_hz: 2.5e9,
             rate_error_ratio: 1e-6,
@@ -223,7 +235,7 @@ mod tests {
             cross_backwards: Some(2),
             cross_largest_ps: Some(7_000),
         };
-        ClockReport { header, rows: vec![row], not_counted }
+        ClockReport { header, rows: vec![row], not_counted, incomplete: None }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod advice;
 mod compare;
 mod cost;
 mod cost_clock;
+mod cost_run;
 mod field;
 mod figures;
 pub mod grid;
@@ -33,16 +34,14 @@ mod work;
 pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
 pub use cost::{CostHeader, CostKind, CostReport, CostRow, MeasuredCost, cost_json, render_cost};
 pub use cost_clock::{ClockCost, ClockReport, clock_json, render_clock};
+pub use cost_run::{cost_run_json, render_cost_run};
 pub use inject::{InjectReport, Injected, InjectedCpu, inject_json, render_inject};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use page::set_width;
 pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
-pub use tick::{
-    PlacementReport, PlacementRow, SchedulerReport, SchedulerRow, TickReport, TickRow, placement_json,
-    render_placement, render_scheduler, render_tick, scheduler_json, tick_json,
-};
+pub use tick::{TickReport, TickRow, render_tick, tick_json};
 pub use timeline::render_timelines;
 pub use value::Value;
-pub use work::{render_work, work_json};
+pub use work::{render_work, work_json, work_page};

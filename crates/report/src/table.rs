@@ -21,16 +21,21 @@ pub(crate) struct Table {
     left: Vec<bool>,
     /// Columns that are left out where they do not fit.
     dispensable: Vec<bool>,
+    /// Columns of texts that are no names, and are not shortened.
+    whole: Vec<bool>,
     rows: Vec<Vec<String>>,
     /// Before which rows a line is drawn.
     rules: Vec<usize>,
+    /// Whether names that begin alike are told apart by their ends.
+    long_names: bool,
 }
 
 impl Table {
     pub(crate) fn new<R>(fields: &[&Field<R>]) -> Self {
         let titles = fields.iter().map(|field| field.title).collect();
         let no = vec![false; fields.len()];
-        Self { titles, left: no.clone(), dispensable: no, rows: Vec::new(), rules: Vec::new() }
+        let (left, dispensable) = (no.clone(), no.clone());
+        Self { titles, left, dispensable, whole: no, rows: Vec::new(), rules: Vec::new(), long_names: false }
     }
 
     /// Says that a column may be left out where the page is narrow.
@@ -38,11 +43,18 @@ impl Table {
         self.dispensable[column] = true;
     }
 
-    /// A table whose rows have names, in a first column with this title.
+    /// Says that names begin alike, so that they may take most of a narrow page before they are shortened.
+    pub(crate) fn keep_names_long(&mut self) {
+        self.long_names = true;
+    }
+
+    /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
     pub(crate) fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
         table.titles.insert(0, first);
         table.left.insert(0, true);
+        table.dispensable.insert(0, false);
+        table.whole = std::iter::once(false).chain(fields.iter().map(|_| true)).collect();
         table
     }
 
@@ -109,11 +121,13 @@ impl Table {
     /// Takes from the names what a page lacks, the longest first; tells whether that was enough. If not, all are as short
     /// as they may become.
     fn shorten(&self, columns: &[usize], widths: &mut [usize], page: usize) -> bool {
+        let shortest = if self.long_names { SHORTEST.max(page.saturating_mul(5) / 8) } else { SHORTEST };
         let needed = |widths: &[usize]| columns.iter().map(|column| widths[*column] + GAP).sum::<usize>();
         while needed(widths) > page {
-            let names = columns.iter().filter(|column| self.left[**column] && !self.dispensable[**column]);
+            let is_name = |column: &&usize| self.left[**column] && !self.dispensable[**column] && !self.whole[**column];
+            let names = columns.iter().filter(is_name);
             match names.max_by_key(|column| widths[**column]) {
-                Some(longest) if widths[*longest] > SHORTEST => widths[*longest] -= 1,
+                Some(longest) if widths[*longest] > shortest => widths[*longest] -= 1,
                 _ => return false,
             }
         }
@@ -225,11 +239,50 @@ mod tests {
         assert!(text.contains("\n\n"));
     }
 
+    /// Of the same fields, with a name in front and a word at the end.
+    fn printed_with_names(page: usize, row: [i64; 4]) -> String {
+        let word = &Field { name: "word", title: "difference", get: |_| Value::Text("too little data".to_owned()) };
+        let fields: Vec<&Field<[i64; 4]>> = FIELDS[2..].iter().copied().chain([word]).collect();
+        let mut table = Table::named("figure", &fields);
+        table.named_row("the longest in 312ms".to_owned(), &fields, &row);
+        let mut out = Vec::new();
+        table.print_within(page, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn of_rows_with_names_only_these_are_shortened() {
+        let text = printed_with_names(60, ROW);
+        assert!(text.contains("the longest i\u{2026}") && text.contains("too little data"), "{text}");
+        assert!(printed_with_names(100, ROW).contains("the longest in 312ms"));
+    }
+
+    #[test]
+    fn names_that_begin_alike_stay_apart() {
+        let field = Field { name: "n", title: "what", get: |row: &(&'static str, i64)| Value::Text(row.0.to_owned()) };
+        let time = Field { name: "t", title: "time", get: |row: &(&'static str, i64)| Value::Time(row.1) };
+        let fields = [&field, &time, &time, &time];
+        let mut table = Table::new(&fields);
+        table.keep_names_long();
+        table.row(&fields, &("futex wake, other CPU: the call", 1_500));
+        table.row(&fields, &("futex wake, other CPU: until it runs", 2_500));
+        for (page, whole) in [(200, true), (60, true), (40, false)] {
+            let mut out = Vec::new();
+            table.print_within(page, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text.contains("futex wake, other CPU: until it runs"), whole, "{text}");
+            assert_eq!(text.matches("2.50us").count(), 3, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= page), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_is_wider_than_the_page(page in 40_usize..140, row: [i32; 4]) {
-            for line in printed(page, row.map(i64::from)).lines() {
-                prop_assert!(line.chars().count() <= page, "{} in {}", line, page);
+            for print in [printed, printed_with_names] {
+                for line in print(page, row.map(i64::from)).lines() {
+                    prop_assert!(line.chars().count() <= page, "{} in {}", line, page);
+                }
             }
         }
     }

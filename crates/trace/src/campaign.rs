@@ -1,22 +1,20 @@
-//! A tick campaign: the measurements of `becalm cost tick`, in one JSON document of a folder.
+//! A tick campaign: the measurements of `becalm cost tick`, in one JSON document a node, `runs/node=HOST.json` of a bundle.
 //!
 //! Each finished cell is stored before the next begins: the document is written anew under another name, and takes the
 //! place of the old one in one step. So a campaign that is interrupted, or killed, goes on where it was.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
+use crate::bundle::document::{self, Document};
+use crate::bundle::{BundleError, Contents, contents};
 use crate::node::Machine;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.tick-campaign/1";
-
-/// The document's name in its folder.
-pub const FILE: &str = "campaign.json";
 
 /// Measurements of the same work at several interrupt rates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -126,7 +124,7 @@ impl Measured {
 }
 
 /// The kind of a cell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CellKind {
     /// See [`Measured::Sorts`].
     Sorts {
@@ -137,29 +135,6 @@ pub enum CellKind {
     Handler,
     /// See [`Measured::Trap`].
     Trap,
-}
-
-/// A campaign that cannot be stored or read.
-#[derive(Debug, thiserror::Error)]
-pub enum CampaignError {
-    /// The system refuses.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was attempted.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// The file is not a campaign that this program knows.
-    #[error("{} is no tick campaign that this program can read: {why}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 impl Campaign {
@@ -177,55 +152,120 @@ impl Campaign {
         self.cells.iter().find(is).map(|cell| &cell.measured)
     }
 
-    /// Stores it in its folder, which must exist, in place of what was stored before.
+    /// Makes a bundle, or joins the one of other nodes, and stores the campaign in it.
     ///
     /// # Errors
-    /// The system's. What was stored before is still there then.
-    pub fn store(&self, folder: &Path) -> Result<(), CampaignError> {
-        let path = folder.join(FILE);
-        let draft = folder.join(format!(".{FILE}.draft"));
-        let io = |action, path: &Path| {
-            let path = path.to_owned();
-            move |source| CampaignError::Io { action, path, source }
-        };
-        let mut text = serde_json::to_string_pretty(self).map_err(|error| io("write", &draft)(error.into()))?;
-        text.push('\n');
-        let mut file = File::create(&draft).map_err(io("create", &draft))?;
-        file.write_all(text.as_bytes()).map_err(io("write", &draft))?;
-        // Before it gets its name: a crash of the machine must not leave an empty file under it.
-        file.sync_all().map_err(io("write", &draft))?;
-        fs::rename(&draft, &path).map_err(io("replace", &path))
+    /// If the place is taken, its parent is missing, the campaign is not valid, and if the system refuses. The place is then
+    /// left as it was.
+    pub fn create(&self, bundle: &Path) -> Result<(), BundleError> {
+        document::create(bundle, self)?.keep();
+        Ok(())
     }
 
-    /// Reads what is stored in a folder.
+    /// Stores it in the bundle that [`Self::create`] made, in place of what was stored before.
     ///
     /// # Errors
-    /// If it cannot be read, or is not a campaign of this schema.
-    pub fn load(folder: &Path) -> Result<Self, CampaignError> {
-        let path = folder.join(FILE);
-        let text = fs::read_to_string(&path);
-        let text = text.map_err(|source| CampaignError::Io { action: "read", path: path.clone(), source })?;
-        let content = |why: String| CampaignError::Content { path: path.clone(), why };
-        // The schema first, since a later one may say anything else.
-        #[derive(Deserialize)]
-        struct Head {
-            schema: String,
-        }
-        let head: Head = serde_json::from_str(&text).map_err(|error| content(error.to_string()))?;
-        if head.schema != SCHEMA {
-            return Err(content(format!("its schema is '{}', not '{SCHEMA}'", head.schema)));
-        }
-        let campaign: Self = serde_json::from_str(&text).map_err(|error| content(error.to_string()))?;
-        let plan = &campaign.plan;
+    /// If the campaign is not valid, and if the system refuses. What was stored before is still there then.
+    pub fn store(&self, bundle: &Path) -> Result<(), BundleError> {
+        document::replace(bundle, &self.node, self)
+    }
+
+    /// Reads the campaign of a node, or that of the only one, from the bundle at `path`, or at `path` with
+    /// [`SUFFIX`](crate::bundle::SUFFIX). Returns the bundle's folder with it.
+    ///
+    /// # Errors
+    /// If there is no bundle, it holds something else, no such node or several, and if the document is damaged or of
+    /// another version.
+    pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Self), BundleError> {
+        let (bundle, node, document) = contents::open_node(path, node)?;
+        Ok((bundle, document::read(&document, &node)?))
+    }
+}
+
+impl Document for Campaign {
+    const CONTENTS: Contents = Contents::Campaign;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// That the plan has cells, that each cell is of the plan and stands there once, and that its figures can be true.
+    fn check(&self) -> Result<(), String> {
+        let plan = &self.plan;
         if plan.rounds == 0 || plan.copies.is_empty() || plan.rates_hz.is_empty() {
-            return Err(content("its plan has no cells".to_owned()));
+            return Err("its plan has no cells".to_owned());
         }
-        Ok(campaign)
+        if plan.rounds > ROUNDS_MAX {
+            return Err(format!("its plan has {} rounds; the most are {ROUNDS_MAX}", plan.rounds));
+        }
+        let rising = |list: &[u32]| list.windows(2).all(|pair| pair[0] < pair[1]);
+        if !rising(&plan.rates_hz) || !rising(&plan.copies) {
+            return Err("the rates or the numbers of copies of its plan do not rise".to_owned());
+        }
+        let mut seen = HashSet::with_capacity(self.cells.len());
+        for (at, cell) in self.cells.iter().enumerate() {
+            let key = cell.measured.key();
+            let copies_planned = !matches!(key, CellKind::Sorts { copies } if !plan.copies.contains(&copies));
+            if cell.round >= plan.rounds
+                || !plan.rates_hz.contains(&cell.added_hz) && key != CellKind::Trap
+                || !copies_planned
+            {
+                return Err(format!("cell {at} is none of its plan"));
+            }
+            if !seen.insert((cell.round, cell.added_hz, key)) {
+                return Err(format!("cell {at} stands there twice"));
+            }
+            cell.measured.check().map_err(|why| format!("cell {at}: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// More rounds are not planned.
+pub const ROUNDS_MAX: u32 = 100_000;
+
+/// No cell is longer than a day, and none has more interrupts than nanoseconds: sums stay far from where integers end.
+const LONGEST_NS: i64 = 86_400_000_000_000;
+
+impl Measured {
+    fn check(&self) -> Result<(), String> {
+        let time = |name: &str, ns: i64, shortest: i64| match (shortest..=LONGEST_NS).contains(&ns) {
+            true => Ok(()),
+            false => Err(format!("{name} is {ns}, outside of {shortest} to {LONGEST_NS}")),
+        };
+        let count = |name: &str, count: u64| match i64::try_from(count).is_ok_and(|count| count <= LONGEST_NS) {
+            true => Ok(()),
+            false => Err(format!("{name} is {count}, and cannot be")),
+        };
+        match *self {
+            Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
+                if sorts == 0 {
+                    return Err("it has no sorts".to_owned());
+                }
+                time("elapsed_ns", elapsed_ns, 1)?;
+                time("window_ns", window_ns, 1)?;
+                count("interrupts", interrupts)
+            }
+            Self::Handler { interrupts, handler_ns, window_ns, lost_events } => {
+                time("handler_ns", handler_ns, 0)?;
+                time("window_ns", window_ns, 1)?;
+                count("interrupts", interrupts)?;
+                count("lost_events", lost_events)
+            }
+            Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
+            Self::Trap { call_ns, .. } => Err(format!("call_ns is {call_ns}, and cannot be")),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn campaign() -> Campaign {
@@ -255,35 +295,69 @@ mod tests {
     #[test]
     fn what_is_stored_is_read() {
         let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tick.becalm");
         let mut campaign = campaign();
-        campaign.store(folder.path()).unwrap();
+        campaign.create(&path).unwrap();
         let sorts = Measured::Sorts { copies: 2, sorts: 9, elapsed_ns: 10, interrupts: 3, window_ns: 11 };
         campaign.cells.push(Cell { round: 1, added_hz: 1_000, measured: sorts });
         campaign.cells.push(Cell { round: 1, added_hz: 0, measured: Measured::Trap { calls: 5, call_ns: 71.25 } });
-        campaign.store(folder.path()).unwrap();
-        let read = Campaign::load(folder.path()).unwrap();
-        assert_eq!(read, campaign);
+        campaign.store(&path).unwrap();
+        let (found, read) = Campaign::load(&folder.path().join("tick"), None).unwrap();
+        assert_eq!((found, &read), (path.clone(), &campaign));
+        assert_eq!(Campaign::load(&path, Some("n")).unwrap().1, campaign);
         assert_eq!(read.find(1, 1_000, CellKind::Sorts { copies: 2 }), Some(&sorts));
         assert_eq!(read.find(0, 1_000, CellKind::Sorts { copies: 2 }), None);
         assert_eq!(read.find(1, 1_000, CellKind::Sorts { copies: 1 }), None);
         assert_eq!(read.cells_planned(), 3 * (2 * 3 + 1));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the draft has become the document");
+        assert_eq!(fs::read_dir(path.join("runs")).unwrap().count(), 1, "the draft has become the document");
+        assert!(campaign.create(&path).unwrap_err().to_string().contains("is there already"));
     }
 
     #[test]
     fn what_is_no_campaign_is_refused_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tick.becalm");
+        campaign().create(&path).unwrap();
         let error = |text: &str| {
-            fs::write(folder.path().join(FILE), text).unwrap();
-            Campaign::load(folder.path()).unwrap_err().to_string()
+            fs::write(path.join("runs/node=n.json"), text).unwrap();
+            Campaign::load(&path, None).unwrap_err().to_string()
         };
-        assert!(error("{").contains("campaign.json is no tick campaign"));
-        assert!(error("{\"schema\": \"becalm.tick-campaign/2\"}").contains("its schema is 'becalm.tick-campaign/2'"));
+        assert!(error("{").contains("node=n.json as a node's document"));
+        assert!(error("{\"schema\": \"becalm.tick-campaign/2\"}").contains("has the schema 'becalm.tick-campaign/2'"));
+        assert!(error("{\"schema\": \"becalm.run/1\"}").contains("holds a recording and not a campaign"));
         assert!(error("{\"schema\": \"becalm.tick-campaign/1\"}").contains("missing field"));
-        let mut empty = campaign();
-        empty.plan.copies.clear();
-        assert!(error(&serde_json::to_string(&empty).unwrap()).contains("its plan has no cells"));
-        fs::remove_file(folder.path().join(FILE)).unwrap();
-        assert!(Campaign::load(folder.path()).unwrap_err().to_string().starts_with("cannot read "));
+        let wrong = |spoil: &dyn Fn(&mut Campaign)| {
+            let mut campaign = campaign();
+            let trap = Measured::Trap { calls: 1, call_ns: 100.0 };
+            campaign.cells.push(Cell { round: 0, added_hz: 0, measured: trap });
+            spoil(&mut campaign);
+            error(&serde_json::to_string(&campaign).unwrap())
+        };
+        let cell = |round, added_hz, measured| Cell { round, added_hz, measured };
+        let handler =
+            |interrupts, handler_ns, window_ns| Measured::Handler { interrupts, handler_ns, window_ns, lost_events: 0 };
+        let sorts =
+            |copies, sorts, elapsed_ns| Measured::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
+        let trap = |call_ns| Measured::Trap { calls: 1, call_ns };
+        assert!(wrong(&|of| of.plan.copies.clear()).contains("its plan has no cells"));
+        assert!(wrong(&|of| of.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));
+        assert!(wrong(&|of| of.plan.rates_hz = vec![1_000, 0]).contains("do not rise"));
+        assert!(wrong(&|of| of.node = "other".into()).contains("of node 'other'"));
+        assert!(wrong(&|of| of.cells.push(of.cells[0])).contains("cell 1 stands there twice"));
+        for measured in [cell(3, 0, trap(1.0)), cell(1, 7, handler(1, 1, 1)), cell(1, 0, sorts(3, 1, 1))] {
+            assert!(wrong(&|of| of.cells.push(measured)).contains("cell 1 is none of its plan"), "{measured:?}");
+        }
+        for measured in [
+            cell(1, 0, trap(-1.0)),
+            cell(1, 0, handler(u64::MAX, 1, 1)),
+            cell(1, 0, handler(1, -1, 1)),
+            cell(1, 0, handler(1, 1, 0)),
+            cell(1, 0, sorts(1, 0, 1)),
+            cell(1, 0, sorts(1, 1, i64::MAX)),
+        ] {
+            assert!(wrong(&|of| of.cells.push(measured)).contains("cell 1: "), "{measured:?}");
+        }
+        fs::remove_file(path.join("runs/node=n.json")).unwrap();
+        assert!(Campaign::load(&path, None).unwrap_err().to_string().contains("it holds no node's document"));
     }
 }

@@ -8,6 +8,7 @@
 pub mod activity;
 pub mod bundle;
 pub mod campaign;
+pub mod cost;
 pub mod event;
 pub mod exchange;
 pub mod label;
@@ -16,8 +17,8 @@ pub mod task;
 
 pub use activity::{Activity, Detour, Kind, Sample};
 pub use bundle::{
-    ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, DetourBatch, DetourBatches, SampleBatch,
-    SampleBatches,
+    ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, Contents, CostRun, CostWriter, DetourBatch,
+    DetourBatches, SampleBatch, SampleBatches,
 };
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};

@@ -160,6 +160,30 @@ pub struct WorkDoc {
     pub loops: Vec<WorkLoop>,
     /// The parts of a run that was interrupted and resumed, in order; one otherwise.
     pub sessions: Vec<WorkSession>,
+    /// What the processor and the kernel counted in the measured loops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<WorkCount>,
+    /// Which events were asked for and not counted, and why, a line for each reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_counted: Vec<String>,
+}
+
+/// What one event came to in a measured loop. Where events shared the processor's counters, the count stands for
+/// `running_ns` of `enabled_ns`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkCount {
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// What: `cycles`, `cache_misses`.
+    pub event: String,
+    /// Where it was counted: `user` or `kernel`.
+    pub space: String,
+    /// How often it was counted.
+    pub value: u64,
+    /// For how long it was to be counted, while the loop's thread ran.
+    pub enabled_ns: Nanos,
+    /// For how long it was.
+    pub running_ns: Nanos,
 }
 
 /// How the work was calibrated on a CPU.

@@ -62,7 +62,8 @@ pub enum CompareError {
     },
     /// A run in which no CPU was measured by a loop that looks for detours.
     #[error(
-        "{} holds no detours of any CPU: it is another kind of run, or one that failed at its start", .path.display()
+        "{} says of no CPU that it was measured: it is the run of another program, or one that failed at its start",
+        .path.display()
     )]
     NoDetourLoop {
         /// The run.
@@ -70,10 +71,11 @@ pub enum CompareError {
     },
 }
 
-/// The bundle's own errors name their files.
+/// The bundle's own errors name their files, as does that of a run of another kind.
 fn of_run(path: &std::path::Path, cause: &SummaryError) -> String {
     match cause {
         SummaryError::Bundle(cause) => cause.to_string(),
+        SummaryError::Work { .. } => cause.to_string(),
         cause => format!("{}: {cause}", path.display()),
     }
 }

@@ -6,6 +6,10 @@
 //! J. L. Hodges, E. L. Lehmann, ibid. 34 (1963), from the differences of all pairs, and the ratio of all pairs by the same
 //! ranks; the effect size is N. Cliff's delta, Psychological Bulletin 114 (1993): the share of pairs in which b is longer
 //! less that in which a is.
+//!
+//! The medians of the two runs are not what these ranks compare: their ratio may lie on the other side of 1, and outside of
+//! the interval. What is shown of each run is therefore where its stretches lie if the two differ by the ratio of the
+//! pairs: the median of the stretches of both, brought to one scale by that ratio ([`typical`]).
 
 use super::Doubt;
 use super::student;
@@ -49,14 +53,6 @@ impl Stretches {
         let longest = whole.map(|stretches| stretches.iter().copied().max().unwrap_or(0)).collect();
         Self { start: self.start, width: self.width.saturating_mul(together), longest }
     }
-
-    /// The median of the longest detours.
-    fn median(&self) -> f64 {
-        let mut sorted = self.longest.clone();
-        sorted.sort_unstable();
-        let n = sorted.len();
-        f64::midpoint(sorted[(n - 1) / 2] as f64, sorted[n / 2] as f64)
-    }
 }
 
 /// What the longest detours of two runs say of each other.
@@ -64,14 +60,14 @@ impl Stretches {
 pub(super) struct Ranked {
     /// How long the stretches are.
     pub(super) width_ns: i64,
-    /// The median of each run's stretches.
+    /// What is typical of each run's stretches, in nanoseconds; where there is a ratio, b is a times that.
     pub(super) a: f64,
     pub(super) b: f64,
-    /// The shift from a to b: the median difference of a pair.
-    pub(super) shift: f64,
+    /// The interval of b - a: that of the median difference of a pair, and b - a itself.
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The median ratio of a pair, and its interval; none where that is infinite.
+    /// The median ratio of a pair (of an even number the geometric mean of the two in the middle, so that an exchange of
+    /// the runs turns it round), and its interval; none where that is infinite.
     pub(super) ratio: Option<f64>,
     pub(super) ratio_low: Option<f64>,
     pub(super) ratio_high: Option<f64>,
@@ -106,28 +102,48 @@ pub(super) fn rank(a: &Stretches, b: &Stretches, train: i64) -> Result<Ranked, D
     let df = (m + n - 2) as f64;
     let half = student::critical((1.0 - CONFIDENCE) / 2.0, df) * (pairs * (m + n + 1) as f64 / 12.0).sqrt();
     let first = ((pairs / 2.0 - half).floor().max(0.0) as usize).min(m * n - 1);
-    let of = |sorted: &[f64]| {
-        let middle = f64::midpoint(sorted[(m * n - 1) / 2], sorted[m * n / 2]);
-        (middle, sorted[first], sorted[m * n - 1 - first])
-    };
+    let ends = |sorted: &[f64]| (sorted[first], sorted[m * n - 1 - first]);
+    let ((low, high), (ratio_low, ratio_high)) = (ends(&differences), ends(&ratios));
     let finite = |ratio: f64| Some(ratio).filter(|ratio| ratio.is_finite());
-    let ((shift, low, high), (ratio, ratio_low, ratio_high)) = (of(&differences), of(&ratios));
+    let ratio = finite((ratios[(m * n - 1) / 2] * ratios[m * n / 2]).sqrt());
+    let (typical_a, typical_b) = typical(&a.longest, &b.longest, ratio);
+    let difference = typical_b - typical_a;
     // U is delta scaled, so its z is delta over delta's standard deviation; half a pair off for continuity.
     let z = ((longer.abs() as f64 - 1.0).max(0.0) / 2.0) / variance.sqrt();
     let p_value = if variance > 0.0 { (2.0 * student::upper_tail(z, df)).min(1.0) } else { 1.0 };
     Ok(Ranked {
         width_ns: a.width,
-        a: a.median(),
-        b: b.median(),
-        shift,
-        low,
-        high,
-        ratio: finite(ratio),
+        a: typical_a,
+        b: typical_b,
+        // Differences and ratios are two models; where the lengths scatter much, the one may put b - a just outside.
+        low: low.min(difference),
+        high: high.max(difference),
+        ratio,
         ratio_low: finite(ratio_low),
         ratio_high: finite(ratio_high),
         delta,
         p_value,
     })
+}
+
+/// What is typical of each run's stretches if they differ by this ratio: the median of all of them, brought to the scale of
+/// the one run and of the other. An exchange of the runs exchanges the two.
+fn typical(a: &[i64], b: &[i64], ratio: Option<f64>) -> (f64, f64) {
+    let [a, b] = [a, b].map(|longest| longest.iter().map(|ns| *ns as f64));
+    match ratio.filter(|ratio| *ratio > 0.0) {
+        Some(ratio) => {
+            let a = median(a.chain(b.map(|ns| ns / ratio)).collect());
+            (a, ratio * a)
+        }
+        // In half of the pairs or more only one of the runs has a detour.
+        None => (median(a.collect()), median(b.collect())),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let n = values.len();
+    f64::midpoint(values[(n - 1) / 2], values[n / 2])
 }
 
 /// The variance of Mann and Whitney's U without a difference, corrected for ties.
@@ -165,7 +181,8 @@ mod tests {
         let a: Vec<i64> = (0..15).map(|k| 100 + 7 * k % 15).collect();
         let b: Vec<i64> = a.iter().map(|a| a + 20).collect();
         let found = rank(&stretches(&a), &stretches(&b), 1).unwrap();
-        assert_eq!((found.shift, found.delta), (20.0, 1.0));
+        assert_eq!(found.delta, 1.0);
+        assert!((found.b - found.a - 20.0).abs() < 1.0, "{found:?}");
         assert!(found.low > 10.0 && found.high < 30.0 && found.p_value < 1e-4, "{found:?}");
         assert_eq!(rank(&stretches(&a), &stretches(&a), 1).unwrap().p_value, 1.0);
     }
@@ -173,11 +190,22 @@ mod tests {
     #[test]
     fn runs_without_detours_are_equal() {
         let none = rank(&stretches(&[0; 20]), &stretches(&[0; 30]), 1).unwrap();
-        assert_eq!((none.p_value, none.shift, none.ratio, none.delta), (1.0, 0.0, Some(1.0), 0.0));
+        assert_eq!((none.p_value, none.a, none.b, none.ratio, none.delta), (1.0, 0.0, 0.0, Some(1.0), 0.0));
         assert!(matches!(
             rank(&stretches(&[0; 20]), &stretches(&[0; 30]), 2_000),
             Err(Doubt::FewStretches { stretches: 10, width_ns: 2_000 })
         ));
+    }
+
+    /// The medians say that b is a little shorter, the pairs that it is longer.
+    #[test]
+    fn what_is_shown_goes_the_way_of_the_ranks() {
+        let a: Vec<i64> = [10; 6].into_iter().chain([100; 7]).collect();
+        let b: Vec<i64> = [60; 3].into_iter().chain([99; 4]).chain([200; 6]).collect();
+        let found = rank(&stretches(&a), &stretches(&b), 1).unwrap();
+        let medians = [&a, &b].map(|longest| median(longest.iter().map(|ns| *ns as f64).collect()));
+        assert_eq!(medians, [100.0, 99.0]);
+        assert!(found.delta > 0.0 && found.ratio > Some(1.0) && found.b > found.a, "{found:?}");
     }
 
     proptest! {
@@ -187,9 +215,31 @@ mod tests {
         ) {
             let there = rank(&stretches(&a), &stretches(&b), 1).unwrap();
             let back = rank(&stretches(&b), &stretches(&a), 1).unwrap();
-            prop_assert_eq!((there.low, there.high, there.delta), (-back.high, -back.low, -back.delta));
+            let near = |x: f64, y: f64| (x - y).abs() <= 1e-9 * x.abs().max(1.0);
+            prop_assert!(near(there.low, -back.high) && near(there.high, -back.low), "{:?} {:?}", there, back);
+            prop_assert!(near(there.a, back.b) && near(there.b, back.a), "{:?} {:?}", there, back);
+            prop_assert_eq!(there.delta, -back.delta);
             prop_assert!((there.p_value - back.p_value).abs() < 1e-12);
-            prop_assert!(there.low <= there.shift && there.shift <= there.high);
+        }
+
+        /// Whatever is shown of one comparison says the same: the two figures, the change, both intervals, the ranks.
+        #[test]
+        fn nothing_that_is_shown_contradicts_the_rest(
+            a in proptest::collection::vec(0_i64..50, 12..30), b in proptest::collection::vec(0_i64..90, 12..30),
+        ) {
+            let found = rank(&stretches(&a), &stretches(&b), 1).unwrap();
+            let difference = found.b - found.a;
+            prop_assert!(found.low <= difference && difference <= found.high, "{:?}", found);
+            // An interval on one side of no difference has everything else on that side.
+            prop_assert!(found.low <= 0.0 || found.delta > 0.0, "{:?}", found);
+            prop_assert!(found.high >= 0.0 || found.delta < 0.0, "{:?}", found);
+            if let Some(ratio) = found.ratio {
+                prop_assert!((found.b - ratio * found.a).abs() <= 1e-9 * found.b.max(1.0), "{:?}", found);
+                prop_assert!(found.ratio_low.is_some_and(|low| low <= ratio), "{:?}", found);
+                prop_assert!(found.ratio_high.is_none_or(|high| ratio <= high), "{:?}", found);
+                prop_assert_eq!(found.low > 0.0, found.ratio_low > Some(1.0), "{:?}", found);
+                prop_assert_eq!(found.high < 0.0, found.ratio_high.is_some_and(|high| high < 1.0), "{:?}", found);
+            }
         }
     }
 }

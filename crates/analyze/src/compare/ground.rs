@@ -216,12 +216,13 @@ impl Ground {
         for (name, sample) in ["A", "B"].into_iter().zip(samples) {
             if sample.dropped > 0 {
                 let noise = sample.dropped_ns.saturating_add(sample.all.durations().total());
+                let percent = 100.0 * sample.dropped_ns as f64 / noise.max(1) as f64;
+                let percent = if percent < 0.01 { "less than 0.01".to_owned() } else { format!("{percent:.2}") };
                 let message = format!(
-                    "{} of {} detours of {name}, {:.2}% of its noise, are shorter than {}, which the loops of the other \
+                    "{} of {} detours of {name}, {percent}% of its noise, are shorter than {}, which the loops of the other \
                      run did not keep; they are left out",
                     sample.dropped,
                     sample.dropped + sample.all.durations().count(),
-                    100.0 * sample.dropped_ns as f64 / noise.max(1) as f64,
                     Nanos::new(self.shortest_ns)
                 );
                 notes.push(note("below_common_threshold", message, "record both with the same --threshold"));

@@ -17,6 +17,7 @@ mod extremes;
 mod gather;
 mod ground;
 mod holm;
+mod metric;
 mod row;
 mod sample;
 mod series;
@@ -28,7 +29,8 @@ use becalm_trace::bundle::Bundle;
 
 pub use error::CompareError;
 pub use ground::{Place, Side};
-pub use row::{Doubt, Effect, Family, Metric, Row, Unit};
+pub use metric::{Metric, Unit};
+pub use row::{Doubt, Effect, Family, Row};
 pub use verdict::{LEVEL, Limit, Verdict, exceeds};
 
 use crate::summary::Selection;

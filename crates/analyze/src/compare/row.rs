@@ -8,69 +8,11 @@ use becalm_trace::Kind;
 use super::contrast::{Contrast, contrast};
 use super::gather::{Gathered, SourceSample};
 use super::ground::{Ground, Place};
+use super::metric::Metric;
 use super::sample::Sample;
 use super::series::{Scatter, Series};
 use super::verdict::Verdict;
 use super::{extremes, holm, tails};
-
-/// A figure that is compared. Of each, more is worse.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Metric {
-    /// Time lost over time observed.
-    NoiseRatio,
-    /// Detours a second, of one CPU; of a source, its activities a second.
-    Rate,
-    /// The mean detour.
-    Mean,
-    /// The detour that 1 in 100 exceeds.
-    P99,
-    /// The detour that 1 in 1,000 exceeds.
-    P999,
-    /// The longest detour in a stretch of time, the same in both runs; the value is the median over the stretches.
-    StretchMax,
-    /// The longest detour of the run.
-    Max,
-    /// A source's time over time observed.
-    TimeRatio,
-}
-
-/// What a figure is measured in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Times a second.
-    Hertz,
-    /// Parts of 1.
-    Ratio,
-}
-
-impl Metric {
-    /// Its name in JSON, as in a report: it ends in the unit.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoiseRatio => "noise_ratio",
-            Self::Rate => "rate_hz",
-            Self::Mean => "mean_ns",
-            Self::P99 => "p99_ns",
-            Self::P999 => "p999_ns",
-            Self::StretchMax => "stretch_max_ns",
-            Self::Max => "max_ns",
-            Self::TimeRatio => "time_ratio",
-        }
-    }
-
-    /// Its unit.
-    #[must_use]
-    pub const fn unit(self) -> Unit {
-        match self {
-            Self::NoiseRatio | Self::TimeRatio => Unit::Ratio,
-            Self::Rate => Unit::Hertz,
-            Self::Mean | Self::P99 | Self::P999 | Self::StretchMax | Self::Max => Unit::Nanoseconds,
-        }
-    }
-}
 
 /// Rows whose verdicts are right together: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs any of a family
 /// finds a difference.
@@ -124,7 +66,7 @@ pub enum Doubt {
 /// How large a difference is, without a unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effect {
-    /// b / a; of [`Metric::StretchMax`] the median of b / a over all pairs of stretches. None if a is 0.
+    /// b / a. None if a is 0.
     pub ratio: Option<f64>,
     /// The lower end of its 95 % interval.
     pub ratio_low: Option<f64>,
@@ -150,7 +92,7 @@ pub struct Row {
     pub a: Option<f64>,
     /// Its value in the second run.
     pub b: Option<f64>,
-    /// b - a; of [`Metric::StretchMax`] the median of b - a over all pairs of stretches.
+    /// b - a.
     pub difference: Option<f64>,
     /// The lower end of its 95 % interval, which is that of this row by itself.
     pub low: Option<f64>,
@@ -238,7 +180,8 @@ pub(super) fn judge(rows: &mut [Row]) {
         let p_values: Vec<f64> = tested.iter().filter_map(|row| row.p_value).collect();
         for (row, p) in tested.iter_mut().zip(holm::adjusted(&p_values)) {
             row.p_adjusted = Some(p);
-            // The interval's sign: the median difference of pairs may be 0 where one of the runs is longer all the same.
+            // Of stretches of few different lengths both may typically be as long where one of the runs is longer all the
+            // same.
             let direction = match row.difference {
                 Some(difference) if difference != 0.0 => difference,
                 _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
@@ -306,7 +249,6 @@ fn of_stretches(a: &Sample, b: &Sample, same_cpus: bool) -> Row {
     };
     match result {
         Ok(found) => Row {
-            difference: Some(found.shift),
             low: Some(found.low),
             high: Some(found.high),
             effect: Some(Effect {

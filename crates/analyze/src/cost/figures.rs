@@ -1,5 +1,7 @@
 //! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
 
+use becalm_trace::cost::SeriesDoc;
+
 use crate::stats::median_with_interval;
 
 /// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
@@ -76,6 +78,31 @@ impl Cost {
     }
 }
 
+/// A measured cost, and what the kernel counted meanwhile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MeasuredCost {
+    /// The figures.
+    pub cost: Cost,
+    /// Interrupts that the kernel counted on the CPU; nothing if it does not tell.
+    pub interrupts: Option<u64>,
+    /// How often the measuring thread was pre-empted.
+    pub preempted: u64,
+}
+
+impl MeasuredCost {
+    /// Of a series of a stored measurement, with the rounds of its samples; nothing of no samples.
+    #[must_use]
+    pub fn of(series: &SeriesDoc, rounds: &[Vec<i64>]) -> Option<Self> {
+        let counted = match series.interruptions {
+            // None of them is slow for having been interrupted.
+            true => Some(0),
+            false => series.interrupts.map(|interrupts| interrupts.saturating_add(series.preempted)),
+        };
+        let cost = Cost::of(rounds, series.batch, counted)?;
+        Some(Self { cost, interrupts: series.interrupts, preempted: series.preempted })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +149,21 @@ mod tests {
     fn few_rounds_have_no_interval() {
         let cost = Cost::of(&[vec![3], vec![1], vec![2]], 1, None).unwrap();
         assert_eq!((cost.median_ps, cost.interval_ps, cost.interrupted), (2, None, 0));
+    }
+
+    #[test]
+    fn interruptions_are_not_interrupted_and_counts_add_up() {
+        let rounds = vec![[vec![1_000_000; 8], vec![9_000_000, 8_000_000]].concat(); 2];
+        let series =
+            |interrupts, interruptions| SeriesDoc { batch: 1, samples: 20, interrupts, preempted: 1, interruptions };
+        let interrupted = |series| MeasuredCost::of(&series, &rounds).unwrap().cost.interrupted;
+        assert_eq!(interrupted(series(Some(2), false)), 3);
+        assert_eq!(interrupted(series(None, true)), 0);
+        // Nothing is known of interrupts: every slow sample may have been one.
+        let unknown = MeasuredCost::of(&series(None, false), &rounds).unwrap();
+        assert_eq!((unknown.cost.interrupted, unknown.interrupts), (unknown.cost.slow, None));
+        assert_eq!(interrupted(series(Some(u64::MAX), false)), unknown.cost.slow);
+        assert_eq!(MeasuredCost::of(&series(None, false), &[]), None);
     }
 
     proptest! {

@@ -2,6 +2,8 @@
 
 mod figures;
 mod interrupts;
+mod scheduler;
 
-pub use figures::{Cost, SHORTEST_INTERRUPTION_PS};
+pub use figures::{Cost, MeasuredCost, SHORTEST_INTERRUPTION_PS};
 pub use interrupts::{Interruptions, TIMER, interruptions};
+pub use scheduler::SchedulerCost;

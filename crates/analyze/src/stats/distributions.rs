@@ -78,6 +78,12 @@ pub(super) fn student_quantile(tail: f64, freedom: f64) -> f64 {
     (low + high) / 2.0
 }
 
+/// The probability that Fisher's F with `upper` and `lower` degrees of freedom exceeds `x`, for `x` of at least 0: the
+/// regularized incomplete beta function at lower / (lower + upper x).
+pub(crate) fn fisher_tail(x: f64, upper: f64, lower: f64) -> f64 {
+    beta_share(lower / 2.0, upper / 2.0, lower / (lower + upper * x))
+}
+
 /// The natural logarithm of the probability that the sum of `n` standard exponential values exceeds `x`: that of
 /// e^-x (1 + x + x^2/2! + ... + x^(n-1)/(n-1)!).
 pub(super) fn ln_erlang_tail(n: usize, x: f64) -> f64 {
@@ -97,7 +103,7 @@ pub(super) fn ln_erlang_tail(n: usize, x: f64) -> f64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use statrs::distribution::{ContinuousCDF, Gamma, StudentsT};
+    use statrs::distribution::{ContinuousCDF, FisherSnedecor, Gamma, StudentsT};
 
     proptest! {
         #[test]
@@ -111,6 +117,14 @@ mod tests {
         fn the_quantile_inverts_the_tail(tail in 1e-6..0.5_f64, freedom in 1.0..300.0_f64) {
             let back = student_tail(student_quantile(tail, freedom), freedom);
             prop_assert!((back / tail - 1.0).abs() < 1e-9, "{} for {}", back, tail);
+        }
+
+        #[test]
+        fn fisher_is_that_of_another_library(x in 0.01..30.0_f64, upper in 1_u32..60, lower in 1_u32..200) {
+            let (upper, lower) = (f64::from(upper), f64::from(lower));
+            let oracle = FisherSnedecor::new(upper, lower).unwrap().sf(x);
+            let ours = fisher_tail(x, upper, lower);
+            prop_assert!((ours - oracle).abs() <= 1e-6 * oracle + 1e-12, "{} for {}", ours, oracle);
         }
 
         #[test]

@@ -24,6 +24,7 @@ pub mod tail;
 mod woodruff;
 
 pub use cells::TimeCells;
+pub(crate) use distributions::fisher_tail;
 pub(crate) use interval::{BLOCKS_MIN, below, blocks};
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
 pub use lengths::LengthCells;

@@ -16,9 +16,12 @@
 //!   power is that of the best is the one.
 //! - A line through the times of the events on the beat gives the period, its error and the jitter. What is on the beat is
 //!   taken out and the search is done again, as a source may have two periods.
+//! - Who sleeps for a time and then works, or begins anew after a disturbance, keeps no beat over the whole run: its events
+//!   add up best at some fraction of its period, which no two events are apart. Where neighbors are apart by one time far
+//!   more exactly than the events lie on the line, that time is the period, and who is apart by it is taken out.
 //!
 //! What it does not find: a period with less than a quarter of its beats, one that fewer than about a tenth of the events
-//! belong to, and one whose beat drifts against itself within the events that are kept.
+//! belong to, and one whose beat drifts so much that the events that are kept add up nowhere.
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
@@ -56,7 +59,8 @@ pub struct Period {
     pub interval_ns: f64,
     /// The standard error of that, in nanoseconds.
     pub interval_error_ns: f64,
-    /// The standard deviation of single events around the beat, in nanoseconds.
+    /// The standard deviation of single events around the beat, in nanoseconds; where there is no beat over the whole run,
+    /// around the time after the event before.
     pub jitter_ns: f64,
     /// How many events were on the beat.
     pub events: u64,
@@ -220,7 +224,68 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
         beats: span as u64,
         false_alarm,
     };
-    Some((period, rest))
+    Some(Gap::between(&on_beat, &line).map_or((period, rest), |gap| gap.period(times, &on_beat, false_alarm)))
+}
+
+/// The time that neighbors are apart which keep no common beat.
+struct Gap {
+    time: f64,
+    /// The standard deviation, from the median of absolute deviations.
+    spread: f64,
+    /// How many neighbors are so far apart.
+    count: usize,
+}
+
+/// Neighbors must be this many times closer to their gap than events are to the line.
+const CLOSER: f64 = 4.0;
+
+/// The median of absolute deviations of normal values is this part of their standard deviation.
+const MAD_OF_NORMAL: f64 = 0.674_5;
+
+impl Gap {
+    /// The most frequent gap, if it is that of half of the neighbors, and the line does not do as well.
+    fn between(beats: &[(f64, f64)], line: &Line) -> Option<Self> {
+        let gaps: Vec<(f64, f64)> = beats.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 - two[0].1)).collect();
+        let of = |step: u32| gaps.iter().filter(move |gap| gap.0 == f64::from(step)).map(|gap| gap.1);
+        let step = (1..=8).rev().max_by_key(|step| of(*step).count())?;
+        let count = of(step).count();
+        if count < BEATS_MIN - 1 || 2 * count < gaps.len() {
+            return None;
+        }
+        let time = median(of(step).collect());
+        let spread = median(of(step).map(|gap| (gap - time).abs()).collect()) / MAD_OF_NORMAL;
+        let off = |(beat, at): &(f64, f64)| (at - line.first - beat * line.interval).abs();
+        let from_line = median(beats.iter().map(off).collect()) / MAD_OF_NORMAL;
+        (from_line > CLOSER * spread).then_some(Self { time, spread, count })
+    }
+
+    /// The period, and the events that are not apart by it from any other.
+    fn period(&self, times: &[f64], beats: &[(f64, f64)], false_alarm: f64) -> (Period, Vec<f64>) {
+        let near = (5.0 * self.spread).max(2e-3 * self.time);
+        let has_one_at = |time: f64| {
+            let at = times.partition_point(|other| *other < time - near);
+            times.get(at).is_some_and(|other| *other <= time + near)
+        };
+        let alone = |time: &&f64| !has_one_at(**time + self.time) && !has_one_at(**time - self.time);
+        let length = beats.last().map_or(0.0, |last| last.1) - beats.first().map_or(0.0, |first| first.1);
+        let events = self.count as u64 + 1;
+        let period = Period {
+            interval_ns: self.time,
+            // Of a median, of normal values.
+            interval_error_ns: (std::f64::consts::FRAC_PI_2 / self.count as f64).sqrt() * self.spread,
+            // That of each event against the one before, which has its own.
+            jitter_ns: self.spread / std::f64::consts::SQRT_2,
+            events,
+            beats: ((length / self.time).round() as u64 + 1).max(events),
+            false_alarm,
+        };
+        (period, times.iter().filter(alone).copied().collect())
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    let middle = values.len() / 2;
+    if values.is_empty() { 0.0 } else { *values.select_nth_unstable_by(middle, f64::total_cmp).1 }
 }
 
 /// Of each beat the event that is nearest to it, as the beat's number and the time.

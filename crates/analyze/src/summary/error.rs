@@ -1,5 +1,7 @@
 //! Why a bundle gives no numbers.
 
+use std::path::PathBuf;
+
 use becalm_trace::bundle::BundleError;
 use becalm_units::{CpuId, CpuList};
 
@@ -9,6 +11,15 @@ pub enum SummaryError {
     /// A file of the bundle.
     #[error("{0}")]
     Bundle(BundleError),
+    /// A run of work, whose samples are no detours.
+    #[error(
+        "{} holds samples of work and no detours: becalm report shows them, becalm work --baseline holds them against \
+         others, and becalm record records detours", .path.display()
+    )]
+    Work {
+        /// The bundle.
+        path: PathBuf,
+    },
     /// CPUs were asked for that no node of the selection measured.
     #[error("the run did not measure CPU {missing}; it measured {measured}")]
     NotMeasured {

@@ -31,7 +31,8 @@ impl Selection {
     /// The documents of the selected nodes, each with only the selected CPUs and their counters.
     ///
     /// # Errors
-    /// If the bundle has no such node, or none of its selected nodes measured one of the CPUs.
+    /// If the bundle has no such node, a selected node holds samples of work instead of detours, or none of them measured
+    /// one of the CPUs.
     pub fn documents(&self, bundle: &Bundle) -> Result<Vec<NodeDoc>, SummaryError> {
         let mut docs: Vec<NodeDoc> = match &self.node {
             None => bundle.nodes().to_vec(),
@@ -41,6 +42,9 @@ impl Selection {
                 bundle.nodes().iter().filter(|doc| doc.node == *name).cloned().collect()
             }
         };
+        if docs.iter().any(|doc| doc.settings.work.is_some()) {
+            return Err(SummaryError::Work { path: bundle.path().to_owned() });
+        }
         for doc in &mut docs {
             complete(bundle, doc)?;
         }

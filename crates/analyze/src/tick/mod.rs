@@ -24,7 +24,7 @@ pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};
 pub use line::Line;
 pub use live::{HandlerRow, Live, LiveError};
 pub use pair::Pair;
-pub use placement::{PlacementCost, QuietAndRaised};
+pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
 pub use processor::{Direct, Point, Processor, Series, SeriesError};
 pub use rounds::{Bounds, Rounds};
 

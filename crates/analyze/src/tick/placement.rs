@@ -1,5 +1,8 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
+use becalm_trace::cost::{Placed, PlacementCosts, TimedDoc};
+use becalm_units::CpuId;
+
 use super::{Bounds, student::half_width};
 
 /// The same work without and with added interrupts.
@@ -48,6 +51,46 @@ impl PlacementCost {
         let mean_ns = costs.iter().sum::<f64>() / costs.len() as f64;
         let bounds = half_width(&costs).map(|half| Bounds { low: mean_ns - half, high: mean_ns + half });
         Some(Self { mean_ns, bounds, rounds: costs.len() })
+    }
+}
+
+/// The cost at a place of a kind of work.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlacedCost {
+    /// Where the work ran, as seen from the interrupts.
+    pub place: Placed,
+    /// That CPU.
+    pub cpu: CpuId,
+    /// The work.
+    pub body: String,
+    /// Nothing where the interrupt rate did not rise, or nothing was measured yet.
+    pub cost: Option<PlacementCost>,
+}
+
+impl PlacedCost {
+    /// Of a measurement, place by place and kind by kind.
+    #[must_use]
+    pub fn all(costs: &PlacementCosts) -> Vec<Self> {
+        let rate = |timed: TimedDoc| timed.interrupts as f64 * 1e9 / timed.window_ns as f64;
+        let of = |place, body: &str| {
+            let of_it = costs.results.iter().filter(|result| result.place == place && result.body == body);
+            let rounds: Vec<QuietAndRaised> = of_it
+                .map(|result| QuietAndRaised {
+                    quiet_ns: result.quiet.elapsed_ns as f64,
+                    quiet_hz: rate(result.quiet),
+                    raised_ns: result.raised.elapsed_ns as f64,
+                    raised_hz: rate(result.raised),
+                })
+                .collect();
+            PlacementCost::of(&rounds)
+        };
+        let row = |at: &becalm_trace::cost::PlaceDoc, body: &String| Self {
+            place: at.place,
+            cpu: at.cpu,
+            body: body.clone(),
+            cost: of(at.place, body),
+        };
+        costs.places.iter().flat_map(|at| costs.bodies.iter().map(move |body| row(at, body))).collect()
     }
 }
 

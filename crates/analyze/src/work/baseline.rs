@@ -1,8 +1,10 @@
 //! Samples against those of the same work on a quieter CPU, kernel or machine (Radojković et al. 2008).
 
-use becalm_trace::node::Fixed;
+use becalm_trace::node::{Fixed, WorkDoc};
+use becalm_units::Nanos;
 
 use super::body::MainBody;
+use super::cumulative::Cumulative;
 use super::read::Samples;
 use super::subtraction::Spread;
 
@@ -35,6 +37,54 @@ pub struct Against {
     pub distance_ratio: f64,
     /// Samples that took longer than every one of the baseline's.
     pub beyond: u64,
+    /// This run's repetitions of a second, where it is long enough for some.
+    pub repetitions: Option<Repetitions>,
+}
+
+/// How long repetitions of a second take, by what the same work takes on the average in the baseline.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Repetitions {
+    /// The shortest of them.
+    pub min_ratio: f64,
+    /// Their mean.
+    pub mean_ratio: f64,
+    /// Their median.
+    pub median_ratio: f64,
+    /// The longest of them.
+    pub max_ratio: f64,
+}
+
+impl Repetitions {
+    fn of(repetitions: &Cumulative, baseline_mean_ns: f64) -> Self {
+        let quiet = baseline_mean_ns * repetitions.samples_each as f64;
+        let ratio = |ns: f64| if quiet > 0.0 { ns / quiet } else { f64::NAN };
+        let spread = &repetitions.spread;
+        Self {
+            min_ratio: ratio(spread.min_ns as f64),
+            mean_ratio: ratio(spread.mean_ns),
+            median_ratio: ratio(spread.median_ns() as f64),
+            max_ratio: ratio(spread.max_ns as f64),
+        }
+    }
+}
+
+/// Whether a run of this work can be held against a baseline, as far as that is known before it is made: the same is done, and
+/// the same stays fixed.
+///
+/// # Errors
+/// If it cannot.
+pub fn comparable(body: &str, fixed: Fixed, grain_ns: i64, baseline: &WorkDoc) -> Result<(), Incomparable> {
+    if body == baseline.body && fixed == baseline.fixed {
+        return Ok(());
+    }
+    Err(Incomparable {
+        ours: described(body, fixed, grain_ns),
+        theirs: described(&baseline.body, baseline.fixed, baseline.grain_ns.get()),
+    })
+}
+
+fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
+    format!("{body} of fixed {}, a grain of {}", fixed.name(), Nanos::new(grain_ns))
 }
 
 /// Compares.
@@ -42,7 +92,7 @@ pub struct Against {
 /// # Errors
 /// If the two did different things.
 pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incomparable> {
-    let describe = |of: &Samples| format!("{} of fixed {}, a grain of {} ns", of.body, of.fixed.name(), of.grain_ns);
+    let describe = |of: &Samples| described(&of.body, of.fixed, of.grain_ns);
     let scale = match samples.fixed {
         // From a quarter to four times the iterations it is still the same work; beyond that the caches differ.
         Fixed::Work => samples.iterations as f64 / baseline.iterations.max(1) as f64,
@@ -51,6 +101,7 @@ pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incompa
     if samples.body != baseline.body || samples.fixed != baseline.fixed || !(0.25..=4.0).contains(&scale) {
         return Err(Incomparable { ours: describe(samples), theirs: describe(baseline) });
     }
+    let repetitions = Cumulative::of(samples, &MainBody::of(&samples.values));
     let mut ours = samples.values.clone();
     let mut theirs: Vec<i64> = baseline.values.iter().map(|ns| (*ns as f64 * scale).round() as i64).collect();
     ours.sort_unstable();
@@ -67,6 +118,7 @@ pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incompa
         max_ratio: ratio(a.max_ns as f64, b.max_ns as f64),
         distance_ratio: distance(&ours, &theirs),
         beyond: ours.iter().filter(|value| **value > last).count() as u64,
+        repetitions: repetitions.map(|repetitions| Repetitions::of(&repetitions, b.mean_ns)),
     })
 }
 
@@ -100,6 +152,20 @@ mod tests {
         assert_eq!((against.scale, against.beyond, against.distance_ratio), (1.0, 3, 0.75));
         assert!((against.mean_ratio - 4_400.0 / 4_010.0).abs() < 1e-12);
         assert_eq!(against.median_ratio, 1.1);
+    }
+
+    #[test]
+    fn repetitions_of_a_second_are_held_against_the_baselines_mean() {
+        let quiet = fixed_work(&[100_000_000; 20]);
+        let noisy: Vec<i64> = (0..50).map(|at| if at < 10 { 110_000_000 } else { 102_000_000 }).collect();
+        let found = against(&fixed_work(&noisy), &quiet).unwrap().repetitions.unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(
+            near(found.min_ratio, 1.02) && near(found.median_ratio, 1.02) && near(found.max_ratio, 1.1),
+            "{found:?}"
+        );
+        assert!(near(found.mean_ratio, (1.1 + 4.0 * 1.02) / 5.0), "{found:?}");
+        assert_eq!(against(&quiet, &quiet).unwrap().repetitions, None);
     }
 
     #[test]

@@ -9,8 +9,12 @@
 //! Nothing here measures or prints. One CPU's samples are in memory at a time.
 
 mod baseline;
+mod beats;
 mod body;
+mod counts;
+mod cumulative;
 mod curves;
+mod lines;
 mod read;
 mod subtraction;
 mod tones;
@@ -21,12 +25,14 @@ use becalm_trace::node::Fixed;
 use becalm_trace::{Bundle, BundleError, NodeDoc};
 use becalm_units::CpuId;
 
-pub use self::baseline::{Against, Incomparable, against};
+pub use self::baseline::{Against, Incomparable, Repetitions, against, comparable};
 pub use self::body::{MainBody, RULE};
+pub use self::counts::EventCount;
+pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, Moment};
 pub use self::read::{Samples, SourceTimes, read};
 pub use self::subtraction::{Spread, Step, subtract};
-pub use self::tones::{Tone, Tones, tones};
+pub use self::tones::{FALSE_ALARM, Tone, Tones, tones};
 use crate::summary::Selection;
 
 /// A run of work, summarized.
@@ -71,6 +77,10 @@ pub struct CpuWork {
     pub curves: Curves,
     /// The frequencies in the time that was lost; nothing where there are too few samples to tell.
     pub tones: Option<Tones>,
+    /// Repetitions of a second; nothing of a run that is too short for five.
+    pub cumulative: Option<Cumulative>,
+    /// What the processor's counters say of the loop; empty where they were not read.
+    pub counts: Vec<EventCount>,
     /// Against the samples of another run.
     pub against: Option<Against>,
 }
@@ -181,6 +191,12 @@ fn summary(doc: &NodeDoc, samples: &Samples) -> CpuWork {
         subtraction: if doc.tracing.is_some() { subtract(samples, &body) } else { Vec::new() },
         curves: Curves::of(samples),
         tones: tones(samples, &body),
+        cumulative: Cumulative::of(samples, &body),
+        counts: doc
+            .settings
+            .work
+            .as_ref()
+            .map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, samples.values.len() as u64)),
         against: None,
         body,
     }

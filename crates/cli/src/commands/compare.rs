@@ -16,6 +16,7 @@ use super::report::some_cpus;
 use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages;
+use crate::progress::Reading;
 
 /// Compare two runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
@@ -124,7 +125,9 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         cpus: args.cpus.clone().or_else(|| cpus.clone()),
     };
     let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
+    let reading = Reading::to_compare([&bundle_a, &bundle_b]);
     let comparison = compare((&bundle_a, &select_a), (&bundle_b, &select_b))?;
+    drop(reading);
     let share = args.fail_if_worse.map(Share::ratio);
     let checks: Vec<Check> = share
         .into_iter()

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use super::report::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::noise::Source;
+use crate::progress::Steps;
 
 /// Write the detours of one recorded CPU as another program reads them
 ///
@@ -41,6 +42,9 @@ pub struct ExportArgs {
     output: PathBuf,
 }
 
+/// After so many detours progress is told.
+const STEP: u64 = 1 << 14;
+
 /// Formats that can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ExportFormat {
@@ -63,7 +67,17 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     let ExportFormat::Loggopsim = args.to;
     let path = args.output.display();
     let mut out = BufWriter::new(File::create(&args.output).with_context(|| format!("cannot create {path}"))?);
-    loggopsim::write(trace.length(), trace.detours().collect::<Vec<_>>(), &mut out)
+    let mut progress = Steps::new("writing", trace.len() as u64);
+    let detours: Vec<_> = trace.detours().collect();
+    let mut written = 0_u64;
+    let detours = detours.into_iter().inspect(|_| {
+        written += 1;
+        // Not at each, as the clock is looked at.
+        if written.is_multiple_of(STEP) {
+            progress.advance(STEP);
+        }
+    });
+    loggopsim::write(trace.length(), detours, &mut out)
         .and_then(|()| out.flush())
         .with_context(|| format!("cannot write {path}"))?;
     Ok(Exit::Done)

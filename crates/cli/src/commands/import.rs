@@ -4,13 +4,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use becalm_trace::exchange::selfish;
+use becalm_trace::exchange::selfish::{self, SelfishError};
 use becalm_trace::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, Warning};
 use becalm_trace::{BundleWriter, Detour, Labels};
 use becalm_units::{CpuId, Nanos};
 use clap::{Args, ValueEnum};
 
 use crate::exit::{Exit, UsageError};
+use crate::progress::Steps;
 
 /// Store the detours that another program has measured as a run
 ///
@@ -38,6 +39,12 @@ pub struct ImportArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Nanos>,
 }
+
+/// How many detours a segment of the run has.
+const SEGMENT: usize = 1 << 20;
+
+/// After so many bytes progress is told.
+const STEP: usize = 1 << 16;
 
 /// Formats that can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -74,7 +81,9 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let path = args.file.display();
     let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read {path}"))?;
     let ImportFormat::Selfish = args.from;
-    let detours = selfish::parse(&text, args.unit.name()).with_context(|| format!("cannot import {path}"))?;
+    // Reading and storing, which take about as long.
+    let mut progress = Steps::new("reading", 2 * text.len() as u64);
+    let detours = read(&text, args.unit, &mut progress).with_context(|| format!("cannot import {path}"))?;
     let end = detours.last().map_or(Nanos::ZERO, |(start, duration)| *start + *duration);
     // netgauge rounds it, so that it may end before the last detour.
     let length = args.length.unwrap_or_else(|| selfish::measured(&text).unwrap_or(end).max(end));
@@ -90,10 +99,31 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
         .map(|(start, duration)| Detour { cpu, start: *start, duration: *duration, incomplete: false })
         .collect();
     let doc = document(cpu, length, &rows);
-    let mut writer = BundleWriter::create(&args.output, &doc)?;
-    writer.write_segment(&rows, &[], &Labels::new())?;
+    progress.say("storing");
+    // Complete when all of it is there.
+    let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
+    for segment in rows.chunks(SEGMENT) {
+        writer.write_segment(segment, &[], &Labels::new())?;
+        progress.advance((text.len() as f64 * segment.len() as f64 / rows.len() as f64) as u64);
+    }
     writer.write_doc(&doc)?;
     Ok(Exit::Done)
+}
+
+/// The file's detours.
+fn read(text: &str, unit: Unit, progress: &mut Steps) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
+    let mut lines = selfish::Detours::new(text, unit.name());
+    let (mut detours, mut told) = (Vec::new(), text.len());
+    while let Some(detour) = lines.next() {
+        detours.push(detour?);
+        let left = lines.bytes_left();
+        if told - left >= STEP {
+            progress.advance((told - left) as u64);
+            told = left;
+        }
+    }
+    progress.advance(told as u64);
+    Ok(detours)
 }
 
 /// What is known of the recording: its detours, and nothing of the machine.

@@ -1,19 +1,20 @@
 //! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
 
 mod page;
-mod progress;
+mod work;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
-use becalm_analyze::work::summarize_work;
 use becalm_report::Options;
-use becalm_trace::bundle::Bundle;
+use becalm_trace::bundle::{Bundle, Contents, CostRun};
+use becalm_trace::campaign::Campaign;
 use becalm_units::CpuList;
 use clap::Args;
 
-use crate::exit::Exit;
+use super::cost::{storing, tick};
+use crate::exit::{Exit, UsageError};
 use crate::progress::Reading;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
@@ -37,6 +38,10 @@ pub struct ReportArgs {
     /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
     html: Option<PathBuf>,
+
+    /// Hold samples of work against those of this run, of the same work on a quieter CPU, kernel or machine
+    #[arg(long, value_name = "RUN")]
+    baseline: Option<PathBuf>,
 }
 
 /// Which run, and which part of it.
@@ -56,20 +61,8 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Opens the run, which must be one of detours.
-    pub fn open(&self) -> anyhow::Result<Bundle> {
-        let bundle = self.open_any()?;
-        if is_work(&bundle) {
-            anyhow::bail!(
-                "{} holds samples of work and no detours; see them with becalm report, or record with becalm record",
-                self.path.display()
-            );
-        }
-        Ok(bundle)
-    }
-
     /// Opens the run, be it of detours or of work.
-    pub fn open_any(&self) -> anyhow::Result<Bundle> {
+    pub fn open(&self) -> anyhow::Result<Bundle> {
         Ok(Bundle::open(&self.path)?)
     }
 
@@ -96,26 +89,60 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     }
 }
 
+/// Prints what `becalm cost` measured.
+fn costs(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let RunArgs { path, cpus, node } = &args.run;
+    let holds = contents.words();
+    if args.html.is_some() {
+        return Err(UsageError(format!(
+            "{} holds {holds}, of which there is no page; becalm report without --html prints them",
+            path.display()
+        ))
+        .into());
+    }
+    if args.baseline.is_some() {
+        return Err(
+            UsageError(format!("{} holds {holds}, and --baseline is for samples of work", path.display())).into()
+        );
+    }
+    if cpus.is_some() {
+        return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
+    }
+    if contents == Contents::Campaign {
+        tick::show_campaign(Campaign::load(path, node.as_deref())?.1, args.json, out)?;
+        return Ok(Exit::Done);
+    }
+    let run = CostRun::open(path, node.as_deref())?;
+    anyhow::ensure!(
+        !run.doc.is_empty(),
+        "{} holds nothing: becalm cost {} ended before it had measured anything; measure again",
+        path.display(),
+        run.doc.measured.command()
+    );
+    storing::show(&run, args.json, out)?;
+    Ok(Exit::Done)
+}
+
 /// Reads the run and prints its report, or writes its page.
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let bundle = args.run.open_any()?;
+    match Contents::of(&args.run.path)? {
+        Contents::Recording => {}
+        contents => return costs(args, contents, out),
+    }
+    let bundle = args.run.open()?;
     if is_work(&bundle) {
-        anyhow::ensure!(
-            args.html.is_none(),
-            "{} is a recording of work, of which there is no page yet; becalm report without --html prints it",
+        return work::run(args, &bundle, out);
+    }
+    if args.baseline.is_some() {
+        let text = format!(
+            "--baseline is for samples of work, and {} is a recording of detours; becalm compare holds two of those against \
+             each other",
             args.run.path.display()
         );
-        let mut out = BufWriter::new(out);
-        let summary = [summarize_work(&bundle, &args.run.selection(), None)?];
-        match args.json {
-            true => out.write_all(becalm_report::work_json(&summary).as_bytes())?,
-            false => becalm_report::render_work(&summary, &mut out)?,
-        }
-        out.flush()?;
-        return Ok(Exit::Done);
+        return Err(UsageError(text).into());
     }
     if let Some(file) = &args.html {
         return page::run(&args.run, file);

@@ -2,15 +2,18 @@
 
 #![allow(dead_code, reason = "every user takes its own of them")]
 
+pub mod costs;
 pub mod pages;
+pub mod work;
 
 use std::fs;
 use std::path::Path;
 
 use becalm_trace::node::{
-    ClockDoc, Counter, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning,
+    ClockDoc, Counter, CpuDoc, Ended, Fixed, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc,
+    WorkLoop, WorkSession,
 };
-use becalm_trace::{Activity, BundleWriter, Detour, Kind, Labels};
+use becalm_trace::{Activity, BundleWriter, Detour, Kind, Labels, Sample};
 use becalm_units::{CpuId, Nanos};
 
 /// Writes all of them into a folder.
@@ -21,6 +24,7 @@ pub fn write_all(folder: &Path) {
     quieter().write(&folder.join("quieter.becalm"), true);
     right().write(&folder.join("right.becalm"), true);
     many().write(&folder.join("many.becalm"), true);
+    write_samples(&folder.join("samples.becalm"));
 
     let mut killed = busy("node1");
     killed.doc.warnings.clear();
@@ -287,6 +291,38 @@ fn counters_only() -> Run {
         advice: "run it as root".to_owned(),
     });
     run
+}
+
+/// Samples of a millisecond of work on one CPU, as `becalm work` leaves them: another kind of run.
+fn write_samples(path: &Path) {
+    let Run { mut doc, labels, .. } = Run::new("node1", 1, Rung::Loop);
+    let cpu = doc.cpus[0].cpu;
+    doc.settings.work = Some(WorkDoc {
+        body: "empty".to_owned(),
+        iteration: "nothing".to_owned(),
+        fixed: Fixed::Work,
+        grain_ns: Nanos::from_millis(1),
+        copies: 1,
+        samples: Some(500),
+        memory_bytes: 0,
+        cache_bytes: None,
+        cache_known: true,
+        loops: vec![WorkLoop { cpu, iterations: 400_000, calibrated_ns: Nanos::from_millis(1), others_iterations: 0 }],
+        counts: Vec::new(),
+        not_counted: Vec::new(),
+        sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: Some(Ended::Duration) }],
+    });
+    let mut start = Nanos::new(1_000);
+    let mut samples = Vec::new();
+    for number in 0..500 {
+        // A tick in every fourth.
+        let duration = Nanos::new(1_000_000 + 10 * (number % 7) + if number % 4 == 0 { 2_000 } else { 0 });
+        samples.push(Sample { cpu, start, duration, work: 400_000, incomplete: false });
+        start += duration;
+    }
+    let mut writer = BundleWriter::create(path, &doc).unwrap();
+    writer.write_samples(&samples, &[], &labels).unwrap();
+    writer.write_doc(&doc).unwrap();
 }
 
 /// A thousand CPUs, each as noisy as its number is high.

@@ -22,7 +22,7 @@ pub fn write_all(folder: &Path) {
 }
 
 /// Random numbers that are the same everywhere: SplitMix64.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -32,12 +32,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: i64) -> i64 {
+    pub(super) fn below(&mut self, limit: i64) -> i64 {
         (self.next() % limit.max(1) as u64) as i64
     }
 
     /// Exponential with this mean.
-    fn exponential(&mut self, mean: f64) -> i64 {
+    pub(super) fn exponential(&mut self, mean: f64) -> i64 {
         let uniform = ((self.next() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
         (-uniform.ln() * mean) as i64
     }

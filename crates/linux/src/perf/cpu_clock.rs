@@ -6,42 +6,16 @@
 //! the same instant one interrupt serves both; how many there were is counted elsewhere, in /proc/interrupts.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
 use becalm_units::{CpuId, Nanos};
 
+use super::attributes::{Attributes, DISABLE, ENABLE, SOFTWARE, control};
 use crate::procfs::FileError;
 
-/// `PERF_TYPE_SOFTWARE`.
-const SOFTWARE: u32 = 1;
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 const CPU_CLOCK: u64 = 0;
-/// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`: `_IO('$', 0)` and `_IO('$', 1)`.
-const ENABLE: libc::c_ulong = 0x2400;
-const DISABLE: libc::c_ulong = 0x2401;
-/// `PERF_FLAG_FD_CLOEXEC`.
-const CLOSE_ON_EXEC: libc::c_ulong = 8;
-/// `disabled` in the flags of `struct perf_event_attr`.
-const DISABLED: u64 = 1;
-
-/// `struct perf_event_attr` in its first published size, PERF_ATTR_SIZE_VER0 of 64 bytes, which every kernel takes.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    config1: u64,
-}
-
-const _: () = assert!(size_of::<Attributes>() == 64);
 
 /// A perf event that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -110,30 +84,9 @@ impl CpuClock {
         if !(1..=Self::RATE_MAX_HZ).contains(&rate_hz) {
             return Err(PerfError::Rate { cpu, rate_hz });
         }
-        let attributes = Attributes {
-            kind: SOFTWARE,
-            size: size_of::<Attributes>() as u32,
-            config: CPU_CLOCK,
-            sample_period: 1_000_000_000 / u64::from(rate_hz),
-            flags: DISABLED,
-            ..Attributes::default()
-        };
-        // SAFETY: the attributes are as large as they say and outlive the call; the rest are integers.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                -1 as libc::pid_t,
-                cpu.get() as libc::c_int,
-                -1 as libc::c_int,
-                CLOSE_ON_EXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(PerfError::System { action: "open", cpu, source: io::Error::last_os_error() });
-        }
-        // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-        let event = unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) };
+        let attributes =
+            Attributes { sample_period: 1_000_000_000 / u64::from(rate_hz), ..Attributes::of(SOFTWARE, CPU_CLOCK) };
+        let event = attributes.open_on(cpu).map_err(|source| PerfError::System { action: "open", cpu, source })?;
         let clock = Self { event, cpu };
         clock.control("start", ENABLE)?;
         Ok(clock)
@@ -155,11 +108,7 @@ impl CpuClock {
     }
 
     fn control(&self, action: &'static str, request: libc::c_ulong) -> Result<(), PerfError> {
-        // SAFETY: these requests take no argument, and the descriptor is open.
-        match unsafe { libc::ioctl(self.event.as_raw_fd(), request, 0) } {
-            0 => Ok(()),
-            _ => Err(PerfError::System { action, cpu: self.cpu, source: io::Error::last_os_error() }),
-        }
+        control(self.event.as_fd(), request, 0).map_err(|source| PerfError::System { action, cpu: self.cpu, source })
     }
 }
 

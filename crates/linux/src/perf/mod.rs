@@ -1,7 +1,11 @@
-//! Perf events that becalm causes interrupts with, and the kernel's limits on them.
+//! Perf events: those that becalm causes interrupts with, and the kernel's limits on them; and counters of the processor
+//! and the kernel for a thread.
 
+mod attributes;
+mod counters;
 mod cpu_clock;
 mod limits;
 
+pub use counters::{Count, Counters, CountersError, Event, Missing, Space};
 pub use cpu_clock::{CpuClock, PerfError};
 pub use limits::SampleLimits;

@@ -22,6 +22,17 @@ pub(super) fn lay(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> u
     place(0)
 }
 
+/// Touches these places for the first time, in random order, so that neighboring pages get memory from anywhere: pages that
+/// are neighbors in memory as well may share an entry of the TLB.
+pub(super) fn scatter(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> usize) {
+    let mut order: Vec<usize> = (0..places).collect();
+    let mut random = Random(0x7363_6174);
+    for last in (1..places).rev() {
+        order.swap(last, random.below(last + 1));
+    }
+    order.into_iter().for_each(|at| words[place(at)].store(0, Ordering::Relaxed));
+}
+
 /// Walks along the cycle, and returns where it stands.
 #[inline(always)]
 pub(super) fn walk(words: &[AtomicU64], mut at: usize, loads: u32) -> usize {
@@ -84,6 +95,15 @@ mod tests {
             }
             prop_assert_eq!(at, start);
             prop_assert_eq!(walk(&words, start, places as u32), start);
+        }
+
+        #[test]
+        fn every_place_is_touched(places in 0_usize..300, stride in 1_usize..9) {
+            let words: Vec<AtomicU64> = (0..places * stride).map(|_| AtomicU64::new(u64::MAX)).collect();
+            scatter(&words, places, |at| at * stride);
+            for (at, word) in words.iter().enumerate() {
+                prop_assert_eq!(word.load(Ordering::Relaxed) == 0, at % stride == 0);
+            }
         }
 
         #[test]

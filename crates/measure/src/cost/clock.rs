@@ -140,7 +140,9 @@ impl ForCounter for Work<'_, '_> {
         let trap = undisturbed(&cost(bench, || getpid().cast_unsigned().into()));
         let mut rows = Vec::with_capacity(ways.len());
         for (at, way) in ways.iter().enumerate() {
-            (self.0)(at, ways.len(), &way.name());
+            if !(self.0)(at, ways.len(), &way.name()) {
+                break;
+            }
             let calls = counts.as_ref().map(|counts| counts[at]);
             rows.push(row(bench, *way, calls, trap));
         }

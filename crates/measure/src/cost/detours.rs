@@ -9,7 +9,7 @@ use becalm_linux::probe::{Pages, huge_page_bytes};
 use becalm_linux::sysfs::cache::{caches, data_levels};
 
 use super::bench::{Bench, Series};
-use super::chase::{LINE, is_huge, lay, one_line_a_page, walk};
+use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
 use super::trap::{fault_cow, fault_minor, fault_zero_page, text};
 use super::{CostError, ForCounter, Place, Probe, Probed, Progress, interrupt, preempt, run_at, swap};
 
@@ -18,8 +18,9 @@ const NEAR_LOADS: u32 = 1_024;
 const FAR_LOADS: u32 = 256;
 /// Samples in a round.
 const SAMPLES: usize = 50;
-/// Pages of the chase that misses the TLB: twice as many as the largest second-level TLB of today (4,096 entries).
-const TLB_PAGES: usize = 8_192;
+/// Pages of the chase that misses the TLB: half as many again as the largest second-level TLB of today has entries (4,096), so
+/// that a cycle misses nearly each time; their lines and page tables fill less than half of an L2 cache of 1 MiB.
+const TLB_PAGES: usize = 6_144;
 /// The most memory that the TLB chase takes; where pages are large, it has fewer.
 const TLB_BYTES: usize = 128 << 20;
 /// The most memory that the chase through memory takes, and the least.
@@ -47,12 +48,6 @@ impl ForCounter for Work<'_, '_> {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let huge = huge_page_bytes(root).ok().flatten();
-        let steps = levels.len() + 8;
-        let mut done = 0;
-        let mut next = |name: &str| {
-            (self.0)(done, steps, name);
-            done += 1;
-        };
         let mut rows = Vec::new();
         if levels.is_empty() {
             let why = unknown.unwrap_or_else(|| "the kernel does not tell the sizes of this CPU's caches".to_owned());
@@ -63,30 +58,43 @@ impl ForCounter for Work<'_, '_> {
                 outcome: Err(why),
             });
         }
+        let largest = levels.last().map_or(0, |(_, bytes)| *bytes);
+        let mut probes: Vec<(&str, Measurement<'_, C>)> = Vec::new();
         for (at, (level, bytes)) in levels.iter().enumerate() {
-            next("caches");
             let below = at.checked_sub(1).map_or(0, |below| levels[below].1);
-            rows.push(cache(bench, *level, *bytes, below, huge));
+            probes.push(("caches", Box::new(move |bench| cache(bench, *level, *bytes, below, huge))));
         }
-        next("memory");
-        rows.push(memory(bench, levels.last().map_or(0, |(_, bytes)| *bytes), huge));
-        next("TLB");
-        rows.push(tlb_miss(bench, huge));
-        next("zero page");
-        rows.push(Probe { name: "pte_miss", what: "PTE miss: page there, entry missing", ..fault_zero_page(bench) });
-        next("faults");
-        rows.push(Probe { what: "page fault: first write to a page", ..fault_minor(bench) });
-        next("copies");
-        rows.push(Probe { what: "page fault: copy on write", ..fault_cow(bench) });
-        next("swap");
-        rows.push(swap::swap_in(bench));
-        next("interrupts");
-        rows.push(interrupt::from_another_cpu(bench));
-        next("pre-emption");
-        rows.push(preempt::by_a_competitor(bench));
+        let rest: [(&str, Measurement<'_, C>); 8] = [
+            ("memory", Box::new(|bench| memory(bench, largest, huge))),
+            ("TLB", Box::new(|bench| tlb_miss(bench, huge))),
+            (
+                "zero page",
+                Box::new(|bench| Probe {
+                    name: "pte_miss",
+                    what: "PTE miss: page there, entry missing",
+                    ..fault_zero_page(bench)
+                }),
+            ),
+            ("faults", Box::new(|bench| Probe { what: "page fault: first write to a page", ..fault_minor(bench) })),
+            ("copies", Box::new(|bench| Probe { what: "page fault: copy on write", ..fault_cow(bench) })),
+            ("swap", Box::new(swap::swap_in)),
+            ("interrupts", Box::new(interrupt::from_another_cpu)),
+            ("pre-emption", Box::new(preempt::by_a_competitor)),
+        ];
+        probes.extend(rest);
+        let steps = probes.len();
+        for (done, (name, probe)) in probes.into_iter().enumerate() {
+            if !(self.0)(done, steps, name) {
+                break;
+            }
+            rows.push(probe(bench));
+        }
         rows
     }
 }
+
+/// What measures one kind of detour.
+type Measurement<'a, C> = Box<dyn Fn(&Bench<C>) -> Probe + 'a>;
 
 /// Names of the rows of a level, and what it means to hit it.
 fn names(level: u32) -> (&'static str, &'static str) {
@@ -173,16 +181,20 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
                         (/sys/kernel/mm/transparent_hugepage/enabled)"
                 .to_owned());
         }
-        let many = Pages::small(count).map_err(text)?;
         let line = |page| one_line_a_page(page, small / size_of::<u64>());
-        let (mut at_many, mut at_few) = (lay(many.words(), count, line), lay(few.words(), count, line));
-        at_many = walk(many.words(), at_many, count as u32);
-        at_few = walk(few.words(), at_few, count as u32);
-        // In turns, so that both meet the same neighbors.
+        let mut at_few = lay(few.words(), count, line);
         let mut references = Vec::new();
         let mut hits = vec![1; SAMPLES];
         let mut series = bench.series(FAR_LOADS, SAMPLES, |samples| {
+            // Where the pages lie decides which lines and tables meet in a set of the cache, so each round has others.
+            let many = Pages::small(count).map_err(text)?;
+            scatter(many.words(), count, line);
+            let mut at_many = lay(many.words(), count, line);
+            // In turns, so that both meet the same neighbors; each once around before it is timed, since the other one's
+            // lines may have taken the cache from its own.
+            at_few = walk(few.words(), black_box(at_few), count as u32);
             Bench::<C>::time_each(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
+            at_many = walk(many.words(), black_box(at_many), count as u32);
             Bench::<C>::time_each(samples, |_| at_many = walk(many.words(), black_box(at_many), FAR_LOADS));
             black_box((at_few, at_many));
             hits.sort_unstable();
@@ -200,8 +212,8 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
         name: "tlb_miss",
         what: "TLB miss",
         method: format!(
-            "{FAR_LOADS} dependent loads a sample over one line in each of {TLB_PAGES} small pages, less the same lines in \
-             huge pages; the page tables lie in the caches"
+            "{FAR_LOADS} dependent loads a sample over one line in each of {TLB_PAGES} small pages from anywhere in \
+             memory, less the same lines in huge pages; lines and page tables lie in the caches"
         ),
         outcome: measure(),
     }

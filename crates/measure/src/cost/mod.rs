@@ -15,6 +15,7 @@ mod detours;
 mod interrupt;
 mod place;
 mod preempt;
+pub mod stored;
 mod swap;
 mod switch;
 mod time_way;
@@ -80,8 +81,9 @@ impl CostError {
     }
 }
 
-/// Told which probe comes next: how many are done, of how many, and its name.
-pub type Progress<'a> = dyn FnMut(usize, usize, &str) + Send + 'a;
+/// Told which probe comes next: how many are done, of how many, and its name. Says whether to go on with it; if not, what
+/// was measured so far is the result.
+pub type Progress<'a> = dyn FnMut(usize, usize, &str) -> bool + Send + 'a;
 
 /// Work that is compiled for the counter that this machine has.
 trait ForCounter {

@@ -65,7 +65,9 @@ impl ForCounter for Work<'_, '_> {
         ];
         let mut rows = Vec::new();
         for (at, (probe, name)) in probes.iter().zip(names).enumerate() {
-            (self.0)(at, probes.len(), name);
+            if !(self.0)(at, probes.len(), name) {
+                break;
+            }
             rows.extend(probe(bench));
         }
         rows

@@ -9,7 +9,9 @@ use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched;
 use becalm_linux::signals::StopSignals;
-use becalm_trace::campaign::{Campaign, CampaignError, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+use becalm_trace::BundleError;
+use becalm_trace::bundle::node_name;
+use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
 use becalm_units::{CpuList, Nanos};
 
 use super::{Job, TickError, record_timer, shuffled, time_work, trap};
@@ -73,7 +75,7 @@ pub fn begin(root: &Path, plan: CampaignPlan) -> Result<Campaign, TickError> {
     Ok(Campaign {
         schema: SCHEMA.to_owned(),
         program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
-        node: kernel::hostname(root)?,
+        node: node_name(&kernel::hostname(root)?),
         machine: machine::describe(root),
         array_bytes,
         // Every copy takes part.
@@ -95,6 +97,18 @@ fn limits(root: &Path, plan: &CampaignPlan) -> Result<SampleLimits, TickError> {
     }
 }
 
+/// Puts the kernel's limit back where a session that was killed has left it lowered. Says so.
+fn put_back(root: &Path, begun_with_hz: u32) -> Result<Option<String>, TickError> {
+    let begun_with = SampleLimits { max_sample_rate_hz: begun_with_hz, cpu_time_max_percent: None };
+    let lowered = begun_with.restore(root)?;
+    Ok(lowered.map(|lowered_hz| {
+        format!(
+            "kernel.perf_event_max_sample_rate was {lowered_hz} when the campaign went on, and {begun_with_hz} when it began: \
+             the kernel lowers it by itself; it was put back"
+        )
+    }))
+}
+
 /// Measures the cells that are missing, round by round, and has each stored as soon as it is finished. A signal ends it
 /// between two cells.
 ///
@@ -105,9 +119,12 @@ pub fn go_on(
     root: &Path,
     janitor: Option<&Arc<Janitor>>,
     signals: &StopSignals,
-    store: &mut dyn FnMut(&Campaign) -> Result<(), CampaignError>,
+    store: &mut dyn FnMut(&Campaign) -> Result<(), BundleError>,
     progress: &mut dyn FnMut(CampaignProgress),
 ) -> Result<CampaignEnd, TickError> {
+    if let Some(warning) = put_back(root, campaign.max_sample_rate_hz)? {
+        campaign.warnings.push(warning);
+    }
     let limits = limits(root, &campaign.plan)?;
     let _away = StepAside::from(campaign.plan.cpu)?;
     let began = Instant::now();
@@ -125,8 +142,11 @@ pub fn go_on(
             if signals.take().is_some() {
                 return Ok(CampaignEnd::Interrupted);
             }
-            let measured = measure(campaign, root, janitor, added_hz, kind)?;
-            if let Some(lowered_hz) = limits.restore(root)? {
+            let measured = measure(campaign, root, janitor, added_hz, kind);
+            // Also after a failure, since nobody else would.
+            let lowered = limits.restore(root);
+            let measured = measured?;
+            if let Some(lowered_hz) = lowered? {
                 campaign.warnings.push(format!(
                     "the kernel lowered kernel.perf_event_max_sample_rate to {lowered_hz} in round {round} at {added_hz} Hz; it was put back to {}",
                     limits.max_sample_rate_hz
@@ -259,6 +279,21 @@ mod tests {
         assert!(error.is_usage() && error.to_string().contains("1000 interrupts a second exceed"), "{error}");
         std::fs::write(folder.join("perf_event_max_sample_rate"), "1000\n").unwrap();
         assert!(limits(root.path(), &plan()).is_ok());
+    }
+
+    #[test]
+    fn a_limit_that_a_killed_session_left_lowered_is_put_back_and_said() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("proc/sys/kernel");
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("perf_event_max_sample_rate");
+        std::fs::write(&file, "8000\n").unwrap();
+        let said = put_back(root.path(), 100_000).unwrap().unwrap();
+        assert!(said.contains("was 8000 when the campaign went on, and 100000 when it began"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), "100000");
+        assert_eq!(put_back(root.path(), 100_000).unwrap(), None);
+        // What somebody has raised meanwhile stays.
+        assert_eq!(put_back(root.path(), 50_000).unwrap(), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::PerfError;
 use becalm_linux::procfs::FileError;
 use becalm_linux::sched::{ParsePolicyError, SchedError};
-use becalm_trace::campaign::CampaignError;
+use becalm_trace::BundleError;
 use becalm_units::CpuId;
 
 use crate::preflight::CpuError;
@@ -46,7 +46,7 @@ pub enum TickError {
     Work(#[from] Unsupported),
     /// What was measured cannot be stored.
     #[error(transparent)]
-    Campaign(#[from] CampaignError),
+    Bundle(#[from] BundleError),
     /// The kernel does not count timer interrupts where becalm looks.
     #[error("/proc/interrupts has no count of the timer interrupts of CPU {0}: neither LOC nor a device named timer")]
     NoTimerCount(CpuId),

@@ -7,6 +7,7 @@ use becalm_linux::perf::CpuClock;
 use becalm_linux::procfs::FileError;
 use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::siblings;
+use becalm_trace::BundleError;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::campaign::StepAside;
@@ -102,15 +103,17 @@ pub struct PlacementPlan {
 const PIECE: Nanos = Nanos::from_millis(1);
 
 /// Measures every place and body in each round, in random order; the quiet and the raised measurement follow each other,
-/// either of them first. `progress` learns the share that is done, and says whether to go on; what is complete then is returned.
+/// either of them first. `progress` learns the share that is done, and says whether to go on; `store` gets every pair as soon as
+/// it is complete.
 ///
 /// # Errors
-/// If the interrupts cannot be caused or counted, or a body does not run here.
+/// If the interrupts cannot be caused or counted, a body does not run here, or `store` fails.
 pub fn measure(
     root: &Path,
     plan: &PlacementPlan,
     progress: &mut dyn FnMut(f64) -> bool,
-) -> Result<Vec<PlacementRound>, TickError> {
+    store: &mut dyn FnMut(&PlacementRound) -> Result<(), BundleError>,
+) -> Result<(), TickError> {
     let interrupted = plan.places.same;
     let cells: Vec<(Place, CpuId, Body)> =
         plan.places.iter().flat_map(|(place, cpu)| plan.bodies.iter().map(move |body| (place, cpu, *body))).collect();
@@ -128,12 +131,12 @@ pub fn measure(
         }
         sizes.push((*body, iterations));
     }
-    let mut rounds = Vec::new();
+    let mut done = 0_usize;
     let total = (cells.len() * plan.rounds as usize).max(1);
     for round in 0..plan.rounds {
         for (at, (place, cpu, body)) in shuffled(cells.clone(), plan.seed, round).into_iter().enumerate() {
-            if !progress(rounds.len() as f64 / total as f64) {
-                return Ok(rounds);
+            if !progress(done as f64 / total as f64) {
+                return Ok(());
             }
             let iterations = sizes.iter().find(|(known, _)| *known == body).map_or(1, |(_, iterations)| *iterations);
             let piece = time(cpu, body, iterations, 20)?.elapsed.get().max(1) as f64 / 20.0;
@@ -150,10 +153,11 @@ pub fn measure(
                 let raised = raised()?;
                 (quiet()?, raised)
             };
-            rounds.push(PlacementRound { place, cpu, body, quiet, raised });
+            store(&PlacementRound { place, cpu, body, quiet, raised })?;
+            done += 1;
         }
     }
-    Ok(rounds)
+    Ok(())
 }
 
 #[cfg(test)]

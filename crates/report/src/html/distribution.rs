@@ -1,6 +1,6 @@
 //! How long detours are, and at which frequencies they come.
 
-use becalm_analyze::picture::{Lengths, Picture};
+use becalm_analyze::picture::{Lengths, Picture, Step};
 use becalm_analyze::stats::spectrum::Peak;
 use becalm_analyze::summary::Summary;
 
@@ -46,7 +46,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
                 _ => None,
             }
         };
-        names.iter().filter_map(mark).collect()
+        apart(names.iter().filter_map(mark).collect())
     };
     let text = format!(
         "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
@@ -69,7 +69,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
                 series: curves(|at_most, all| at_most as f64 / all as f64),
                 marks: marks(&["median_ns", "p99_ns"]),
             }),
-            figures: None,
+            figures: Some(curves_as_table(&picture.lengths, &longest)),
         },
         Chart {
             id: "survival",
@@ -94,6 +94,70 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         reading: reading.to_owned(),
         blocks: vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))],
     })
+}
+
+/// The shares of detours at which both curves are told as figures.
+const SHARES: [f64; 13] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.999_9, 0.999_99, 1.0];
+
+/// A point of both curves.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Point {
+    length_ns: i64,
+    at_most: f64,
+    at_least: f64,
+    count: u64,
+}
+
+const POINT: &[Field<Point>] = &[
+    Field { name: "length_ns", title: "length", get: |row| Value::Time(row.length_ns) },
+    Field { name: "at_most_ratio", title: "at most as long", get: |row| Value::Ratio(row.at_most) },
+    Field { name: "at_least_ratio", title: "at least as long", get: |row| Value::Ratio(row.at_least) },
+    Field { name: "at_least", title: "so many", get: |row| Value::Count(row.count) },
+];
+
+/// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
+fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
+    let fields: Vec<&Field<Point>> = POINT.iter().collect();
+    let mut table = HtmlTable::new("Both functions as figures", &fields);
+    points(&lengths.steps(longest), lengths.count()).iter().for_each(|point| {
+        table.row(&fields, point);
+    });
+    table.note = "so many: detours at least as long. Each length is one that occurred.".to_owned();
+    table
+}
+
+fn points(steps: &[Step], count: u64) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for share in SHARES {
+        let at = steps.partition_point(|step| (step.at_most as f64) < share * count as f64);
+        let Some(step) = steps.get(at.min(steps.len().saturating_sub(1))) else { continue };
+        let shorter = at.checked_sub(1).map_or(0, |before| steps[before].at_most);
+        if points.last().is_none_or(|last| last.length_ns < step.length) {
+            points.push(Point {
+                length_ns: step.length,
+                at_most: step.at_most as f64 / count as f64,
+                at_least: (count - shorter) as f64 / count as f64,
+                count: count - shorter,
+            });
+        }
+    }
+    points
+}
+
+/// Marks that stand so close on a logarithmic axis that their labels would lie on each other, from one length to so many
+/// times it, become one.
+const CLOSE: f64 = 1.5;
+
+/// The marks of lengths in rising order, with room for each one's label.
+fn apart(marks: Vec<Mark>) -> Vec<Mark> {
+    let mut apart: Vec<Mark> = Vec::new();
+    for mark in marks {
+        match apart.last_mut() {
+            Some(last) if mark.at < last.at * CLOSE => last.label = format!("{}, {}", last.label, mark.label),
+            _ => apart.push(mark),
+        }
+    }
+    apart
 }
 
 /// The distribution function; lengths of 0 have no place on a logarithmic axis, but they count.
@@ -192,4 +256,53 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
                 .to_owned(),
         blocks,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn few_detours_have_a_row_for_each_length() {
+        let mut lengths = Lengths::default();
+        [5, 5, 7, 100].into_iter().for_each(|length| lengths.add(length));
+        let points = points(&lengths.steps(&[100, 7, 5, 5]), 4);
+        let rows: Vec<(i64, f64, f64, u64)> =
+            points.iter().map(|point| (point.length_ns, point.at_most, point.at_least, point.count)).collect();
+        assert_eq!(rows, [(5, 0.5, 1.0, 4), (7, 0.75, 0.5, 2), (100, 1.0, 0.25, 1)]);
+        assert_eq!(super::points(&[], 0), []);
+    }
+
+    #[test]
+    fn labels_of_marks_do_not_lie_on_each_other() {
+        let mark = |at: f64, label: &str| Mark { at, label: label.to_owned() };
+        let marks = apart(vec![mark(100.0, "p99.9"), mark(149.0, "max")]);
+        assert_eq!(marks.len(), 1);
+        assert_eq!((marks[0].at, marks[0].label.as_str()), (100.0, "p99.9, max"));
+        assert_eq!(apart(vec![mark(100.0, "p99.9"), mark(151.0, "max")]).len(), 2);
+    }
+
+    proptest! {
+        /// What the table says of a length is what counting says.
+        #[test]
+        fn the_table_counts_right(of in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
+            let mut lengths = Lengths::default();
+            of.iter().for_each(|length| lengths.add(*length));
+            let mut longest = of.clone();
+            longest.sort_unstable_by(|a, b| b.cmp(a));
+            longest.truncate(top);
+            let count = |keep: &dyn Fn(&i64) -> bool| of.iter().filter(|length| keep(length)).count() as u64;
+            let points = points(&lengths.steps(&longest), of.len() as u64);
+            for point in &points {
+                let at_most = count(&|length| *length <= point.length_ns) as f64 / of.len() as f64;
+                prop_assert_eq!(point.at_most, at_most);
+                // Lengths are told apart by 3 %: of those just below some are counted with it.
+                let (least, most) = (count(&|length| *length >= point.length_ns),
+                    count(&|length| *length as f64 >= point.length_ns as f64 / 1.033 - 1.0));
+                prop_assert!(least <= point.count && point.count <= most, "{:?}: {} {}", point, least, most);
+            }
+            prop_assert_eq!(points.last().map(|point| point.length_ns), of.iter().max().copied());
+        }
+    }
 }

@@ -19,15 +19,23 @@ pub const NOISE_QUIET: f64 = 0.001;
 /// The longest detour of a quiet machine.
 pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
+/// Warnings that the run or its tables are not whole: whoever reads only the top of a page must see them.
+const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ", "rows_unlisted"];
+
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
     if let Some(advice) = worst_source(summary).and_then(|worst| advice::against(worst.kind, &worst.source)) {
         blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
     }
-    let warnings = summary.warnings.len();
-    if warnings > 0 {
-        let what = if warnings == 1 { "warning limits" } else { "warnings limit" };
-        blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see the end of the page.")));
+    let (whole, rest): (Vec<_>, Vec<_>) =
+        summary.warnings.iter().partition(|(_, warning)| NOT_WHOLE.contains(&warning.code.as_str()));
+    blocks.extend(whole.into_iter().map(|(node, warning)| {
+        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() }
+    }));
+    if !rest.is_empty() {
+        let what = if rest.len() == 1 { "warning limits" } else { "warnings limit" };
+        blocks.push(Block::Note(format!("{} {what} what these numbers say: see the end of the page.", rest.len())));
     }
     Section {
         id: "headline",

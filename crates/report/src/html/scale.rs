@@ -36,16 +36,20 @@ pub(super) fn section(scaling: &Scaling<'_>) -> Section {
 fn reading(report: &PredictReport<'_>) -> String {
     format!(
         "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with the \
-         noise of one of these CPUs; beside it, what is left without the source that costs most, then also without the next.",
-        report.question.grain
+         noise of one of these CPUs{}.",
+        report.question.grain,
+        match report.blame.is_empty() {
+            true => "",
+            false => "; beside it, what is left without the source that costs most, then also without the next",
+        }
     )
 }
 
 fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     let lines = predict::lines(report);
-    let fields = columns(
-        ROW,
-        &[
+    let replayed = report.rows.iter().any(|row| row.slowdown.is_some());
+    let names: &[&str] = match replayed {
+        true => &[
             "ranks",
             "slowdown_ratio",
             "slowdown_low",
@@ -54,15 +58,21 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
             "mean_phase_ns",
             "worst_phase_ns",
         ],
-    );
+        false => &["ranks", "expected_ratio", "law_ratio"],
+    };
+    let fields = columns(ROW, names);
     let mut table = HtmlTable::new("Predicted slowdown", &fields);
     lines.iter().for_each(|line| {
         table.row(&fields, line);
     });
-    table.note = format!(
-        "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
-        report.question.replicas
-    );
+    table.note = match replayed {
+        true => format!(
+            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
+            report.question.replicas
+        ),
+        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
+            .to_owned(),
+    };
     let mut points = Vec::new();
     let mut band = Vec::new();
     let mut expected = Vec::new();
@@ -75,16 +85,23 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     }
     // An axis cannot end where it begins.
     let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
-    let text = match report.rows.iter().filter_map(|row| Some((row.ranks, row.slowdown?.mean))).next_back() {
-        Some((ranks, slowdown)) => {
+    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
+        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
+    };
+    let text = match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
+        (Some((ranks, slowdown)), _) => {
             format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
         }
-        None => String::new(),
+        (None, Some((ranks, slowdown))) => {
+            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, None) => String::new(),
     };
-    let series = vec![
+    let series = [
         Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
-        Series { name: "expected".to_owned(), points: expected, dashed: true, ..Series::default() },
+        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
     ];
+    let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
     let mut charts = vec![Chart {
         id: "slowdown",
         title: "Slowdown against ranks".to_owned(),
@@ -105,10 +122,13 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
         blocks.push(Block::Text(blame_text(report, blame)));
         blocks.push(Block::Table(alone(report, blame)));
     }
-    blocks.push(Block::Note(format!(
-        "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
-        predict::job(&report.question)
-    )));
+    blocks.push(Block::Note(match replayed {
+        true => format!(
+            "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
+            predict::job(&report.question)
+        ),
+        false => "Ideal collective. becalm predict answers for other grains, collectives and networks.".to_owned(),
+    }));
     let warning = |warning: &becalm_trace::node::Warning| Block::Warning {
         text: warning.message.clone(),
         advice: warning.advice.clone(),

@@ -14,8 +14,8 @@ use crate::field::Object;
 use crate::json;
 use figures::{COMPARISON, HANDLER, PAIR, PROCESSOR};
 
-pub use placement::{PlacementReport, PlacementRow, placement_json, render_placement};
-pub use scheduler::{SchedulerReport, SchedulerRow, render_scheduler, scheduler_json};
+pub(crate) use placement::{PlacementReport, placement_json, render_placement};
+pub(crate) use scheduler::{SchedulerReport, render_scheduler, scheduler_json};
 pub use text::render_tick;
 
 /// One processor's costs.

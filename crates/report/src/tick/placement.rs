@@ -2,50 +2,45 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::tick::PlacementCost;
+use becalm_analyze::tick::PlacedCost;
 use serde::Serialize;
 
 use crate::Value;
+use crate::cost::{CostPlace, PlaceDocument};
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
 use crate::table::Table;
-
-/// The cost at a place.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PlacementRow {
-    /// Where the work ran, as seen from the interrupts: `same`, `sibling`, `other`.
-    pub place: &'static str,
-    /// That CPU.
-    pub cpu: u32,
-    /// The work.
-    pub body: String,
-    /// Nothing where the interrupt rate did not rise.
-    pub cost: Option<PlacementCost>,
-}
+use crate::value::{grouped, time};
 
 /// All places and kinds of work.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacementReport {
-    /// The CPU that was interrupted.
-    pub interrupted: u32,
+    /// Where; its CPU is the one that was interrupted.
+    pub place: CostPlace,
     /// Interrupts a second that were added to its own.
     pub added_hz: u32,
+    /// How long one measurement was to take.
+    pub cell_ns: i64,
+    /// How often everything was to be measured.
+    pub rounds: u32,
     /// The seed of the order.
     pub seed: u64,
     /// The costs.
-    pub rows: Vec<PlacementRow>,
+    pub rows: Vec<PlacedCost>,
     /// Which places there are not, and why.
     pub missing: Vec<String>,
+    /// What is missing of what was asked for.
+    pub incomplete: Option<String>,
 }
 
-fn bound(row: &PlacementRow, end: fn(&becalm_analyze::tick::Bounds) -> f64) -> Value {
+fn bound(row: &PlacedCost, end: fn(&becalm_analyze::tick::Bounds) -> f64) -> Value {
     row.cost.and_then(|cost| cost.bounds).map_or(Value::Missing, |bounds| Value::time(end(&bounds)))
 }
 
-const ROW: &[Field<PlacementRow>] = &[
-    Field { name: "place", title: "place", get: |row| Value::Text(row.place.to_owned()) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.cpu.into()) },
+const ROW: &[Field<PlacedCost>] = &[
+    Field { name: "place", title: "place", get: |row| Value::Text(row.place.name().to_owned()) },
+    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.cpu.get().into()) },
     Field { name: "body", title: "body", get: |row| Value::Text(row.body.clone()) },
     Field {
         name: "cost_ns",
@@ -60,11 +55,16 @@ const ROW: &[Field<PlacementRow>] = &[
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
+    #[serde(flatten)]
+    place: PlaceDocument<'a>,
     interrupted_cpu: u32,
     added_hz: u32,
+    cell_ns: i64,
+    rounds: u32,
     seed: u64,
+    incomplete: Option<&'a str>,
     missing: &'a [String],
-    rows: Vec<Object<'a, PlacementRow>>,
+    rows: Vec<Object<'a, PlacedCost>>,
 }
 
 /// As `becalm.cost-placement/1`.
@@ -72,9 +72,13 @@ struct Document<'a> {
 pub fn placement_json(report: &PlacementReport) -> String {
     json::text(&Document {
         schema: "becalm.cost-placement/1",
-        interrupted_cpu: report.interrupted,
+        place: report.place.document(),
+        interrupted_cpu: report.place.cpu.get(),
         added_hz: report.added_hz,
+        cell_ns: report.cell_ns,
+        rounds: report.rounds,
         seed: report.seed,
+        incomplete: report.incomplete.as_deref(),
         missing: &report.missing,
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
     })
@@ -85,12 +89,25 @@ pub fn placement_json(report: &PlacementReport) -> String {
 /// # Errors
 /// If `out` cannot be written.
 pub fn render_placement(report: &PlacementReport, out: &mut dyn Write) -> io::Result<()> {
-    let of = format!("CPU {} takes {} more timer interrupts a second", report.interrupted, report.added_hz);
-    writeln!(out, "{of}; what one of them costs work elsewhere (seed {})", report.seed)?;
+    let of = format!(
+        "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
+        grouped(report.added_hz.into()),
+        report.rounds,
+        time(report.cell_ns),
+        report.seed
+    );
+    report.place.render(&of, out)?;
     let names: Vec<&str> = ROW.iter().map(|field| field.name).collect();
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    report.missing.iter().try_for_each(|text| paragraph(out, "  ! ", text))
+    report.missing.iter().chain(&report.incomplete).try_for_each(|text| paragraph(out, "  ! ", text))?;
+    writeln!(out)?;
+    paragraph(
+        out,
+        "  ",
+        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core; low and \
+         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost",
+    )
 }

@@ -2,44 +2,30 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::cost::SchedulerCost;
 use serde::Serialize;
 
 use crate::Value;
+use crate::cost::{CostPlace, PlaceDocument};
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
 use crate::table::Table;
-
-/// What was measured with a number of runnable threads. What the kernel's trace was not there for is nothing.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct SchedulerRow {
-    /// Threads that never sleep, all on the one CPU.
-    pub runnable: u32,
-    /// Ticks a second.
-    pub ticks_hz: Option<f64>,
-    /// The mean time of a tick's handler, in nanoseconds.
-    pub tick_mean_ns: Option<f64>,
-    /// The longest, in nanoseconds.
-    pub tick_max_ns: Option<i64>,
-    /// Switches a second while the threads only counted.
-    pub preemptions_hz: Option<f64>,
-    /// The time of a switch between threads that give way, in nanoseconds; nothing where none was switched.
-    pub switch_ns: Option<f64>,
-    /// The share of the calls to give way that led to a switch.
-    pub switched_ratio: Option<f64>,
-    /// The time of a call to give way, in nanoseconds.
-    pub yield_ns: Option<f64>,
-}
+use crate::value::time as time_of;
 
 /// The rows of a CPU.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SchedulerReport {
-    /// The measured CPU.
-    pub cpu: u32,
+    /// Where.
+    pub place: CostPlace,
+    /// How long each of the two measurements of a number was to take.
+    pub window_ns: i64,
     /// By rising numbers of runnable threads.
-    pub rows: Vec<SchedulerRow>,
+    pub rows: Vec<SchedulerCost>,
     /// Why the kernel's trace could not be had, if it could not.
     pub no_trace: Option<String>,
+    /// What is missing of what was asked for.
+    pub incomplete: Option<String>,
 }
 
 fn rate(value: Option<f64>) -> Value {
@@ -50,7 +36,7 @@ fn time(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::time)
 }
 
-const ROW: &[Field<SchedulerRow>] = &[
+const ROW: &[Field<SchedulerCost>] = &[
     Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
     Field { name: "ticks_hz", title: "ticks", get: |row| rate(row.ticks_hz) },
     Field { name: "tick_mean_ns", title: "mean tick", get: |row| time(row.tick_mean_ns) },
@@ -63,14 +49,22 @@ const ROW: &[Field<SchedulerRow>] = &[
         title: "yields that switch",
         get: |row| row.switched_ratio.map_or(Value::Missing, Value::Share),
     },
+    Field {
+        name: "lost_events",
+        title: "lost events",
+        get: |row| row.lost_events.map_or(Value::Missing, Value::Count),
+    },
 ];
 
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    cpu: u32,
+    #[serde(flatten)]
+    place: PlaceDocument<'a>,
+    window_ns: i64,
     no_trace: Option<&'a str>,
-    rows: Vec<Object<'a, SchedulerRow>>,
+    incomplete: Option<&'a str>,
+    rows: Vec<Object<'a, SchedulerCost>>,
 }
 
 /// As `becalm.cost-scheduler/1`.
@@ -78,8 +72,10 @@ struct Document<'a> {
 pub fn scheduler_json(report: &SchedulerReport) -> String {
     json::text(&Document {
         schema: "becalm.cost-scheduler/1",
-        cpu: report.cpu,
+        place: report.place.document(),
+        window_ns: report.window_ns,
         no_trace: report.no_trace.as_deref(),
+        incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
     })
 }
@@ -89,8 +85,12 @@ pub fn scheduler_json(report: &SchedulerReport) -> String {
 /// # Errors
 /// If `out` cannot be written.
 pub fn render_scheduler(report: &SchedulerReport, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "CPU {}: ticks and thread switches by the number of runnable threads", report.cpu)?;
-    let names: Vec<&str> = ROW.iter().map(|field| field.name).collect();
+    report.place.render(
+        &format!("; each number for {} with the kernel's trace and as long without", time_of(report.window_ns)),
+        out,
+    )?;
+    let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
+    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| lost || *name != "lost_events").collect();
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
@@ -98,5 +98,13 @@ pub fn render_scheduler(report: &SchedulerReport, out: &mut dyn Write) -> io::Re
     if let Some(why) = &report.no_trace {
         paragraph(out, "  ! ", &format!("ticks and pre-emptions need the kernel's trace: {why}"))?;
     }
-    Ok(())
+    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
+    writeln!(out)?;
+    paragraph(
+        out,
+        "  ",
+        "ticks: the kernel's record of its timer handler while the threads only count; pre-emptions: switches meanwhile. \
+         switch: time of threads that hand the CPU round by sched_yield, by the switches that the kernel counts; yield: by \
+         their calls",
+    )
 }

@@ -77,18 +77,16 @@ fn heading(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<
 
 fn processor(analysis: &Analysis, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
-    writeln!(
-        out,
-        "{}: indirect cost by each pair of rates, in percent per 1,000; marks are numbers of processes",
-        analysis.name
-    )?;
+    let title = "indirect cost by each pair of rates, in percent per 1,000; marks are numbers of processes";
+    paragraph(out, "", &format!("{}: {title}", analysis.name))?;
     panel::draw(&analysis.pairs, analysis.indirect_percent, out)?;
     let rows = by_rate(&analysis.comparisons);
     if rows.is_empty() {
         return paragraph(out, "  ! ", "the model leaves this CPU no time at the highest rate, and predicts nothing");
     }
     writeln!(out)?;
-    writeln!(out, "{}: time of the work by that without any tick, mean over the numbers of processes", analysis.name)?;
+    let title = "time of the work by that without any tick, mean over the numbers of processes";
+    paragraph(out, "", &format!("{}: {title}", analysis.name))?;
     let fields = columns(RATE, &["rate_hz", "observed_ratio", "predicted_ratio", "residual_ratio"]);
     let mut table = Table::new(&fields);
     rows.iter().for_each(|row| table.row(&fields, row));

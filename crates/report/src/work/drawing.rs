@@ -108,22 +108,43 @@ pub(super) fn series(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
     draw(&points, &up, ends, "Consecutive samples: shortest and longest of each part of the run", out)
 }
 
+/// A value with as many digits as tell it from the next one, `width` away, as far as there is room.
+fn edge(ns: i64, width: i64) -> String {
+    let (unit, name) = match ns.unsigned_abs() {
+        0..1_000 => return time(ns),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    let value = ns as f64 / unit;
+    let whole = value.abs().log10().floor().max(0.0) as usize + 1;
+    let wanted = (unit / width.max(1) as f64).log10().ceil().max(0.0) as usize;
+    let room = LABEL.saturating_sub(whole + 1 + name.len() + usize::from(ns < 0));
+    format!("{value:.*}{name}", wanted.max(3_usize.saturating_sub(whole)).min(room))
+}
+
 /// Draws the histogram, with what is beyond its end in words.
 pub(super) fn histogram(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
     let each = curves.histogram.len().div_ceil(ROWS).max(1);
     let rows: Vec<(i64, u64)> =
         curves.histogram.chunks(each).map(|bins| (bins[0].from_ns, bins.iter().map(|bin| bin.count).sum())).collect();
+    let width = rows.windows(2).map(|pair| pair[1].0 - pair[0].0).next().unwrap_or(0);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     writeln!(out, "\nHistogram: samples from this value on, up to the next")?;
     for (from, count) in &rows {
         // What is there is seen, however little it is.
         let length = (*count as f64 / most as f64 * BAR as f64).round() as usize;
         let bar = if *count > 0 { "\u{2588}".repeat(length.max(1)) } else { String::new() };
-        let line = format!("  {:>LABEL$} \u{2502}{bar} {}", time(*from), grouped(*count));
+        let line = format!("  {:>LABEL$} \u{2502}{bar} {}", edge(*from, width), grouped(*count));
         writeln!(out, "{}", line.trim_end())?;
     }
     if curves.beyond > 0 {
-        writeln!(out, "  {:>LABEL$}  and beyond: {} samples", time(curves.histogram_end_ns), grouped(curves.beyond))?;
+        writeln!(
+            out,
+            "  {:>LABEL$}  and beyond: {} samples",
+            edge(curves.histogram_end_ns, width),
+            grouped(curves.beyond)
+        )?;
     }
     Ok(())
 }
@@ -166,6 +187,23 @@ mod tests {
     fn no_bar_hides_a_sample_and_no_bin_swallows_the_rest() {
         let text = drawn(histogram, &curves());
         assert!(text.contains("\u{2588}\u{2588} 90") && text.contains("3.00us  and beyond: 1 samples"), "{text}");
+    }
+
+    #[test]
+    fn neighboring_bins_are_told_apart() {
+        for (ns, width, text) in [
+            (1_003_217, 610, "1.0032ms"),
+            (1_003_217, 10, "1.00322ms"),
+            (1_000_000, 600_000, "1.00ms"),
+            (983_400, 4_000, "983us"),
+            (983_400, 90, "983.40us"),
+            (12, 1, "12ns"),
+            (2_500_000_000, 30_000_000, "2.50s"),
+            (0, 0, "0ns"),
+        ] {
+            assert_eq!(edge(ns, width), text);
+            assert!(edge(-ns, width).len() <= LABEL + 1);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The figures of a run of work.
 
-use becalm_analyze::work::{Against, CpuWork, Spread, Step, Tone};
+use becalm_analyze::work::{Against, CpuWork, Cumulative, EventCount, Repetitions, Spread, Step, Tone};
 
 use crate::Value;
 use crate::field::Field;
@@ -88,7 +88,51 @@ fields! {
         "period_ns", "period", |row| Value::time(1e9 / row.hz);
         "amplitude_ns", "amplitude", |row| Value::time(row.amplitude_ns);
         "prominence_ratio", "above its surroundings", |row| Value::Factor(row.prominence_ratio);
+        "false_alarm_ratio", "by chance", |row| Value::Ratio(row.false_alarm);
+        "source", "source", |row| row.source.clone().map_or(Value::Missing, Value::Text);
     }
+}
+
+fields! {
+    /// Of repetitions of a second.
+    CUMULATIVE of Cumulative {
+        "samples_each", "samples each", |row| Value::Count(row.samples_each);
+        "repetitions", "repetitions", |row| Value::Count(row.spread.count);
+        "undisturbed_ns", "undisturbed", |row| Value::Time(row.undisturbed_ns);
+        "mean_ns", "mean", |row| Value::time(row.spread.mean_ns);
+        "stddev_ns", "stddev", |row| Value::time(row.spread.stddev_ns);
+        "min_ns", "min", |row| Value::Time(row.spread.min_ns);
+        "median_ns", "median", |row| Value::Time(row.spread.median_ns());
+        "p95_ns", "p95", |row| Value::Time(row.spread.quantiles_ns[5]);
+        "max_ns", "max", |row| Value::Time(row.spread.max_ns);
+        "cost_ratio", "longer than undisturbed", |row| Value::Ratio(row.cost_ratio());
+    }
+}
+
+/// A count that may be an estimate, or not known.
+fn counted(count: Option<f64>) -> Value {
+    count.map_or(Value::Missing, |count| Value::Count(count.round() as u64))
+}
+
+/// A count in a sample.
+fn a_sample(count: Option<f64>) -> Value {
+    count.map_or(Value::Missing, Value::Real)
+}
+
+fields! {
+    /// Of an event that the processor counted.
+    COUNT of EventCount {
+        "event", "event", |row| Value::Text(row.event.clone());
+        "user", "user", |row| counted(row.user);
+        "kernel", "kernel", |row| counted(row.kernel);
+        "user_per_sample", "user, a sample", |row| a_sample(row.user_a_sample());
+        "kernel_per_sample", "kernel, a sample", |row| a_sample(row.kernel_a_sample());
+        "counted_ratio", "counted", |row| Value::Share(row.counted_ratio);
+    }
+}
+
+fn repetition(row: &Against, ratio: fn(&Repetitions) -> f64) -> Value {
+    row.repetitions.as_ref().map_or(Value::Missing, |of| Value::Factor(ratio(of)))
 }
 
 fields! {
@@ -106,5 +150,9 @@ fields! {
         "max_ratio", "max", |row| Value::Factor(row.max_ratio);
         "distance_ratio", "distance", |row| Value::Ratio(row.distance_ratio);
         "beyond", "beyond its max", |row| Value::Count(row.beyond);
+        "repetition_min_ratio", "min", |row| repetition(row, |of| of.min_ratio);
+        "repetition_mean_ratio", "mean", |row| repetition(row, |of| of.mean_ratio);
+        "repetition_median_ratio", "median", |row| repetition(row, |of| of.median_ratio);
+        "repetition_max_ratio", "max", |row| repetition(row, |of| of.max_ratio);
     }
 }

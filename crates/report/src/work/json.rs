@@ -1,10 +1,10 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
-use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
+use becalm_analyze::work::{CpuWork, Cumulative, EventCount, FALSE_ALARM, RULE, WorkSummary};
 use becalm_trace::node::{Ended, Machine, NodeDoc, Settings, Warning};
 use serde::Serialize;
 
-use super::fields::{AGAINST, CPU, Line, STEP, TONE};
+use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
 use crate::field::Object;
 use crate::json::text;
 
@@ -49,7 +49,17 @@ struct Cpu<'a> {
     series: Vec<[i64; 3]>,
     subtraction: Vec<Object<'a, Line>>,
     spectrum: Option<Spectrum<'a>>,
+    repetitions: Option<Repetitions<'a>>,
+    counters: Vec<Object<'a, EventCount>>,
     baseline: Option<Object<'a, becalm_analyze::work::Against>>,
+}
+
+/// Repetitions of a second.
+#[derive(Serialize)]
+struct Repetitions<'a> {
+    #[serde(flatten)]
+    figures: Object<'a, Cumulative>,
+    values_ns: &'a [i64],
 }
 
 #[derive(Serialize)]
@@ -57,6 +67,8 @@ struct Spectrum<'a> {
     resolution_hz: f64,
     stretches: u32,
     threshold_ratio: f64,
+    /// The chance that samples without a period have a frequency named.
+    false_alarm_ratio: f64,
     tones: Vec<Object<'a, becalm_analyze::work::Tone>>,
     /// At each multiple of the resolution, in ns^2.
     power: &'a [f64],
@@ -104,9 +116,15 @@ fn cpu<'a>(of: &'a CpuWork, lines: &'a [Line]) -> Cpu<'a> {
             resolution_hz: tones.resolution_hz,
             stretches: tones.stretches,
             threshold_ratio: tones.threshold_ratio,
+            false_alarm_ratio: FALSE_ALARM,
             tones: tones.tones.iter().map(|tone| Object(TONE, tone)).collect(),
             power: &tones.power,
         }),
+        repetitions: of
+            .cumulative
+            .as_ref()
+            .map(|cumulative| Repetitions { figures: Object(CUMULATIVE, cumulative), values_ns: &cumulative.values }),
+        counters: of.counts.iter().map(|count| Object(COUNT, count)).collect(),
         baseline: of.against.as_ref().map(|against| Object(AGAINST, against)),
     }
 }

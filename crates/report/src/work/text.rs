@@ -6,7 +6,7 @@ use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
 use becalm_trace::node::{Fixed, NodeDoc, WorkDoc};
 
 use super::drawing;
-use super::fields::{AGAINST, CPU, Line, STEP, TONE};
+use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
 use crate::field::columns;
 use crate::header::{self, line, paragraph};
 use crate::table::Table;
@@ -14,6 +14,28 @@ use crate::value::{grouped, time};
 
 /// Sources that the subtraction shows one by one; the others come off together, in its last line.
 const STEPS: usize = 12;
+
+/// What is shown of a frequency.
+pub(super) const TONES: &[&str] = &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio"];
+
+/// What is shown of samples against those of a baseline.
+pub(super) const AGAINST_SAMPLES: &[&str] = &[
+    "baseline_samples",
+    "baseline_mean_ns",
+    "baseline_median_ns",
+    "baseline_p99_ns",
+    "baseline_max_ns",
+    "mean_ratio",
+    "median_ratio",
+    "p99_ratio",
+    "max_ratio",
+    "distance_ratio",
+    "beyond",
+];
+
+/// What is shown of repetitions of a second against a baseline.
+pub(super) const AGAINST_REPETITIONS: &[&str] =
+    &["repetition_min_ratio", "repetition_mean_ratio", "repetition_median_ratio", "repetition_max_ratio"];
 
 /// Prints runs of work: one after another, and, where the copies on a CPU differ, how they compare.
 ///
@@ -71,25 +93,8 @@ fn render(summary: &WorkSummary, out: &mut dyn Write) -> io::Result<()> {
 
 /// What was done, where and how, and everything that limits what the numbers say.
 fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
-    line(out, "node", &format!("{}, {}", doc.node, header::when(doc)))?;
-    if let Some(work) = &doc.settings.work {
-        line(out, "work", &done(work))?;
-        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0);
-        let lasted = if longest > 0 { format!("{}, ", time(longest)) } else { String::new() };
-        let sessions = match work.sessions.len() {
-            0 | 1 => String::new(),
-            parts => format!(", in {parts} sessions"),
-        };
-        let ended = header::ended(doc.ended);
-        line(out, "run", &format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched))?;
-    }
-    line(out, "machine", &header::machine(&doc.machine))?;
-    line(out, "clock", &header::clock(&doc.clock))?;
-    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
-    match &doc.tracing {
-        Some(_) if lost > 0 => line(out, "lost", &format!("{} kernel events", grouped(lost)))?,
-        Some(_) => line(out, "lost", "nothing")?,
-        None => line(out, "seen", "the samples alone: what ran in them is not known")?,
+    for (label, text) in head_lines(doc) {
+        line(out, label, &text)?;
     }
     if !doc.warnings.is_empty() {
         writeln!(out)?;
@@ -103,7 +108,34 @@ fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn done(work: &WorkDoc) -> String {
+/// What is known of a node's run: labels with their texts.
+pub(super) fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("node", format!("{}, {}", doc.node, header::when(doc)))];
+    if let Some(work) = &doc.settings.work {
+        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0);
+        let lasted = if longest > 0 { format!("{}, ", time(longest)) } else { String::new() };
+        let sessions = match work.sessions.len() {
+            0 | 1 => String::new(),
+            parts => format!(", in {parts} sessions"),
+        };
+        let ended = header::ended(doc.ended);
+        lines.push(("work", done(work)));
+        lines.push(("run", format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched)));
+    }
+    lines.push(("machine", header::machine(&doc.machine)));
+    lines.push(("clock", header::clock(&doc.clock)));
+    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
+    lines.push(match &doc.tracing {
+        Some(_) if lost > 0 => ("lost", format!("{} kernel events", grouped(lost))),
+        Some(_) => ("lost", "nothing".to_owned()),
+        None => ("seen", "the samples alone: what ran in them is not known".to_owned()),
+    });
+    let not_counted = doc.settings.work.iter().flat_map(|work| &work.not_counted);
+    lines.extend(not_counted.map(|reason| ("counted", format!("no {reason}"))));
+    lines
+}
+
+pub(super) fn done(work: &WorkDoc) -> String {
     let what = match work.fixed {
         Fixed::Work => format!("fixed work of {}", work.grain_ns),
         Fixed::Time => format!("fixed time of {}, of which the value is that and what was lost of it", work.grain_ns),
@@ -133,27 +165,53 @@ fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
     drawing::cumulative(&cpu.curves, out)?;
     drawing::survival(&cpu.curves, out)?;
     drawing::series(&cpu.curves, out)?;
+    cumulative(cpu, out)?;
     subtraction(cpu, out)?;
     tones(cpu, out)?;
+    counts(cpu, out)?;
     if let Some(against) = &cpu.against {
         writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
-        let names = [
-            "baseline_samples",
-            "baseline_mean_ns",
-            "baseline_median_ns",
-            "baseline_p99_ns",
-            "baseline_max_ns",
-            "mean_ratio",
-            "median_ratio",
-            "p99_ratio",
-            "max_ratio",
-            "distance_ratio",
-            "beyond",
-        ];
-        let fields = columns(AGAINST, &names);
+        let fields = columns(AGAINST, AGAINST_SAMPLES);
         let mut table = Table::new(&fields);
         table.row(&fields, against);
         table.print(out)?;
+        if against.repetitions.is_some() {
+            writeln!(out, "\nRepetitions of a second, by the baseline's mean for the same work")?;
+            let fields = columns(AGAINST, AGAINST_REPETITIONS);
+            let mut table = Table::new(&fields);
+            table.row(&fields, against);
+            table.print(out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Repetitions of a second, where the samples are shorter.
+fn cumulative(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+    let Some(cumulative) = cpu.cumulative.as_ref().filter(|cumulative| cumulative.samples_each > 1) else {
+        return Ok(());
+    };
+    writeln!(out, "\nRepetitions of a second: consecutive samples together, by what they would take undisturbed")?;
+    let fields: Vec<_> = CUMULATIVE.iter().collect();
+    let mut table = Table::new(&fields);
+    table.row(&fields, cumulative);
+    table.print(out)
+}
+
+/// What the processor counted.
+fn counts(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.counts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nThe processor's counters: in the loop itself (user), and in what interrupted it (kernel)")?;
+    let fields: Vec<_> = COUNT.iter().collect();
+    let mut table = Table::new(&fields);
+    cpu.counts.iter().for_each(|count| table.row(&fields, count));
+    table.print(out)?;
+    if cpu.counts.iter().any(|count| count.counted_ratio < 1.0) {
+        let note = "counted: for which part of the time; the processor has too few counters for all at once, so they take \
+                    turns, and the figures are scaled up. The turns are taken by a timer, which interrupts the CPU, too";
+        paragraph(out, "  ", note)?;
     }
     Ok(())
 }
@@ -216,19 +274,20 @@ fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
             out,
             "  ",
             &format!(
-                "none stands out {:.1} times from its surroundings, as it would have to; {} can be told apart",
+                "none: no power stands out {:.1} times from its surroundings, and the slowest samples have no period; {} can be \
+                 told apart",
                 tones.threshold_ratio,
                 hertz(tones.resolution_hz)
             ),
         );
     }
-    let fields = columns(TONE, &["frequency_hz", "period_ns", "amplitude_ns", "prominence_ratio"]);
+    let fields = columns(TONE, TONES);
     let mut table = Table::new(&fields);
     tones.tones.iter().for_each(|tone| table.row(&fields, tone));
     table.print(out)
 }
 
-fn hertz(hz: f64) -> String {
+pub(super) fn hertz(hz: f64) -> String {
     format!("{} Hz", crate::value::three_digits(hz))
 }
 

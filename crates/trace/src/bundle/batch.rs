@@ -356,13 +356,13 @@ impl Batch for ActivityBatch {
 
 /// A column of names: for each row a key, for each key a name.
 #[derive(Clone, Debug)]
-struct Names {
+pub(super) struct Names {
     keys: ScalarBuffer<i32>,
     values: StringArray,
 }
 
 impl Names {
-    fn take(record: &RecordBatch, name: &str) -> Result<Self, String> {
+    pub(super) fn take(record: &RecordBatch, name: &str) -> Result<Self, String> {
         let names = column(record, name)?.as_dictionary::<Int32Type>();
         let values: &StringArray = names.values().as_string();
         if values.null_count() > 0 {
@@ -374,6 +374,11 @@ impl Names {
             return Err(format!("the column {name} has rows outside of its dictionary"));
         }
         Ok(Self { keys, values: values.clone() })
+    }
+
+    /// The name of a row.
+    pub(super) fn of_row(&self, row: usize) -> &str {
+        self.values.value(self.keys[row] as usize)
     }
 
     fn to_vec(&self) -> Vec<&str> {
@@ -390,7 +395,7 @@ fn optional_flags(record: &RecordBatch, name: &str) -> Result<Option<BooleanBuff
 }
 
 /// A column without gaps, of the type that the decoder was told to give.
-fn column<'a>(record: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
+pub(super) fn column<'a>(record: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
     let column = record.column_by_name(name).ok_or_else(|| format!("it has no column {name}"))?;
     if column.null_count() > 0 { Err(no_value(name)) } else { Ok(column.as_ref()) }
 }

@@ -17,7 +17,7 @@ use super::BundleError;
 use super::draft::Draft;
 use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
-use super::schema::{ACTIVITIES, BATCH_ROWS, DETOURS, SAMPLES, Table};
+use super::schema::{ACTIVITIES, BATCH_ROWS, COSTS, DETOURS, SAMPLES, Table};
 use crate::{Activity, Detour, Kind, Labels, Sample};
 
 /// One Parquet file on its way.
@@ -185,6 +185,28 @@ pub(super) fn activities(
             names(rows.iter().map(|row| row.source.index() as i32).collect(), &texts)?,
             names(rows.iter().map(|row| row.detail.index() as i32).collect(), &texts)?,
         ])?;
+    }
+    encoder.finish()
+}
+
+/// Writes the samples of probes: of each its name, and its rounds.
+pub(super) fn costs<'a>(
+    draft: &Draft,
+    probes: impl Iterator<Item = (&'a str, &'a [Vec<i64>])>,
+) -> Result<(), BundleError> {
+    let mut encoder = Encoder::new(draft, &COSTS)?;
+    for (name, rounds) in probes {
+        let rows: Vec<(i64, i64)> =
+            (0_i64..).zip(rounds).flat_map(|(round, times)| times.iter().map(move |time| (round, *time))).collect();
+        let value: ArrayRef = Arc::new(StringArray::from_iter_values([name]));
+        for rows in rows.chunks(BATCH_ROWS) {
+            let names = DictionaryArray::<Int32Type>::try_new(vec![0; rows.len()].into(), Arc::clone(&value));
+            encoder.write(vec![
+                Arc::new(names.map_err(|cause| encoding_error(draft, cause.into()))?),
+                Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0))),
+                Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1))),
+            ])?;
+        }
     }
     encoder.finish()
 }

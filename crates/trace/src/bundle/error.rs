@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use parquet::errors::ParquetError;
 
+use super::Contents;
+
 /// A bundle, or a file in it, that could not be written or read.
 ///
 /// The messages are whole: they hold the cause, which is therefore not repeated as the error's source.
@@ -47,6 +49,24 @@ pub enum BundleError {
         node: String,
         /// What was found of it.
         existing: PathBuf,
+    },
+    /// The bundle holds something else than what was looked for.
+    #[error("{} holds {} and not {}; see it with becalm report", bundle.display(), found.words(), wanted.words())]
+    Contents {
+        /// The bundle.
+        bundle: PathBuf,
+        /// What it holds.
+        found: Contents,
+        /// What was looked for.
+        wanted: Contents,
+    },
+    /// The bundle holds several nodes where one is meant.
+    #[error("{} holds the nodes {nodes}; choose one with --node", bundle.display())]
+    SeveralNodes {
+        /// The bundle.
+        bundle: PathBuf,
+        /// The nodes that it holds, separated by commas.
+        nodes: String,
     },
     /// A name that cannot become a part of file names.
     #[error("'{name}' cannot be the name of a node: {why}")]

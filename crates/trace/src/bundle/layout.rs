@@ -47,6 +47,11 @@ pub(super) fn document(bundle: &Path, node: &str) -> PathBuf {
     bundle.join(RUNS).join(format!("node={node}.json"))
 }
 
+/// The bundle of a document that [`document`] names.
+pub(super) fn bundle_of(document: &Path) -> &Path {
+    document.parent().and_then(Path::parent).unwrap_or(document)
+}
+
 /// The node that a document's file name tells, if it is one.
 pub(super) fn node_of_document(file_name: &str) -> Option<&str> {
     file_name.strip_prefix("node=")?.strip_suffix(".json")

@@ -19,14 +19,19 @@
 //! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
 //! their name; its activities got theirs just before.
 //!
+//! A bundle may also hold the costs that a node measured ([`CostRun`]) or its tick campaign
+//! ([`Campaign`](crate::campaign::Campaign)), one document a node as well; see [`Contents`].
+//!
 //! A reader ignores files that it does not know and hidden ones, which are drafts; it refuses documents and tables of
 //! another version, and tables whose contents contradict the schema, naming the file.
 //!
 //! The sums of what is recorded are not checked here: whether the books close is for the crate `analyze` to say.
 
 mod batch;
+pub(crate) mod contents;
+mod costs;
 mod decode;
-mod document;
+pub(crate) mod document;
 mod draft;
 mod encode;
 mod error;
@@ -38,8 +43,10 @@ mod schema;
 mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
+pub use contents::Contents;
+pub use costs::{CostRun, CostSamples, CostWriter};
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
-pub use schema::{ACTIVITIES_SCHEMA, DETOURS_SCHEMA, SAMPLES_SCHEMA};
+pub use schema::{ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, SAMPLES_SCHEMA};
 pub use writer::BundleWriter;

@@ -1,6 +1,5 @@
 //! A bundle that is read.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use super::batch::Batch;
 use super::decode::Decoder;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
-use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout};
+use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, contents, document, layout};
 use crate::NodeDoc;
 
 /// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
@@ -38,24 +37,12 @@ impl Bundle {
     /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end.
     ///
     /// # Errors
-    /// If there is no bundle, if it holds no node, and if one of the documents is damaged or of another version.
+    /// If there is no bundle, if it holds no node or something else than a recording, and if one of the documents is
+    /// damaged or of another version.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
-        let path = find(path)?;
-        let runs = path.join(layout::RUNS);
-        let mut nodes = BTreeMap::new();
-        for entry in fs::read_dir(&runs).map_err(BundleError::io("read the folder", &runs))? {
-            let name = entry.map_err(BundleError::io("read the folder", &runs))?.file_name();
-            if let Some(node) = name.to_str().and_then(layout::node_of_document) {
-                nodes.insert(node.to_owned(), document::read(&runs.join(&name), node)?);
-            }
-        }
-        if nodes.is_empty() {
-            return Err(BundleError::NotABundle {
-                path,
-                why: "it holds no node's document, as if a run died at its start",
-            });
-        }
-        Ok(Self { path, nodes: nodes.into_values().collect(), progress: ReadProgress::default() })
+        let (path, documents) = contents::open(path)?;
+        let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { path, nodes, progress: ReadProgress::default() })
     }
 
     /// The bundle's folder.
@@ -79,9 +66,17 @@ impl Bundle {
     /// The bytes of all tables, as far as they can be looked at.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let folders = self.nodes.iter().flat_map(|doc| {
-            [DETOURS.name, ACTIVITIES.name].map(|table| layout::table_folder(&self.path, table, &doc.node))
-        });
+        self.bytes_of(&DETOURS).saturating_add(self.bytes_of(&ACTIVITIES)).saturating_add(self.bytes_of(&SAMPLES))
+    }
+
+    /// The bytes of the tables of detours alone.
+    #[must_use]
+    pub fn detour_bytes(&self) -> u64 {
+        self.bytes_of(&DETOURS)
+    }
+
+    fn bytes_of(&self, table: &Table) -> u64 {
+        let folders = self.nodes.iter().map(|doc| layout::table_folder(&self.path, table.name, &doc.node));
         let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
@@ -142,23 +137,6 @@ impl Bundle {
 /// The table whose segments count: the samples of work, or else the detours.
 pub(super) fn main_table(doc: &NodeDoc) -> &'static Table {
     if doc.settings.work.is_some() { &SAMPLES } else { &DETOURS }
-}
-
-/// The bundle's folder, with or without the ending.
-fn find(path: &Path) -> Result<PathBuf, BundleError> {
-    let mut suffixed = path.as_os_str().to_owned();
-    suffixed.push(layout::SUFFIX);
-    for candidate in [path.to_owned(), PathBuf::from(suffixed)] {
-        if candidate.join(layout::RUNS).is_dir() {
-            return Ok(candidate);
-        }
-    }
-    let why = match fs::metadata(path) {
-        Ok(found) if found.is_dir() => "it is a folder without the folder 'runs' of a bundle",
-        Ok(_) => "it is a file, and a bundle is a folder",
-        Err(cause) => return Err(BundleError::io("open", path)(cause)),
-    };
-    Err(BundleError::NotABundle { path: path.to_owned(), why })
 }
 
 /// The detours of a node, a batch at a time. After an error it ends.

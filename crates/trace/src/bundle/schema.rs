@@ -17,6 +17,9 @@ pub const ACTIVITIES_SCHEMA: &str = "becalm.activities/1";
 /// The version of the samples' table that this program writes and reads.
 pub const SAMPLES_SCHEMA: &str = "becalm.samples/1";
 
+/// The version of the table of costs' samples that this program writes and reads.
+pub const COSTS_SCHEMA: &str = "becalm.costs/1";
+
 /// The key in a Parquet file's metadata under which its version stands. Files without it were made by others, and are
 /// read if their columns fit.
 pub(super) const SCHEMA_KEY: &str = "becalm.schema";
@@ -104,6 +107,13 @@ pub(super) const SAMPLES: Table = Table {
         column("work", Content::Amount),
         Column { name: "incomplete", content: Content::Flag, optional: true },
     ],
+};
+
+/// See [`super::CostRun`].
+pub(super) const COSTS: Table = Table {
+    name: "costs",
+    schema: COSTS_SCHEMA,
+    columns: &[column("probe", Content::Name), column("round", Content::Rising), column("time_ps", Content::Length)],
 };
 
 impl Content {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::contents::{self, Contents};
 use super::draft::{Draft, Reserve};
 use super::encode::{self, Counts};
 use super::order::RowOrder;
@@ -40,7 +41,7 @@ impl BundleWriter {
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
         let mut made = MadeFolders::default();
-        make_bundle(path, &mut made)?;
+        make_bundle(path, Contents::Recording, &mut made)?;
         let mut writer = Self {
             path: path.to_owned(),
             node: doc.node.clone(),
@@ -237,13 +238,22 @@ fn reserved_bytes(doc: &NodeDoc) -> usize {
     (doc.cpus.len().max(doc.machine.online.len()) + 4) << 14
 }
 
-/// Makes the bundle's folder, or finds out that a bundle is there.
-fn make_bundle(path: &Path, made: &mut MadeFolders) -> Result<(), BundleError> {
+/// Makes the bundle's folder, or finds out that a bundle is there which holds the same.
+pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) -> Result<(), BundleError> {
     let occupied = |what| Err(BundleError::Occupied { path: path.to_owned(), what });
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => return occupied("it is a file"),
         Ok(_) if !path.join(layout::RUNS).is_dir() && !is_empty(path)? => {
             return occupied("it is a folder that is not a run bundle");
+        }
+        Ok(_) if path.join(layout::RUNS).is_dir() => {
+            // Only of other nodes: a document of this one that cannot be read keeps it out anyway.
+            for document in contents::documents(path)?.values() {
+                let there = document::contents(document).unwrap_or(holds);
+                if there != holds {
+                    return occupied(there.occupies());
+                }
+            }
         }
         Ok(_) => {}
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -276,11 +286,11 @@ fn is_empty(folder: &Path) -> Result<bool, BundleError> {
 /// Folders that were made for a writer; unless kept, those that are still empty are removed again. A node that joins
 /// in that very instant gets an error, and can be started again.
 #[derive(Default)]
-struct MadeFolders(Vec<PathBuf>);
+pub(crate) struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {
     /// Makes a folder, unless another node has made it.
-    fn make(&mut self, folder: &Path) -> Result<(), BundleError> {
+    pub(super) fn make(&mut self, folder: &Path) -> Result<(), BundleError> {
         match fs::create_dir(folder) {
             Ok(()) => self.0.push(folder.to_owned()),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
@@ -289,7 +299,7 @@ impl MadeFolders {
         Ok(())
     }
 
-    fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.0.clear();
     }
 }

@@ -21,17 +21,42 @@ pub struct SelfishError {
 /// The detours `(start, duration)` of a text, whose numbers are in the given unit: `ns`, `us`, `ms` or `s`.
 ///
 /// # Errors
-/// [`SelfishError`] for a line without two numbers, times that are negative or do not fit, detours that are not in order of
-/// time or overlap, and an unknown unit.
+/// That of the first line that [`Detours`] cannot read.
 pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
-    let mut detours = Vec::new();
-    let mut last_end = 0;
-    for (at, content) in text.lines().enumerate() {
-        let err = |why: String| SelfishError { line: at + 1, why };
-        let content = content.trim();
-        if content.is_empty() || content.starts_with('#') {
-            continue;
-        }
+    Detours::new(text, unit).collect()
+}
+
+/// The detours of a text, line by line. After an error it ends.
+///
+/// An item is a [`SelfishError`] for a line without two numbers, times that are negative or do not fit, a detour that
+/// begins before the end of the one in front of it, and an unknown unit.
+#[derive(Clone, Debug)]
+pub struct Detours<'a> {
+    rest: &'a str,
+    unit: &'a str,
+    /// How many lines were read.
+    line: usize,
+    /// When the last detour ended, in picoseconds.
+    last_end: i128,
+}
+
+impl<'a> Detours<'a> {
+    /// Of a text whose numbers are in the given unit: `ns`, `us`, `ms` or `s`.
+    #[must_use]
+    pub const fn new(text: &'a str, unit: &'a str) -> Self {
+        Self { rest: text, unit, line: 0, last_end: 0 }
+    }
+
+    /// How many bytes are still to be read.
+    #[must_use]
+    pub const fn bytes_left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The detour of a line that is no remark.
+    fn detour(&mut self, content: &str) -> Result<(Nanos, Nanos), SelfishError> {
+        let (line, unit) = (self.line, self.unit);
+        let err = |why: String| SelfishError { line, why };
         let mut words = content.split_whitespace();
         let mut time = |what: &str| -> Result<i128, SelfishError> {
             let word = words.next().ok_or_else(|| err(format!("it has no {what}")))?;
@@ -39,18 +64,39 @@ pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError
         };
         let (start, duration) = (time("offset")?, time("duration")?);
         let end = start + duration;
-        if start < last_end {
-            let (start, end) = (start as f64 / 1e3, last_end as f64 / 1e3);
+        if start < self.last_end {
+            let (start, end) = (start as f64 / 1e3, self.last_end as f64 / 1e3);
             let why = format!("the detour starts at {start}ns, before the end of the one in front of it, at {end}ns");
             return Err(err(why));
         }
-        last_end = end;
+        self.last_end = end;
         let too_late = || err("it ends later than times can hold".to_owned());
         let [begin, end] = [start, end].map(|time| i64::try_from((time + 500).div_euclid(1_000)).ok());
         let (begin, end) = (begin.ok_or_else(too_late)?, end.ok_or_else(too_late)?);
-        detours.push((Nanos::new(begin), Nanos::new(end - begin)));
+        Ok((Nanos::new(begin), Nanos::new(end - begin)))
     }
-    Ok(detours)
+}
+
+impl Iterator for Detours<'_> {
+    type Item = Result<(Nanos, Nanos), SelfishError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.rest.is_empty() {
+            let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+            self.rest = rest;
+            self.line += 1;
+            let content = line.trim();
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            let detour = self.detour(content);
+            if detour.is_err() {
+                self.rest = "";
+            }
+            return Some(detour);
+        }
+        None
+    }
 }
 
 /// How long was measured, if the text has netgauge's remark on it, `# Measurement period: 12.34 s`. It is rounded to

@@ -21,6 +21,8 @@ fn work_doc(node: &str) -> NodeDoc {
         cache_bytes: None,
         cache_known: true,
         loops: Vec::new(),
+        counts: Vec::new(),
+        not_counted: Vec::new(),
         sessions: Vec::new(),
     };
     NodeDoc { settings: Settings { work: Some(work), ..Settings::default() }, ..doc(node) }

@@ -1,50 +1,63 @@
 //! `becalm cost detours`: the catalogue of detours of Beckman et al. (2007), measured here.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::Result;
-use becalm_measure::cost::detours;
-use becalm_report::{CostKind, CostReport};
+use anyhow::{Context, Result};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::cost::{detours, stored};
+use becalm_trace::cost::{Measured, ProbeCosts};
+use becalm_trace::node::Ended;
 use clap::Args;
 
-use super::{Meter, Place, failure, header, recording, row};
+use super::{Meter, OutputArgs, Place, failure, recording};
 use crate::exit::Exit;
 
 /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
 ///
 /// What a thread can bring about itself is brought about. The tick and the interrupts of devices are found by a recording
-/// of two seconds, which needs root to tell them apart. What this machine does not have is said with the reason.
+/// of two seconds, which needs root to tell them apart. What this machine does not have is said with the reason. The
+/// samples are stored; becalm report shows them again. With --json, becalm.cost-detours/1 is printed.
 #[derive(Args, Debug)]
 pub struct DetoursArgs {
     #[command(flatten)]
     place: Place,
 
-    /// Print one JSON document (becalm.cost-detours/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
-/// Measures and prints.
+/// Measures, stores and prints.
 ///
 /// # Errors
-/// If the CPU cannot be used, a signal ends the recording, or `out` cannot be written.
+/// If the CPU cannot be used, a signal ends the recording, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &DetoursArgs, out: &mut dyn Write) -> Result<Exit> {
+    // While the process has one thread; afterwards it would be refused.
+    let janitor = Janitor::spawn(&Path::new("/").join("proc")).ok().map(Arc::new);
+    let signals = StopSignals::block().context("cannot block signals")?;
     let place = args.place.choose()?;
-    let recorded = recording::rows(&place)?;
+    let nothing_yet = Measured::Detours(ProbeCosts::default());
+    let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
+    let recorded = recording::probes(&place, janitor, &signals)?;
     let meter = Meter::new();
-    let probed = detours(place, &mut |done, of, name| meter.show(done, of, name)).map_err(failure)?;
+    let mut ended = Ended::Duration;
+    let probed = detours(place, &mut |done, of, name| {
+        meter.show(done, of, name);
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    });
     drop(meter);
-    let report = CostReport {
-        kind: CostKind::Detours,
-        header: header(&probed.place, probed.instrument),
-        rows: probed.result.into_iter().map(row).chain(recorded).collect(),
-    };
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::cost_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_cost(&report, &mut out)?;
+    let probed = probed.map_err(failure)?;
+    let (mut costs, mut samples) = stored::probes(probed);
+    for (probe, rounds) in recorded {
+        samples.extend(probe.series.map(|_| (probe.name.clone(), rounds)));
+        costs.probes.push(probe);
     }
-    out.flush()?;
-    Ok(Exit::Done)
+    storing.store(Measured::Detours(costs), samples, Some(ended))?;
+    storing.show(out)?;
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }

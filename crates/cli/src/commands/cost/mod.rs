@@ -5,24 +5,22 @@ mod detours;
 mod placement;
 mod recording;
 mod scheduler;
-mod tick;
+pub mod storing;
+pub mod tick;
 mod trap;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_analyze::cost::Cost;
-use becalm_linux::procfs::cpuinfo::CpuInfo;
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::{CostError, Instrument, Probe, Series};
-use becalm_report::{CostHeader, CostRow, MeasuredCost};
+use becalm_measure::cost::CostError;
 use becalm_units::CpuId;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{Exit, UsageError};
+use storing::OutputArgs;
 
 /// Measure what interruptions, traps and clocks cost on this machine
 #[derive(Args, Debug)]
@@ -75,8 +73,8 @@ pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// The CPU to measure on: the one asked for, if it can be used, else the quietest.
-fn chosen_cpu(root: &Path, asked: Option<CpuId>) -> anyhow::Result<CpuId> {
-    becalm_measure::cost::Place::choose(root, asked, Policy::Other).map(|place| place.cpu).map_err(failure)
+fn chosen_place(root: &Path, asked: Option<CpuId>) -> anyhow::Result<becalm_measure::cost::Place> {
+    becalm_measure::cost::Place::choose(root, asked, Policy::Other).map_err(failure)
 }
 
 impl Place {
@@ -89,38 +87,6 @@ impl Place {
 /// An error of the probes, with the exit code that it deserves.
 fn failure(error: CostError) -> anyhow::Error {
     if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
-}
-
-/// What every report of costs begins with.
-fn header(place: &becalm_measure::cost::Place, instrument: Instrument) -> CostHeader {
-    let root = place.root();
-    CostHeader {
-        node: kernel::hostname(root).unwrap_or_default(),
-        kernel: kernel::release(root).unwrap_or_default(),
-        processor: CpuInfo::read(root).unwrap_or_default().model,
-        cpu: place.cpu,
-        cpu_reason: place.reason.text().to_owned(),
-        other_cpu: place.other(),
-        class: place.policy.to_string(),
-        counter: instrument.counter.to_owned(),
-        rate_hz: instrument.rate_hz,
-        rate_error_ratio: instrument.rate_error_ratio,
-        overhead_ps: instrument.overhead_ps,
-    }
-}
-
-/// A series in figures; nothing of no samples.
-fn measured(series: &Series) -> Option<MeasuredCost> {
-    let counted = series.interrupts.map(|interrupts| interrupts + series.preempted);
-    let cost = Cost::of(&series.rounds, series.batch, counted)?;
-    Some(MeasuredCost { cost, interrupts: series.interrupts, preempted: series.preempted })
-}
-
-/// A probe as a row of a report.
-fn row(probe: Probe) -> CostRow {
-    let outcome =
-        probe.outcome.and_then(|series| measured(&series).ok_or_else(|| "the probe gave no sample".to_owned()));
-    CostRow { name: probe.name.to_owned(), what: probe.what.to_owned(), method: probe.method, outcome }
 }
 
 /// Shows on a terminal how far the probes are, from the third second on.

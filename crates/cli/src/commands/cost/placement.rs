@@ -1,26 +1,29 @@
 //! `becalm cost placement`: what an interrupt costs work on the interrupted hardware thread, its sibling, another core.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use becalm_analyze::tick::{PlacementCost, QuietAndRaised};
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
-use becalm_measure::tick::placement::{Place, PlacementPlan, PlacementRound, Places, measure};
+use becalm_measure::cost::stored;
+use becalm_measure::tick::placement::{PlacementPlan, PlacementRound, Places, measure};
 use becalm_measure::work::Body;
-use becalm_report::{PlacementReport, PlacementRow};
+use becalm_trace::bundle::CostSamples;
+use becalm_trace::cost::{Measured, PlacementCosts};
+use becalm_trace::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{explained, progress_bar};
-use super::{chosen_cpu, cpu_id};
+use super::{OutputArgs, chosen_place, cpu_id};
 use crate::exit::{Exit, UsageError};
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
 ///
 /// One CPU takes a raised rate of timer interrupts, caused by a perf event (needs root or CAP_PERFMON). The same work is
-/// timed with and without them in each place, kind of instruction by kind of instruction.
+/// timed with and without them in each place, kind of instruction by kind of instruction. The times are stored; becalm
+/// report shows them again. With --json, becalm.cost-placement/1 is printed.
 #[derive(Args, Debug)]
 pub struct PlacementArgs {
     /// The CPU that is interrupted [default: an isolated one, else the one with the fewest interrupts since boot]
@@ -51,27 +54,26 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// Print one JSON document (becalm.cost-placement/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 fn body(text: &str) -> Result<Body, String> {
     text.parse().map_err(|error: becalm_measure::work::ParseBodyError| error.to_string())
 }
 
-/// Measures and prints.
+/// Measures, stores and prints.
 ///
 /// # Errors
-/// If the machine does not allow the measurement, or `out` cannot be written.
+/// If the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
         return Err(UsageError("--cell lies from 10ms to 1h".to_owned()).into());
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
-    let cpu = chosen_cpu(root, args.cpu)?;
-    let places = Places::find(root, cpu, &sched::allowed_cpus()?)?;
+    let place = chosen_place(root, args.cpu)?;
+    let places = Places::find(root, place.cpu, &sched::allowed_cpus()?)?;
     let plan = PlacementPlan {
         places,
         bodies: args.bodies.clone(),
@@ -81,52 +83,39 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         rounds: args.rounds,
         seed: args.seed,
     };
+    let mut costs = PlacementCosts {
+        added_hz: plan.added_hz,
+        cell_ns: plan.cell.get(),
+        rounds: plan.rounds,
+        seed: plan.seed,
+        bodies: plan.bodies.iter().map(ToString::to_string).collect(),
+        places: stored::places(places),
+        missing: missing(&places),
+        results: Vec::new(),
+    };
+    let document = stored::document(&place, plan.policy, Measured::Placement(costs.clone()));
+    let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
-    let mut complete = true;
-    let rounds = measure(root, &plan, &mut |share| {
+    let mut ended = Ended::Duration;
+    let mut progress = |share: f64| {
         bar.set_position((share * 100.0) as u64);
         bar.tick();
-        complete = signals.take().is_none();
-        complete
-    });
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    };
+    let mut store = |round: &PlacementRound| {
+        costs.results.push(stored::placement(round));
+        // What is there stays, whatever comes.
+        storing.write(Measured::Placement(costs.clone()), CostSamples::new(), None)
+    };
+    let measured = measure(root, &plan, &mut progress, &mut store);
     bar.finish_and_clear();
-    let rounds = rounds.map_err(explained)?;
-    let report = PlacementReport {
-        interrupted: cpu.get(),
-        added_hz: args.rate,
-        seed: args.seed,
-        rows: rows(&plan, &rounds),
-        missing: missing(&places),
-    };
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::placement_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_placement(&report, &mut out)?;
-    }
-    out.flush()?;
-    Ok(if complete { Exit::Done } else { Exit::Failed })
-}
-
-fn rows(plan: &PlacementPlan, rounds: &[PlacementRound]) -> Vec<PlacementRow> {
-    let row = |place: Place, cpu: CpuId, body: Body| {
-        let of = rounds.iter().filter(|round| round.place == place && round.body == body);
-        let costs: Vec<QuietAndRaised> = of
-            .map(|round| QuietAndRaised {
-                quiet_ns: round.quiet.elapsed.get() as f64,
-                quiet_hz: round.quiet.rate_hz(),
-                raised_ns: round.raised.elapsed.get() as f64,
-                raised_hz: round.raised.rate_hz(),
-            })
-            .collect();
-        let place = match place {
-            Place::Same => "same",
-            Place::Sibling => "sibling",
-            Place::Other => "other",
-        };
-        PlacementRow { place, cpu: cpu.get(), body: body.to_string(), cost: PlacementCost::of(&costs) }
-    };
-    plan.places.iter().flat_map(|(place, cpu)| plan.bodies.iter().map(move |body| row(place, cpu, *body))).collect()
+    measured.map_err(explained)?;
+    storing.store(Measured::Placement(costs), CostSamples::new(), Some(ended))?;
+    storing.show(out)?;
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }
 
 /// What cannot be measured here, and why.

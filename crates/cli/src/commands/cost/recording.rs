@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use becalm_analyze::attribute::{Attributor, LoopThread, Step};
-use becalm_analyze::cost::{Cost, Interruptions, TIMER, interruptions};
+use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{Place, into_rounds};
 use becalm_measure::{Batch, Loop, Names, Plan, Sink, record};
-use becalm_report::{CostRow, MeasuredCost};
+use becalm_trace::cost::{ProbeDoc, SeriesDoc};
 use becalm_trace::node::{Ended, NodeDoc};
 use becalm_trace::{Activity, Detour, Labels};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -66,11 +66,17 @@ impl Sink for Met {
     }
 }
 
-/// Records the CPU for two seconds, and gives the rows of the tick and of the devices' interrupts.
+/// A probe, and the rounds of its samples where it has any.
+pub type Recorded = (ProbeDoc, Vec<Vec<i64>>);
+
+/// The samples of a probe in rounds, or why there are none.
+type Outcome = Result<Vec<Vec<i64>>, String>;
+
+/// Records the CPU for two seconds, and gives the probes of the tick and of the devices' interrupts.
 ///
 /// # Errors
-/// If a signal ends the recording. What else goes wrong is said in the rows.
-pub fn rows(place: &Place) -> Result<Vec<CostRow>> {
+/// If a signal ends the recording. What else goes wrong is said in the probes.
+pub fn probes(place: &Place, janitor: Option<Arc<Janitor>>, signals: &StopSignals) -> Result<Vec<Recorded>> {
     let root = place.root();
     let mut plan = Plan::new();
     plan.cpus = Some([place.cpu].into_iter().collect::<CpuList>());
@@ -78,9 +84,6 @@ pub fn rows(place: &Place) -> Result<Vec<CostRow>> {
     plan.policy = place.policy;
     plan.root = root.to_owned();
     plan.limit_trace_buffers();
-    // While the process has one thread; afterwards it would be refused.
-    let janitor = Janitor::spawn(&root.join("proc")).ok().map(Arc::new);
-    let signals = StopSignals::block().context("cannot block signals")?;
     let mut met = Met {
         cpu: place.cpu,
         attributor: None,
@@ -89,7 +92,7 @@ pub fn rows(place: &Place) -> Result<Vec<CostRow>> {
         activities: Vec::new(),
         labels: Labels::default(),
     };
-    let node = match record(plan, janitor, &signals, &mut met, &mut |_| {}) {
+    let node = match record(plan, janitor, signals, &mut met, &mut |_| {}) {
         Ok(recording) => recording.node,
         Err(error) => return Ok(not_recorded(&error.to_string())),
     };
@@ -102,52 +105,48 @@ pub fn rows(place: &Place) -> Result<Vec<CostRow>> {
     })
 }
 
-fn tick_rows(handler: Result<MeasuredCost, String>, whole: Result<MeasuredCost, String>, how: &str) -> [CostRow; 2] {
+fn probe(name: &str, what: String, method: String, outcome: Outcome) -> Recorded {
+    let (series, not_measured, rounds) = match outcome {
+        Ok(rounds) => {
+            let samples = rounds.iter().map(Vec::len).sum::<usize>() as u64;
+            let series = SeriesDoc { batch: 1, samples, interrupts: None, preempted: 0, interruptions: true };
+            (Some(series), None, rounds)
+        }
+        Err(why) => (None, Some(why), Vec::new()),
+    };
+    (ProbeDoc { name: name.to_owned(), what, method, series, not_measured }, rounds)
+}
+
+fn tick_rows(handler: Outcome, whole: Outcome, how: &str) -> [Recorded; 2] {
+    let whole_by =
+        format!("{how}: detours with one interrupt of the timer and no switch in them, less the shortest step");
+    let handler_by = format!("{how}: from the entry of each timer interrupt to its exit, without what interrupted it");
     [
-        CostRow {
-            name: "tick".to_owned(),
-            what: "timer update: the tick, whole detour".to_owned(),
-            method: format!(
-                "{how}: detours with one interrupt of the timer and no switch in them, less the shortest step"
-            ),
-            outcome: whole,
-        },
-        CostRow {
-            name: "tick_handler".to_owned(),
-            what: "timer update: the tick's handler".to_owned(),
-            method: format!("{how}: from the entry of each timer interrupt to its exit, without what interrupted it"),
-            outcome: handler,
-        },
+        probe("tick", "timer update: the tick, whole detour".to_owned(), whole_by, whole),
+        probe("tick_handler", "timer update: the tick's handler".to_owned(), handler_by, handler),
     ]
 }
 
-fn device_row(what: String, how: &str, outcome: Result<MeasuredCost, String>) -> CostRow {
-    CostRow {
-        name: "device_interrupt".to_owned(),
-        what,
-        method: format!(
-            "{how}: detours with one interrupt of this source and no switch in them, less the shortest step"
-        ),
-        outcome,
-    }
+fn device_row(what: String, how: &str, outcome: Outcome) -> Recorded {
+    let method =
+        format!("{how}: detours with one interrupt of this source and no switch in them, less the shortest step");
+    probe("device_interrupt", what, method, outcome)
 }
 
-fn not_recorded(why: &str) -> Vec<CostRow> {
+fn not_recorded(why: &str) -> Vec<Recorded> {
     let why = || Err(format!("no recording could be made: {why}"));
     let mut rows = tick_rows(why(), why(), "a recording").to_vec();
     rows.push(device_row("interrupt of a device".to_owned(), "a recording", why()));
     rows
 }
 
-/// Times in nanoseconds and in order of time, in figures. The samples are interruptions themselves, and none is slow for
-/// being interrupted.
-fn figures(times: &[i64]) -> Option<MeasuredCost> {
+/// Times in nanoseconds and in order of time, as rounds of picoseconds; nothing of no times.
+fn rounds(times: &[i64]) -> Option<Vec<Vec<i64>>> {
     let picos: Vec<i64> = times.iter().map(|ns| ns.saturating_mul(1_000)).collect();
-    let cost = Cost::of(&into_rounds(&picos), 1, Some(0))?;
-    Some(MeasuredCost { cost, interrupts: None, preempted: 0 })
+    (!picos.is_empty()).then(|| into_rounds(&picos))
 }
 
-fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<CostRow> {
+fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<Recorded> {
     let how = format!("a traced recording of CPU {} for {LENGTH}", place.cpu);
     let mut timer = Interruptions::default();
     for name in TIMER {
@@ -156,15 +155,15 @@ fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<Co
         timer.detours.extend(of.detours);
     }
     let none = || format!("no interrupt of the timer came to CPU {} in {LENGTH}", place.cpu);
-    let handler = figures(&timer.handlers).ok_or_else(none);
+    let handler = rounds(&timer.handlers).ok_or_else(none);
     let alone = || format!("none of the {} interrupts of the timer came alone", timer.handlers.len());
-    let whole = figures(&timer.detours).ok_or_else(|| if timer.handlers.is_empty() { none() } else { alone() });
+    let whole = rounds(&timer.detours).ok_or_else(|| if timer.handlers.is_empty() { none() } else { alone() });
     let mut rows = tick_rows(handler, whole, &how).to_vec();
     // The source that came most often; the others are in `becalm record`.
     let most = sources.into_iter().max_by_key(|(_, times)| times.detours.len());
-    let device = most.and_then(|(name, times)| Some((name, figures(&times.detours)?)));
+    let device = most.and_then(|(name, times)| Some((name, rounds(&times.detours)?)));
     rows.push(match device {
-        Some((name, cost)) => device_row(format!("interrupt: {name}, whole detour"), &how, Ok(cost)),
+        Some((name, rounds)) => device_row(format!("interrupt: {name}, whole detour"), &how, Ok(rounds)),
         None => {
             let why =
                 format!("no interrupt but the timer's came to CPU {} in {LENGTH}; --cpu measures another", place.cpu);
@@ -176,7 +175,7 @@ fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<Co
 
 /// Without tracing nobody says which detour was a tick. But where there are as many as the kernel counted timer
 /// interrupts, most of them were, and the median is one's.
-fn untraced(place: &Place, detours: &[Detour], node: &NodeDoc) -> Vec<CostRow> {
+fn untraced(place: &Place, detours: &[Detour], node: &NodeDoc) -> Vec<Recorded> {
     let ticks = node
         .counters
         .iter()
@@ -193,12 +192,12 @@ fn untraced(place: &Place, detours: &[Detour], node: &NodeDoc) -> Vec<CostRow> {
         0 => Err(format!("{needs}, and the kernel counted no interrupt of the timer on CPU {}", place.cpu)),
         _ if mostly_ticks(seen, ticks) => {
             let times: Vec<i64> = detours.iter().map(|detour| detour.duration.get()).collect();
-            figures(&times).ok_or_else(|| needs.to_owned())
+            rounds(&times).ok_or_else(|| needs.to_owned())
         }
         _ => Err(format!("{needs}: the loop saw {seen} detours while the kernel counted {ticks} timer interrupts")),
     };
     let [mut tick, handler] = tick_rows(Err(needs.to_owned()), whole, &how);
-    tick.method = how.clone();
+    tick.0.method.clone_from(&how);
     vec![tick, handler, device_row("interrupt of a device".to_owned(), &how, Err(needs.to_owned()))]
 }
 
@@ -225,16 +224,20 @@ mod tests {
     fn the_timer_is_told_from_devices() {
         let sources = [("local_timer", of(&[2_000; 40])), ("virtio1-req.0", of(&[900; 7])), ("eth0", of(&[800]))];
         let rows = traced(&place(), sources.map(|(name, times)| (name.to_owned(), times)).into());
-        let medians: Vec<i64> = rows.iter().map(|row| row.outcome.as_ref().unwrap().cost.median_ps).collect();
-        assert_eq!(medians, [2_500_000, 2_000_000, 1_400_000]);
-        assert_eq!(rows[2].what, "interrupt: virtio1-req.0, whole detour");
+        let first = |row: &Recorded| (row.1[0][0], row.0.series.map(|series| (series.samples, series.interruptions)));
+        let found: Vec<_> = rows.iter().map(first).collect();
+        let all = |samples| Some((samples, true));
+        assert_eq!(found, [(2_500_000, all(40)), (2_000_000, all(40)), (1_400_000, all(7))]);
+        assert_eq!(rows[2].0.what, "interrupt: virtio1-req.0, whole detour");
     }
 
     #[test]
     fn what_did_not_come_is_said() {
         let rows = traced(&place(), BTreeMap::new());
-        assert!(rows.iter().all(|row| row.outcome.as_ref().is_err_and(|why| why.contains("came to CPU"))));
-        assert!(not_recorded("x").iter().all(|row| row.outcome.as_ref().is_err_and(|why| why.ends_with(": x"))));
+        assert!(rows.iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.contains("came to CPU"))));
+        assert!(
+            not_recorded("x").iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.ends_with(": x")))
+        );
     }
 
     #[test]

@@ -1,27 +1,32 @@
 //! `becalm cost scheduler`: ticks and thread switches by the number of runnable threads.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use becalm_linux::janitor::Janitor;
+use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
+use becalm_measure::cost::stored;
 use becalm_measure::tick::TickError;
-use becalm_measure::tick::scheduler::{SchedulerCost, Tracing, measure};
-use becalm_report::{SchedulerReport, SchedulerRow};
+use becalm_measure::tick::scheduler::{Tracing, measure};
+use becalm_trace::bundle::CostSamples;
+use becalm_trace::cost::{Measured, SchedulerCosts};
+use becalm_trace::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{explained, progress_bar};
-use super::{chosen_cpu, cpu_id};
+use super::{OutputArgs, chosen_place, cpu_id};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 
 /// Measure ticks and thread switches as the number of runnable threads on a CPU grows
 ///
 /// The time of a tick is that of the kernel's own record of its timer handler (needs root). The time of a switch is taken
-/// without any tracing, of threads that hand the CPU round (sched_yield).
+/// without any tracing, of threads that hand the CPU round (sched_yield). Each number is stored as soon as it is measured;
+/// becalm report shows them again. With --json, becalm.cost-scheduler/1 is printed.
 #[derive(Args, Debug)]
 pub struct SchedulerArgs {
     /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
@@ -36,15 +41,14 @@ pub struct SchedulerArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
     window: Nanos,
 
-    /// Print one JSON document (becalm.cost-scheduler/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
-/// Measures and prints.
+/// Measures, stores and prints.
 ///
 /// # Errors
-/// If the CPU cannot be used, or `out` cannot be written.
+/// If the CPU cannot be used, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.window < Nanos::from_millis(10) || args.window > Nanos::from_secs(10) {
         return Err(UsageError("--window lies from 10ms to 10s, of which the trace fits its buffer".to_owned()).into());
@@ -53,53 +57,38 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread.
     let mut tracing = Tracing::On(Janitor::spawn(&root.join("proc")).ok().map(Arc::new));
     let signals = StopSignals::block().context("cannot block signals")?;
-    let cpu = chosen_cpu(root, args.cpu)?;
+    let place = chosen_place(root, args.cpu)?;
     let mut numbers = args.runnable.clone();
     numbers.sort_unstable();
     numbers.dedup();
-    let mut report = SchedulerReport { cpu: cpu.get(), rows: Vec::new(), no_trace: None };
+    let mut costs =
+        SchedulerCosts { window_ns: args.window.get(), runnable: numbers.clone(), ..SchedulerCosts::default() };
+    let document = stored::document(&place, Policy::Other, Measured::Scheduler(costs.clone()));
+    let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
+    let mut ended = Ended::Duration;
     for (at, runnable) in numbers.iter().copied().enumerate() {
         bar.set_position((at * 100 / numbers.len()) as u64);
         bar.set_message(format!("{runnable} runnable threads"));
         if signals.take().is_some() {
             say(format_args!("interrupted before {runnable} runnable threads"));
+            ended = Ended::Signal;
             break;
         }
-        let measured = match measure(root, cpu, runnable, args.window, &tracing) {
+        let measured = match measure(root, place.cpu, runnable, args.window, &tracing) {
             Err(TickError::Tracefs(error)) => {
-                report.no_trace = Some(error.to_string());
+                costs.no_trace = Some(error.to_string());
                 tracing = Tracing::Off;
-                measure(root, cpu, runnable, args.window, &tracing)
+                measure(root, place.cpu, runnable, args.window, &tracing)
             }
             measured => measured,
         };
-        report.rows.push(row(&measured.map_err(explained)?));
+        costs.rows.push(stored::scheduler(&measured.map_err(explained)?));
+        // What is there stays, whatever comes.
+        storing.store(Measured::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }
     bar.finish_and_clear();
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::scheduler_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_scheduler(&report, &mut out)?;
-    }
-    out.flush()?;
-    Ok(if report.rows.len() == numbers.len() { Exit::Done } else { Exit::Failed })
-}
-
-fn row(cost: &SchedulerCost) -> SchedulerRow {
-    let each = |total: f64, count: u64| (count > 0).then(|| total / count as f64);
-    let ticks = cost.ticks.filter(|ticks| ticks.window > Nanos::ZERO);
-    let elapsed = cost.elapsed.get() as f64;
-    SchedulerRow {
-        runnable: cost.runnable,
-        ticks_hz: ticks.map(|ticks| ticks.interrupts as f64 / ticks.window.as_secs_f64()),
-        tick_mean_ns: ticks.and_then(|ticks| each(ticks.handler.get() as f64, ticks.interrupts)),
-        tick_max_ns: ticks.filter(|ticks| ticks.interrupts > 0).map(|ticks| ticks.handler_max.get()),
-        preemptions_hz: ticks.map(|ticks| ticks.switches as f64 / ticks.window.as_secs_f64()),
-        // Of one thread, the few switches are to others that nobody has started here.
-        switch_ns: each(elapsed, cost.switches).filter(|_| cost.runnable > 1),
-        switched_ratio: each(cost.switches as f64, cost.yields),
-        yield_ns: each(elapsed, cost.yields),
-    }
+    storing.store(Measured::Scheduler(costs), CostSamples::new(), Some(ended))?;
+    storing.show(out)?;
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }

@@ -14,13 +14,17 @@ use becalm_linux::signals::StopSignals;
 use becalm_measure::tick::TickError;
 use becalm_measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_report::TickReport;
-use becalm_trace::campaign::{Campaign, CampaignPlan, FILE};
+use becalm_trace::BundleError;
+use becalm_trace::bundle::node_name;
+use becalm_trace::campaign::{Campaign, CampaignPlan};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{chosen_cpu, cpu_id};
+use super::{chosen_place, cpu_id};
+use crate::commands::record::refuse_existing;
 use crate::exit::{Exit, UsageError};
+use crate::measuring::default_path;
 use crate::messages::say;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
@@ -30,13 +34,13 @@ use crate::messages::say;
 /// system call that does nothing; every pair of rates then says what is left, the indirect cost. Needs root, or perf events
 /// and tracefs for this user.
 ///
-/// Each finished measurement is stored; what is interrupted goes on with --resume. With --from, nothing is measured: the
-/// same analysis is made of a table of published times (and --direct), or of a campaign's folder.
+/// Each finished measurement is stored; what is interrupted goes on with --resume, and becalm report shows it again. With --from, nothing is measured: the
+/// same analysis is made of a table of published times (and --direct), or of a stored campaign.
 #[derive(Args, Debug)]
 pub struct TickArgs {
     /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
-    /// folder of a campaign
-    #[arg(long, value_name = "SORT.csv|FOLDER", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
+    /// stored run of a campaign
+    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
     from: Option<PathBuf>,
 
     /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us
@@ -86,12 +90,12 @@ pub struct TickArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// The folder to store the measurements in [default: HOST-TIME.tick]
-    #[arg(short, long, value_name = "FOLDER")]
+    /// Where to store the measurements [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
-    /// Go on with the campaign of this folder, as it was planned
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
+    /// Go on with this campaign, as it was planned
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
     resume: Option<PathBuf>,
 
     /// Print one JSON document (becalm.cost-tick/1)
@@ -116,7 +120,8 @@ fn added_rate(text: &str) -> Result<u32, String> {
 pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
-        (Some(path), None) if path.is_dir() => of_campaign(Campaign::load(path)?)?,
+        // A table is a file; a run is a folder, with its ending or without.
+        (Some(path), None) if !path.is_file() => of_campaign(Campaign::load(path, None)?.1)?,
         (Some(_), None) => {
             return Err(
                 UsageError("a table of times needs the direct costs as well: give --direct FILE".to_owned()).into()
@@ -127,14 +132,26 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
             None => return Ok(Exit::Failed),
         },
     };
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::tick_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_tick(&report, &mut out)?;
-    }
-    out.flush()?;
+    print(&report, args.json, out)?;
     Ok(Exit::Done)
+}
+
+/// Prints a stored campaign, as far as it is complete.
+///
+/// # Errors
+/// If no round of it is complete, or `out` cannot be written.
+pub fn show_campaign(campaign: Campaign, json: bool, out: &mut dyn Write) -> Result<()> {
+    print(&of_campaign(campaign)?, json, out)
+}
+
+fn print(report: &TickReport, json: bool, out: &mut dyn Write) -> Result<()> {
+    let mut out = BufWriter::new(out);
+    if json {
+        out.write_all(becalm_report::tick_json(report).as_bytes())?;
+    } else {
+        becalm_report::render_tick(report, &mut out)?;
+    }
+    Ok(out.flush()?)
 }
 
 fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {
@@ -160,54 +177,54 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     // While the process has one thread.
     let janitor = Janitor::spawn(&root.join("proc")).ok().map(Arc::new);
     let signals = StopSignals::block().context("cannot block signals")?;
-    let (folder, mut campaign) = match &args.resume {
-        Some(folder) => {
-            let campaign = Campaign::load(folder)?;
-            let node = kernel::hostname(root)?;
-            if campaign.node != node || campaign.machine.kernel != kernel::release(root)? {
-                anyhow::bail!(
-                    "{} was begun on {} with Linux {}; what another machine or kernel would add does not belong to it",
-                    folder.display(),
-                    campaign.node,
-                    campaign.machine.kernel
-                );
-            }
-            (folder.clone(), campaign)
-        }
+    let (path, mut campaign) = match &args.resume {
+        Some(path) => resumed(path, root)?,
         None => {
             let plan = plan(args)?;
-            let folder = args.output.clone().unwrap_or_else(|| default_folder(root));
-            if folder.join(FILE).exists() {
-                anyhow::bail!(
-                    "{} holds a campaign already; go on with it by --resume, or give another name",
-                    folder.display()
-                );
-            }
+            let path = args.output.clone().unwrap_or_else(|| default_path(root));
+            refuse_existing(&path)?;
             let campaign = campaign::begin(root, plan).map_err(explained)?;
-            fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            campaign.store(&folder)?;
-            (folder, campaign)
+            campaign.create(&path)?;
+            (path, campaign)
         }
     };
     let bar = progress_bar();
-    let mut store = |campaign: &Campaign| campaign.store(&folder);
+    let mut store = |campaign: &Campaign| campaign.store(&path);
     let end = campaign::go_on(&mut campaign, root, janitor.as_ref(), &signals, &mut store, &mut |progress| {
         show(&bar, progress);
     });
     bar.finish_and_clear();
     let end = end.map_err(explained).with_context(|| {
-        format!("the campaign stopped; what was measured is in {}, go on with --resume", folder.display())
+        format!("the campaign stopped; what was measured is in {}, go on with --resume", path.display())
     })?;
     if end == CampaignEnd::Interrupted {
         let (done, planned) = (campaign.cells.len(), campaign.cells_planned());
         say(format_args!(
             "interrupted after {done} of {planned} measurements; go on with: becalm cost tick --resume {}",
-            folder.display()
+            path.display()
         ));
         return Ok(None);
     }
-    say(format_args!("stored in {}", folder.display()));
+    say(format_args!("stored in {}", path.display()));
     of_campaign(campaign).map(Some)
+}
+
+/// The campaign to go on with, which must be one of this machine and kernel.
+fn resumed(path: &Path, root: &Path) -> Result<(PathBuf, Campaign)> {
+    let node = node_name(&kernel::hostname(root)?);
+    let (path, campaign) = match Campaign::load(path, None) {
+        Err(BundleError::SeveralNodes { .. }) => Campaign::load(path, Some(&node))?,
+        loaded => loaded?,
+    };
+    if campaign.node != node || campaign.machine.kernel != kernel::release(root)? {
+        anyhow::bail!(
+            "{} was begun on {} with Linux {}; what another machine or kernel would add does not belong to it",
+            path.display(),
+            campaign.node,
+            campaign.machine.kernel
+        );
+    }
+    Ok((path, campaign))
 }
 
 fn plan(args: &TickArgs) -> Result<CampaignPlan> {
@@ -227,7 +244,7 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     if cell < Nanos::from_millis(10) || cell > Nanos::from_secs(3_600) {
         return Err(usage("--cell lies from 10ms, in which some sorts fit, to 1h"));
     }
-    let cpu = chosen_cpu(Path::new("/"), args.cpu)?;
+    let cpu = chosen_place(Path::new("/"), args.cpu)?.cpu;
     let rounds = args.rounds.unwrap_or(rounds);
     let sched = args.sched.to_string();
     Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed })
@@ -236,11 +253,6 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
 /// A plan that cannot be meant here is wrong usage.
 pub(super) fn explained(error: TickError) -> anyhow::Error {
     if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
-}
-
-fn default_folder(root: &Path) -> PathBuf {
-    let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
-    PathBuf::from(format!("{host}-{}.tick", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ")))
 }
 
 /// Drawn between two measurements only, so that it is no noise.

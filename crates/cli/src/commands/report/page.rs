@@ -1,6 +1,7 @@
 //! `becalm report --html`: the page of a run.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use becalm_analyze::picture::picture;
@@ -17,12 +18,12 @@ use becalm_trace::node::{Rung, Warning};
 use becalm_units::Nanos;
 
 use super::RunArgs;
-use super::progress::Progress;
 use crate::commands::predict::short_recording;
 use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::noise::Source;
+use crate::progress::{Reading, Steps};
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
@@ -43,8 +44,11 @@ fn question() -> anyhow::Result<Question> {
     })
 }
 
-/// Runs with more detours are not predicted here: a prediction holds them all in memory.
-const DETOURS_LIMIT: u64 = 4_000_000;
+/// Runs with more detours are not predicted here: even order statistics hold them all in memory, with about 170 bytes each.
+const DETOURS_LIMIT: u64 = 20_000_000;
+
+/// Runs with more detours are not replayed here, and nobody is blamed: that takes twice the memory, and the books besides.
+const REPLAY_LIMIT: u64 = 4_000_000;
 
 /// How many detours the predictions of blame may read in all.
 const BLAME_LIMIT: u64 = 20_000_000;
@@ -60,13 +64,14 @@ pub(super) fn run(args: &RunArgs, file: &Path) -> anyhow::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();
     let mut draft = Draft::new(file)?;
+    let reading = Reading::of(&bundle, 1);
     let summary = summarize(&bundle, &selection)?;
+    drop(reading);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
-    let mut progress = Progress::new("drawing", summary.total.detours().saturating_add(activities));
-    let picture = picture(&bundle, &summary, &mut |rows| progress.advance(rows))?;
-    progress.say("predicting");
+    let mut drawing = Steps::new("drawing", summary.total.detours().saturating_add(activities));
+    let picture = picture(&bundle, &summary, &mut |rows| drawing.advance(rows))?;
+    drop(drawing);
     let prediction = Predicted::of(&bundle, &selection, &summary);
-    drop(progress);
     let scaling = match &prediction {
         Ok(predicted) => Scaling::Predicted(predicted.report()),
         Err(why) => Scaling::Unknown(why.to_string()),
@@ -94,40 +99,57 @@ impl Predicted {
         let detours = summary.total.detours();
         if detours > DETOURS_LIMIT {
             anyhow::bail!(
-                "the run has {} detours, and a prediction holds them all in memory; becalm predict makes it all the same",
-                becalm_report::Value::Count(detours).cell()
+                "the run has {} detours, and a prediction holds them all in memory; becalm predict {} --ranks 64,16k --grain \
+                 1ms makes it all the same, with --cpus of a part of it",
+                becalm_report::Value::Count(detours).cell(),
+                bundle.path().display()
             );
         }
         let named =
             summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
-        let source = Source::of_run(bundle, selection, named)?;
+        let source = Source::of_run(bundle, selection, named && detours <= REPLAY_LIMIT)?;
+        let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
+        // Once as it is, once without each source, then without each remaining one after every step.
+        let predictions = |steps: u64| 1 + names.len() as u64 * steps;
+        let blame_steps = (1..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
+        let blame_steps = blame_steps.filter(|_| source.booked.is_some());
         let question = question()?;
-        let prediction = Prediction::new(&source.noise, question)?;
-        let rows: Vec<Row> = RANKS.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<_, _>>()?;
+        let phases = question.phases * question.replicas;
+        let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
+        let progress = Mutex::new(Steps::new("predicting", steps));
+        let told = |_, phases| progress.lock().unwrap_or_else(PoisonError::into_inner).advance(phases);
+        let prediction = Prediction::new(&source.noise, question)?.watched(Watch::by(&told));
+        let mut rows: Vec<Row> = Vec::with_capacity(RANKS.len());
+        for ranks in RANKS {
+            let replayed = detours <= REPLAY_LIMIT;
+            rows.push(if replayed { prediction.row(ranks)? } else { prediction.expected_row(ranks)? });
+        }
         drop(prediction);
         let mut warnings = source.warnings.clone();
         warnings.extend(short_recording(&source, &question, &RANKS));
-        let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
+        let path = bundle.path().display();
+        if detours > REPLAY_LIMIT {
+            warnings.push(Warning {
+                code: "not_replayed".to_owned(),
+                message: format!(
+                    "with {} detours the phases were not replayed: what is shown is the mean that order statistics expect",
+                    becalm_report::Value::Count(detours).cell()
+                ),
+                advice: format!("becalm predict {path} --ranks 64,1k,16k --grain 1ms replays them"),
+            });
+        }
         let mut blames = Vec::new();
-        if let Some(booked) = &source.booked {
-            // Once as it is, once without each source, then without each remaining one after every step.
-            let read = |steps: u64| detours.saturating_mul(1 + names.len() as u64 * steps);
-            match (1..=STEPS).rev().find(|steps| read(*steps) <= BLAME_LIMIT) {
-                Some(steps) => {
-                    let ranks = &RANKS[RANKS.len() - 1..];
-                    let none = vec![false; names.len()];
-                    let found = blame(booked, question, ranks, steps as usize, &none, Watch::NOBODY)?;
-                    blames.push((question.grain, found));
-                }
-                None => warnings.push(Warning {
-                    code: "no_blame".to_owned(),
-                    message: format!(
-                        "which of the {} sources is to blame would take too long to find out here",
-                        names.len()
-                    ),
-                    advice: format!("becalm predict {} --blame finds it out", bundle.path().display()),
-                }),
-            }
+        if let (Some(booked), Some(steps)) = (&source.booked, blame_steps) {
+            let ranks = &RANKS[RANKS.len() - 1..];
+            let none = vec![false; names.len()];
+            let found = blame(booked, question, ranks, steps as usize, &none, Watch::by(&told))?;
+            blames.push((question.grain, found));
+        } else if named {
+            warnings.push(Warning {
+                code: "no_blame".to_owned(),
+                message: "which sources are to blame would take too much time or memory to find out here".to_owned(),
+                advice: format!("becalm predict {path} --ranks 16k --grain 1ms --blame finds it out"),
+            });
         }
         Ok(Self { question, source, names, rows, blame: blames, warnings })
     }

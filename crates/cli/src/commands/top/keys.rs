@@ -12,6 +12,12 @@ use std::time::Duration;
 use becalm_linux::signals;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+/// So long the rest of a key may take to come: terminals send the bytes of one at once, but a network may part them.
+const REST: Duration = Duration::from_millis(25);
+
+/// More bytes than this are no key.
+const LONGEST: usize = 4_096;
+
 /// The keyboard of a terminal in raw mode.
 pub struct Keyboard(File);
 
@@ -32,11 +38,40 @@ impl Keyboard {
         if signals::wait_readable([Some(self.0.as_fd())], patience)? == [false] {
             return Ok(Vec::new());
         }
-        let mut bytes = [0; 256];
-        match self.0.read(&mut bytes)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            length => Ok(parse(&bytes[..length])),
+        let mut bytes = Vec::new();
+        self.take(&mut bytes)?;
+        while is_part(&bytes)
+            && bytes.len() < LONGEST
+            && signals::wait_readable([Some(self.0.as_fd())], REST)? == [true]
+        {
+            self.take(&mut bytes)?;
         }
+        Ok(parse(&bytes))
+    }
+
+    /// What is there.
+    fn take(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let mut some = [0; 256];
+        match self.0.read(&mut some)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            length => {
+                bytes.extend_from_slice(&some[..length]);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the last of these bytes may be the beginning of a key whose rest is still to come.
+fn is_part(bytes: &[u8]) -> bool {
+    if std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none()) {
+        return true;
+    }
+    let Some(escape) = bytes.iter().rposition(|byte| *byte == 0x1b) else { return false };
+    match &bytes[escape + 1..] {
+        [] | [b'O'] => true,
+        [b'[', parameters @ ..] => parameters.iter().all(|byte| (0x20..0x40).contains(byte)),
+        _ => false,
     }
 }
 
@@ -142,7 +177,59 @@ mod tests {
         assert_eq!(codes(b"\x1b[200~x\x1b[24;5~\xff\x1b[12"), [KeyCode::Char('x')]);
     }
 
+    /// Each part is written after the one before has been waited for.
+    fn read(parts: &[&[u8]]) -> Vec<KeyCode> {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut keyboard = Keyboard(File::from(std::os::fd::OwnedFd::from(reader)));
+        let parts: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
+        let writing = std::thread::spawn(move || {
+            for part in parts {
+                io::Write::write_all(&mut writer, &part).unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            writer
+        });
+        let keys = keyboard.read(Duration::from_secs(10)).unwrap();
+        drop(writing.join().unwrap());
+        keys.into_iter().map(|key| key.code).collect()
+    }
+
+    #[test]
+    fn a_key_that_comes_in_parts_is_one() {
+        assert_eq!(read(&[b"\x1b", b"[", b"A"]), [KeyCode::Up]);
+        assert_eq!(read(&[b"q\x1b[1;", b"5C"]), [KeyCode::Char('q'), KeyCode::Right]);
+        assert_eq!(
+            read(&["\u{e4}".as_bytes().split_at(1).0, "\u{e4}".as_bytes().split_at(1).1]),
+            [KeyCode::Char('\u{e4}')]
+        );
+        assert_eq!(read(&[b"\x1b"]), [KeyCode::Esc]);
+        assert_eq!(read(&[b"\r"]), [KeyCode::Enter]);
+    }
+
+    #[test]
+    fn a_keyboard_that_is_gone_says_so() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        let error = Keyboard(File::from(std::os::fd::OwnedFd::from(reader))).read(Duration::from_secs(1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
     proptest! {
+        /// Wherever the bytes of keys are parted, the part that is left over is waited for.
+        #[test]
+        fn no_part_of_a_key_is_taken_for_one(
+            keys in proptest::collection::vec(
+                prop_oneof![Just("\x1b[A"), Just("\x1b[15;2~"), Just("\x1bOP"), Just("q"), Just("\u{20ac}"), Just("\r")], 1..6,
+            ),
+            at in 0_usize..24,
+        ) {
+            let bytes = keys.concat().into_bytes();
+            let (first, second) = bytes.split_at(at.min(bytes.len()));
+            if !is_part(first) {
+                prop_assert_eq!(codes(&bytes), [codes(first), codes(second)].concat());
+            }
+        }
+
         #[test]
         fn no_bytes_are_too_much(bytes: Vec<u8>) {
             prop_assert!(parse(&bytes).len() <= bytes.len());

@@ -2,7 +2,6 @@
 //!
 //! It is written to through a descriptor of its own: the main thread holds standard output locked.
 
-use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -18,6 +17,8 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
+use crate::messages;
+
 /// Whether the terminal is the view's.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -32,8 +33,7 @@ pub fn obstacle() -> Option<&'static str> {
     if !io::stdin().is_terminal() {
         return Some("standard input is not a terminal");
     }
-    let dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    dumb.then_some("the terminal cannot place the cursor (TERM is dumb, or not set)")
+    messages::terminal_is_dumb().then_some("the terminal cannot place the cursor (TERM is dumb, or not set)")
 }
 
 /// The terminal, taken. Dropping it gives the terminal back.
@@ -126,4 +126,47 @@ fn restore_at_panic() {
             before(panic);
         }));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::{Command, Stdio};
+    use std::thread;
+
+    use super::*;
+
+    /// Run by the test below, on a terminal of its own.
+    #[test]
+    #[ignore = "takes the terminal that the tests run on"]
+    fn a_thread_panics_while_the_terminal_is_taken() {
+        let screen = Screen::take().unwrap();
+        assert!(screen.is_taken());
+        thread::spawn(|| panic!("the reason")).join().unwrap_err();
+        assert!(!screen.is_taken());
+    }
+
+    /// The message of a panic stands on the screen that stays, and lines are edited and echoed again.
+    #[test]
+    fn a_panic_gives_the_terminal_back() {
+        let program = env::current_exe().unwrap();
+        let test = "commands::top::screen::tests::a_thread_panics_while_the_terminal_is_taken";
+        let line = format!("{} --exact {test} --ignored --nocapture; stty -a", program.display());
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+        let Ok(output) = script.output() else {
+            assert!(env::var_os("BECALM_CI").is_none(), "there is no script(1) to give it a terminal");
+            return messages::say(format_args!("skipped: there is no script(1) to give it a terminal"));
+        };
+        let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", " ");
+        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text:?}"));
+        let taken = place("\u{1b}[?1049h");
+        let given_back = place("\u{1b}[?1049l");
+        assert!(taken < given_back && given_back < place("the reason"), "{text:?}");
+        assert!(place("\u{1b}[?25h") < place("the reason"), "the cursor shows again: {text:?}");
+        for setting in [" icanon", " echo ", " isig", " opost"] {
+            place(setting);
+        }
+        place("1 passed");
+    }
 }

@@ -6,7 +6,7 @@ use becalm_analyze::summary::Timeline;
 use becalm_report::Value;
 use becalm_report::grid::{self, Grid, LiveCpu};
 use becalm_trace::Kind;
-use becalm_units::CpuId;
+use becalm_units::{CpuId, Nanos};
 
 use super::live::Live;
 use super::view::{Panel, View};
@@ -65,6 +65,11 @@ impl Table {
     }
 }
 
+/// What is said where there is no detour.
+fn nothing(live: &Live) -> &'static str {
+    if live.elapsed() == Nanos::ZERO { "nothing is measured yet" } else { "no detour was seen" }
+}
+
 /// The tables from top to bottom.
 pub fn tables(live: &Live, view: &View) -> [Table; 3] {
     let of = view.pick.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
@@ -82,7 +87,7 @@ fn sources(live: &Live, view: &View, of: &str) -> Table {
         let sources = live.sources(view.pick);
         let rows = sources.iter().map(|source| Row::Source(source.kind, source.source.clone())).collect();
         let grid = grid::sources(&sources);
-        return Table::new(Panel::Sources, format!("Sources{of}"), grid, rows, view, "no detour was seen");
+        return Table::new(Panel::Sources, format!("Sources{of}"), grid, rows, view, nothing(live));
     }
     let observed = live.total(view.pick).duration_ns.map(|ns| match view.pick {
         Some(_) => ns,
@@ -101,7 +106,7 @@ fn detours(live: &Live, view: &View, of: &str) -> Table {
     let shown: Vec<&Timeline> = longest.iter().map(AsRef::as_ref).collect();
     let grid = grid::detours(&shown);
     let rows = longest.iter().cloned().map(Row::Detour).collect();
-    Table::new(Panel::Detours, format!("Longest detours{of}"), grid, rows, view, "no detour was seen")
+    Table::new(Panel::Detours, format!("Longest detours{of}"), grid, rows, view, nothing(live))
 }
 
 /// The figures over all CPUs, or of the one that is picked, as one row.

@@ -2,6 +2,7 @@
 //! unwanted. Whatever a color says is also said by a sign or a word.
 
 use std::env;
+use std::ffi::OsString;
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -12,10 +13,16 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// As the environment wants it: no colors with `NO_COLOR` set to anything or `CLICOLOR=0`.
+    /// As the environment wants it: no colors with `NO_COLOR` set to anything (<https://no-color.org>) or
+    /// `CLICOLOR=0`.
     pub fn from_environment() -> Self {
-        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-        Self { colored: set("NO_COLOR").is_none() && set("CLICOLOR").is_none_or(|value| value != "0") }
+        Self::of(env::var_os("NO_COLOR"), env::var_os("CLICOLOR"))
+    }
+
+    /// As the values of these two variables want it; one that is empty counts as not set.
+    fn of(no_color: Option<OsString>, clicolor: Option<OsString>) -> Self {
+        let [no_color, clicolor] = [no_color, clicolor].map(|value| value.filter(|value| !value.is_empty()));
+        Self { colored: no_color.is_none() && clicolor.is_none_or(|value| value != "0") }
     }
 
     /// Without colors.
@@ -64,6 +71,38 @@ impl Theme {
             ratio if ratio >= 0.01 => self.color(Color::Red),
             ratio if ratio >= 0.001 => self.color(Color::Yellow),
             _ => Style::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colors_are_as_the_environment_wants_them() {
+        for (no_color, clicolor, colored) in [
+            (None, None, true),
+            (Some("1"), None, false),
+            // Whatever it says.
+            (Some("0"), None, false),
+            (Some(""), None, true),
+            (None, Some("0"), false),
+            (None, Some("1"), true),
+            (None, Some(""), true),
+            (Some("1"), Some("1"), false),
+        ] {
+            let theme = Theme::of(no_color.map(Into::into), clicolor.map(Into::into));
+            assert_eq!(theme.colored, colored, "NO_COLOR={no_color:?} CLICOLOR={clicolor:?}");
+            assert_eq!(theme.noise(0.5).fg.is_some(), colored);
+        }
+    }
+
+    #[test]
+    fn without_colors_what_matters_stands_out_all_the_same() {
+        let theme = Theme::plain();
+        for style in [theme.strong(), theme.focus(), theme.chosen()] {
+            assert!(style.fg.is_none() && !style.add_modifier.is_empty(), "{style:?}");
         }
     }
 }

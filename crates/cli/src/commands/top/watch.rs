@@ -199,7 +199,7 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
         screen.drawing.draw(|frame| tables = Some(draw(frame, &live, &view, &status, theme)))?;
         // Held no longer than needed: the thread that measures copies what somebody still looks at.
         drop(live);
-        let Some(tables) = tables else { continue };
+        let Some(mut tables) = tables else { continue };
         let size = terminal::size().ok();
         // Sleeps until there is something to draw: news, a key, another size.
         loop {
@@ -215,7 +215,11 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
             if keys.is_empty() {
                 continue;
             }
-            for key in keys {
+            for (number, key) in keys.into_iter().enumerate() {
+                // Of keys that come together each acts on what the ones before it have made of the tables.
+                if number > 0 {
+                    tables = super::tables::tables(&view.paused.clone().unwrap_or_else(|| session.live()), &view);
+                }
                 match view.key(key, &tables, || session.live()) {
                     Action::None => {}
                     Action::Redraw => screen.wipe()?,

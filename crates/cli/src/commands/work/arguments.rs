@@ -36,7 +36,7 @@ pub struct WorkArgs {
 
     /// Repeat until the accumulated mean has stayed within this share of itself over the later half of at least five
     /// repetitions, like 1%
-    #[arg(long, value_name = "SHARE", conflicts_with = "duration")]
+    #[arg(long, value_name = "SHARE", value_parser = some_share, conflicts_with = "duration")]
     pub maiv: Option<Share>,
 
     /// How long to measure, instead of a number of samples
@@ -63,6 +63,10 @@ pub struct WorkArgs {
     /// Only take the samples; do not trace the kernel
     #[arg(long)]
     pub no_sources: bool,
+
+    /// Do not count cycles, instructions and cache misses of the loops, which is done where the processor can
+    #[arg(long)]
+    pub no_counters: bool,
 
     /// Where to store the run [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
@@ -105,6 +109,14 @@ impl From<FixedArg> for Fixed {
             FixedArg::Work => Self::Work,
             FixedArg::Time => Self::Time,
         }
+    }
+}
+
+fn some_share(text: &str) -> Result<Share, String> {
+    match text.parse::<Share>() {
+        Ok(share) if share.ratio() > 0.0 && share.ratio() < 1.0 => Ok(share),
+        Ok(_) => Err("it is not above 0% and below 100%".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use becalm_analyze::work::{WorkError, comparable};
+use becalm_linux::perf::Event;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
 use becalm_measure::{Plan, Progress, WorkPlan};
@@ -111,11 +113,29 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
             samples,
             maiv: args.maiv.map(|share| share.ratio()),
             copies: *copies,
+            counters: counters(args),
             iterations: BTreeMap::new(),
         };
         parts.push(Part { path, plan: again(&plan, work) });
     }
     Ok(parts)
+}
+
+/// Refuses a baseline of other work.
+///
+/// # Errors
+/// If it is one, or of no work at all.
+pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
+    for part in parts.iter().filter_map(|part| part.plan.work.as_ref()) {
+        for doc in baseline.nodes() {
+            let Some(work) = &doc.settings.work else {
+                return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
+            };
+            comparable(part.body.name(), part.fixed, part.grain.get(), work)
+                .map_err(|error| UsageError(error.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The same plan with other work.
@@ -131,6 +151,11 @@ fn again(plan: &Plan, work: WorkPlan) -> Plan {
         root: plan.root.clone(),
         ..Plan::new()
     }
+}
+
+/// What is counted beside the loops.
+fn counters(args: &WorkArgs) -> Vec<Event> {
+    if args.no_counters { Vec::new() } else { Event::OF_PROCESSOR.to_vec() }
 }
 
 /// What an interrupted run lacks: as many samples as its CPU with the fewest, so that none gets too few.
@@ -157,6 +182,7 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
         samples,
         maiv: args.maiv.map(|share| share.ratio()),
         copies: run.work.copies,
+        counters: counters(args),
         iterations: run.work.loops.iter().map(|of| (of.cpu, of.iterations)).collect(),
     })
 }

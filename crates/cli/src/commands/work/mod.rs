@@ -33,6 +33,9 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     let parts = campaign::parts(args, resumed.as_ref(), root)?;
     // Found out before anything is measured, not after.
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
+    if let Some(baseline) = &baseline {
+        campaign::check_baseline(baseline, &parts)?;
+    }
     let janitor = if args.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
     let signals = StopSignals::block().context("cannot block signals")?;
     let mut stored = Vec::new();

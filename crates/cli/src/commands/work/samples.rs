@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
 use becalm_measure::{Batch, Loop, Names, Sink};
-use becalm_trace::node::{Ended, NodeDoc, Warning, WorkSession};
+use becalm_trace::node::{Ended, NodeDoc, Warning, WorkCount, WorkSession};
 use becalm_trace::{Activity, BundleError, BundleWriter, Detour, Kind, Sample};
 use becalm_units::Nanos;
 
@@ -239,6 +239,24 @@ fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
         for of in &mut work.loops {
             let others = new.loops.iter().find(|other| other.cpu == of.cpu).map_or(0, |other| other.others_iterations);
             of.others_iterations = of.others_iterations.saturating_add(others);
+        }
+        for count in &new.counts {
+            let same = |known: &&mut WorkCount| {
+                known.cpu == count.cpu && known.event == count.event && known.space == count.space
+            };
+            match work.counts.iter_mut().find(same) {
+                Some(known) => {
+                    known.value = known.value.saturating_add(count.value);
+                    known.enabled_ns = sum(known.enabled_ns, count.enabled_ns);
+                    known.running_ns = sum(known.running_ns, count.running_ns);
+                }
+                None => work.counts.push(count.clone()),
+            }
+        }
+        for line in &new.not_counted {
+            if !work.not_counted.contains(line) {
+                work.not_counted.push(line.clone());
+            }
         }
         work.sessions.push(WorkSession { start_ns: offset, ended: session.ended });
     }

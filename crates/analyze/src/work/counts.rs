@@ -1,0 +1,107 @@
+//! What the processor's counters say of a measured loop: cycles, instructions, cache misses, of the work itself (user) and
+//! of what interrupted it (kernel).
+
+use becalm_trace::node::WorkDoc;
+use becalm_units::CpuId;
+
+/// One event over a CPU's samples.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EventCount {
+    /// Which.
+    pub event: String,
+    /// In the loop itself, scaled to the whole time where it was counted for a part of it; nothing if it was not counted.
+    pub user: Option<f64>,
+    /// In the kernel while the loop's thread ran.
+    pub kernel: Option<f64>,
+    /// For which part of the time it was counted, the lower one of the two: below 1 the figures are estimates.
+    pub counted_ratio: f64,
+    /// How many samples there were.
+    pub samples: u64,
+}
+
+impl EventCount {
+    /// How often in a sample, on the average, in the loop itself.
+    #[must_use]
+    pub fn user_a_sample(&self) -> Option<f64> {
+        self.user.filter(|_| self.samples > 0).map(|count| count / self.samples as f64)
+    }
+
+    /// How often in a sample, on the average, in the kernel.
+    #[must_use]
+    pub fn kernel_a_sample(&self) -> Option<f64> {
+        self.kernel.filter(|_| self.samples > 0).map(|count| count / self.samples as f64)
+    }
+}
+
+/// The events that were counted on a CPU, in the order of the document.
+#[must_use]
+pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventCount> {
+    let mut events: Vec<EventCount> = Vec::new();
+    for count in work.counts.iter().filter(|count| count.cpu == cpu) {
+        let (enabled, running) = (count.enabled_ns.get(), count.running_ns.get());
+        let part = if enabled > 0 { (running as f64 / enabled as f64).clamp(0.0, 1.0) } else { 1.0 };
+        let value = (part > 0.0).then(|| count.value as f64 / part);
+        let at = match events.iter().position(|known| known.event == count.event) {
+            Some(at) => at,
+            None => {
+                let event = count.event.clone();
+                events.push(EventCount { event, user: None, kernel: None, counted_ratio: 1.0, samples });
+                events.len() - 1
+            }
+        };
+        let known = &mut events[at];
+        known.counted_ratio = known.counted_ratio.min(part);
+        if count.space == "kernel" {
+            known.kernel = value;
+        } else {
+            known.user = value;
+        }
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_trace::node::{Fixed, WorkCount};
+    use becalm_units::Nanos;
+
+    #[test]
+    fn user_and_kernel_stand_beside_each_other_and_parts_are_scaled() {
+        let of = |cpu, event: &str, space: &str, value, running| WorkCount {
+            cpu: CpuId::new(cpu),
+            event: event.to_owned(),
+            space: space.to_owned(),
+            value,
+            enabled_ns: Nanos::new(1_000),
+            running_ns: Nanos::new(running),
+        };
+        let work = WorkDoc {
+            body: "sum".to_owned(),
+            iteration: String::new(),
+            fixed: Fixed::Work,
+            grain_ns: Nanos::from_millis(1),
+            copies: 1,
+            samples: None,
+            memory_bytes: 0,
+            cache_bytes: None,
+            cache_known: true,
+            loops: Vec::new(),
+            sessions: Vec::new(),
+            counts: vec![
+                of(1, "cycles", "user", 500, 1_000),
+                of(1, "cycles", "kernel", 30, 500),
+                of(1, "cache_misses", "user", 7, 0),
+                of(2, "cycles", "user", 9, 1_000),
+            ],
+            not_counted: Vec::new(),
+        };
+        let found = counts(&work, CpuId::new(1), 10);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].user, found[0].kernel, found[0].counted_ratio), (Some(500.0), Some(60.0), 0.5));
+        assert_eq!((found[0].user_a_sample(), found[0].kernel_a_sample()), (Some(50.0), Some(6.0)));
+        // Its group never had a turn.
+        assert_eq!((found[1].user, found[1].kernel, found[1].counted_ratio), (None, None, 0.0));
+        assert!(counts(&work, CpuId::new(3), 10).is_empty());
+    }
+}

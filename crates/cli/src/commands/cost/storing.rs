@@ -1,0 +1,92 @@
+//! A measurement of costs on its way into its bundle, and from there to its reader: what is printed is what was stored.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use becalm_trace::bundle::CostSamples;
+use becalm_trace::cost::{CostDoc, Measured};
+use becalm_trace::node::Ended;
+use becalm_trace::{BundleError, CostRun, CostWriter};
+use clap::Args;
+
+use crate::commands::record::refuse_existing;
+use crate::measuring::default_path;
+use crate::messages::say;
+
+/// Where a measurement goes, and how it is printed.
+#[derive(Args, Debug)]
+pub struct OutputArgs {
+    /// Where to store the measurement [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    /// Print one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// A measurement that is being made.
+pub struct Storing {
+    path: PathBuf,
+    writer: CostWriter,
+    doc: CostDoc,
+    json: bool,
+}
+
+impl OutputArgs {
+    /// Makes the bundle, with a document that tells of no end, before anything is measured.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
+        let path = self.output.clone().unwrap_or_else(|| default_path(Path::new("/")));
+        refuse_existing(&path)?;
+        let writer = CostWriter::create(&path, &doc)?;
+        Ok(Storing { path, writer, doc, json: self.json })
+    }
+}
+
+impl Storing {
+    /// Stores what was measured so far.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn store(&mut self, measured: Measured, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
+        let written = self.write(measured, samples, ended);
+        written.with_context(|| format!("cannot complete the measurement {}", self.path.display()))
+    }
+
+    /// The same, for those who have their own error for it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn write(&mut self, measured: Measured, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
+        let doc = CostDoc { measured, ended, ..self.doc.clone() };
+        self.writer.store(&CostRun { doc, samples })
+    }
+
+    /// Prints what is stored.
+    ///
+    /// # Errors
+    /// If it cannot be read, or `out` cannot be written.
+    pub fn show(&self, out: &mut dyn Write) -> Result<()> {
+        show(&CostRun::open(&self.path, Some(&self.doc.node))?, self.json, out)?;
+        say(format_args!("stored in {}", self.path.display()));
+        Ok(())
+    }
+}
+
+/// Prints a measurement.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn show(run: &CostRun, json: bool, out: &mut dyn Write) -> Result<()> {
+    let mut out = BufWriter::new(out);
+    if json {
+        out.write_all(becalm_report::cost_run_json(run).as_bytes())?;
+    } else {
+        becalm_report::render_cost_run(run, &mut out)?;
+    }
+    Ok(out.flush()?)
+}

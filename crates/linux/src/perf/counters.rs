@@ -1,0 +1,486 @@
+//! Counters of the processor and of the kernel for one thread: cycles, instructions, cache misses, in user space and in
+//! the kernel apart.
+//!
+//! The events of each space form a group, which the kernel puts onto the processor's counters as a whole or not at all,
+//! so that its events are of the same instants and can be set in relation. Where there are fewer counters than events,
+//! groups take turns; each reading says for how long its group was wanted and for how long it counted, and
+//! [`Count::estimate`] scales by that. The turns are taken by a timer that interrupts the CPU.
+//!
+//! Counting goes on by itself: between start and stop no system call is made and no interrupt caused, but for those turns.
+//! What a hypervisor does is not counted. Virtual machines mostly have no counters of the processor; which events are
+//! missing, and why, is part of the result.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use becalm_units::Nanos;
+
+use super::attributes::{
+    Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE,
+    READ_GROUP, SOFTWARE, WHOLE_GROUP, control,
+};
+
+/// What can be counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Event {
+    /// Cycles of the processor while the thread ran.
+    Cycles,
+    /// Instructions that were completed.
+    Instructions,
+    /// Loads that missed the first level's data cache.
+    L1dReadMisses,
+    /// What the processor's maker calls a cache miss in general: in the last level on Intel's, in the second on AMD's.
+    CacheMisses,
+    /// Loads that missed the last level of cache.
+    LastLevelReadMisses,
+    /// Nanoseconds during which the thread ran; counted by the kernel.
+    TaskClock,
+    /// Page faults; counted by the kernel.
+    PageFaults,
+    /// Switches away from the thread; counted by the kernel.
+    ContextSwitches,
+    /// Moves to another CPU; counted by the kernel.
+    Migrations,
+}
+
+/// The number of a cache event: which cache, loads (0), misses (1).
+const fn load_misses(cache: u64) -> u64 {
+    cache | 1 << 16
+}
+
+impl Event {
+    /// What the processor counts, if it can: cycles, instructions, and misses of its caches.
+    pub const OF_PROCESSOR: [Self; 4] = [Self::Cycles, Self::Instructions, Self::L1dReadMisses, Self::CacheMisses];
+
+    /// What the kernel counts, on every machine with perf events.
+    pub const OF_KERNEL: [Self; 4] = [Self::TaskClock, Self::PageFaults, Self::ContextSwitches, Self::Migrations];
+
+    /// Its name in documents and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Instructions => "instructions",
+            Self::L1dReadMisses => "l1d_read_misses",
+            Self::CacheMisses => "cache_misses",
+            Self::LastLevelReadMisses => "llc_read_misses",
+            Self::TaskClock => "task_clock_ns",
+            Self::PageFaults => "page_faults",
+            Self::ContextSwitches => "context_switches",
+            Self::Migrations => "migrations",
+        }
+    }
+
+    /// Its kind and number for the kernel, by `include/uapi/linux/perf_event.h`.
+    const fn code(self) -> (u32, u64) {
+        match self {
+            Self::Cycles => (HARDWARE, 0),
+            Self::Instructions => (HARDWARE, 1),
+            Self::CacheMisses => (HARDWARE, 3),
+            Self::L1dReadMisses => (CACHE, load_misses(0)),
+            Self::LastLevelReadMisses => (CACHE, load_misses(2)),
+            Self::TaskClock => (SOFTWARE, 1),
+            Self::PageFaults => (SOFTWARE, 2),
+            Self::ContextSwitches => (SOFTWARE, 3),
+            Self::Migrations => (SOFTWARE, 4),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Where an event is counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Space {
+    /// In user space only.
+    User,
+    /// In the kernel only.
+    Kernel,
+}
+
+impl Space {
+    /// Both, each apart.
+    pub const APART: [Self; 2] = [Self::User, Self::Kernel];
+
+    /// Its name in documents and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// Counters that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CountersError {
+    /// The kernel refuses it.
+    #[error("cannot {action} the counters of this thread: {source}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The kernel's answer is of another length than the group.
+    #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
+    Answer {
+        /// Bytes that came.
+        got: usize,
+        /// Events of the group.
+        events: usize,
+    },
+}
+
+/// An event that is not counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Missing {
+    /// Which.
+    pub event: Event,
+    /// Where.
+    pub space: Space,
+    /// Why not, in words.
+    pub why: String,
+}
+
+/// What one event came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Count {
+    /// The event.
+    pub event: Event,
+    /// Where it was counted.
+    pub space: Space,
+    /// How often it was counted while it was.
+    pub value: u64,
+    /// For how long it was to be counted, while the thread ran.
+    pub enabled: Nanos,
+    /// For how long it was: less where events share the processor's counters.
+    pub running: Nanos,
+}
+
+impl Count {
+    /// The count over the whole time, scaled up from the part in which it was counted; nothing if it never was although
+    /// the thread ran.
+    #[must_use]
+    pub fn estimate(&self) -> Option<f64> {
+        match (self.enabled.get(), self.running.get()) {
+            (enabled, running) if running > 0 && running < enabled => {
+                Some(self.value as f64 * (enabled as f64 / running as f64))
+            }
+            (enabled, 0) if enabled > 0 => None,
+            _ => Some(self.value as f64),
+        }
+    }
+
+    /// What was added since an earlier reading of the same event.
+    fn since(self, before: Self) -> Self {
+        Self {
+            value: self.value.saturating_sub(before.value),
+            enabled: self.enabled - before.enabled,
+            running: self.running - before.running,
+            ..self
+        }
+    }
+}
+
+/// The events of one space, of which the first leads.
+#[derive(Debug)]
+struct Group {
+    space: Space,
+    events: Vec<(Event, OwnedFd)>,
+}
+
+impl Group {
+    /// Opens as many of the events as can be had together, and says why the others cannot.
+    fn open(space: Space, wanted: &[Event], missing: &mut Vec<Missing>) -> Self {
+        let mut events: Vec<(Event, OwnedFd)> = Vec::with_capacity(wanted.len());
+        for event in wanted {
+            let (kind, config) = event.code();
+            let mut attributes = Attributes { read_format: READ_GROUP, ..Attributes::of(kind, config) };
+            attributes.flags |= EXCLUDE_HYPERVISOR;
+            attributes.flags |= match space {
+                Space::User => EXCLUDE_KERNEL,
+                Space::Kernel => EXCLUDE_USER,
+            };
+            let leader = events.first().map(|(_, leader)| leader.as_fd());
+            if leader.is_some() {
+                // Members follow their leader.
+                attributes.flags &= !DISABLED;
+            }
+            match attributes.open_for_current_thread(leader) {
+                Ok(descriptor) => events.push((*event, descriptor)),
+                Err(error) => missing.push(Missing { event: *event, space, why: why_not(&error, leader.is_some()) }),
+            }
+        }
+        Self { space, events }
+    }
+
+    fn control(&self, action: &'static str, request: libc::c_ulong) -> Result<(), CountersError> {
+        match self.events.first() {
+            Some((_, leader)) => {
+                control(leader.as_fd(), request, WHOLE_GROUP).map_err(|source| CountersError::System { action, source })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn read(&self, counts: &mut Vec<Count>) -> Result<(), CountersError> {
+        let Some((_, leader)) = self.events.first() else { return Ok(()) };
+        let mut bytes = [0; 8 * (3 + EVENTS_MAX)];
+        let got = rustix::io::read(leader, &mut bytes)
+            .map_err(|error| CountersError::System { action: "read", source: error.into() })?;
+        let events: Vec<Event> = self.events.iter().map(|(event, _)| *event).collect();
+        let parsed = parse(&bytes[..got], &events, self.space);
+        counts.extend(parsed.ok_or(CountersError::Answer { got, events: events.len() })?);
+        Ok(())
+    }
+}
+
+/// The variants of [`Event`]: no group has more events.
+const EVENTS_MAX: usize = 9;
+
+/// A group as the kernel gives it: how many events, time enabled, time running, then the value of each, all of 64 bits
+/// (`struct read_format` in `include/uapi/linux/perf_event.h`).
+fn parse(bytes: &[u8], events: &[Event], space: Space) -> Option<Vec<Count>> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
+    let count = words.next()?;
+    let [enabled, running] = [words.next()?, words.next()?].map(|ns| Nanos::new(i64::try_from(ns).unwrap_or(i64::MAX)));
+    let values: Vec<u64> = words.collect();
+    if !rest.is_empty() || count != events.len() as u64 || values.len() != events.len() {
+        return None;
+    }
+    let of = |(event, value): (&Event, u64)| Count { event: *event, space, value, enabled, running };
+    Some(events.iter().zip(values).map(of).collect())
+}
+
+/// Why the kernel refuses an event, in words.
+fn why_not(error: &io::Error, in_group: bool) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
+            "the processor, or its hypervisor, has no such counter".to_owned()
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            "not permitted (needs root, CAP_PERFMON or a lower kernel.perf_event_paranoid)".to_owned()
+        }
+        Some(libc::ENOSYS) => "this kernel was built without perf events".to_owned(),
+        Some(libc::EINVAL | libc::ENOSPC) if in_group => "the processor has too few counters for it".to_owned(),
+        Some(libc::EMFILE | libc::ENFILE) => "too many files are open".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Counters of the thread that opened them. They end when they are dropped.
+#[derive(Debug)]
+pub struct Counters {
+    groups: Vec<Group>,
+    missing: Vec<Missing>,
+    /// What they stood at when they were started.
+    before: Vec<Count>,
+}
+
+impl Counters {
+    /// Opens these events for the calling thread, in each of these spaces; they stand still until they are started.
+    /// Those that cannot be had are [`missing`](Self::missing).
+    #[must_use]
+    pub fn of_current_thread(events: &[Event], spaces: &[Space]) -> Self {
+        let mut wanted = events.to_vec();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut missing = Vec::new();
+        let groups = spaces.iter().map(|space| Group::open(*space, &wanted, &mut missing));
+        let groups = groups.filter(|group| !group.events.is_empty()).collect();
+        Self { groups, missing, before: Vec::new() }
+    }
+
+    /// Whether nothing can be counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Which events are not counted, and why.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Counts from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn start(&mut self) -> Result<(), CountersError> {
+        // The kernel can set the counts back, but not their times.
+        self.before = self.standing()?;
+        self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
+    }
+
+    /// Stops counting.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn stop(&self) -> Result<(), CountersError> {
+        self.groups.iter().try_for_each(|group| group.control("stop", DISABLE))
+    }
+
+    /// What was counted since the last start.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn read(&self) -> Result<Vec<Count>, CountersError> {
+        let mut counts = self.standing()?;
+        counts.iter_mut().zip(&self.before).for_each(|(count, before)| *count = count.since(*before));
+        Ok(counts)
+    }
+
+    /// What was counted since they were opened.
+    fn standing(&self) -> Result<Vec<Count>, CountersError> {
+        let mut counts = Vec::new();
+        self.groups.iter().try_for_each(|group| group.read(&mut counts))?;
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::Usage;
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_group_is_read_as_the_kernel_lays_it_out() {
+        let events = [Event::Cycles, Event::Instructions];
+        let counts = parse(&words(&[2, 1_000, 500, 70, 90]), &events, Space::User).unwrap();
+        assert_eq!(
+            counts.iter().map(|count| (count.event, count.value)).collect::<Vec<_>>(),
+            [(Event::Cycles, 70), (Event::Instructions, 90)]
+        );
+        // Counted for half of the time.
+        assert_eq!(counts[0].estimate(), Some(140.0));
+        let whole = Count { running: counts[0].enabled, ..counts[0] };
+        assert_eq!(whole.estimate(), Some(70.0));
+        let never = Count { running: Nanos::ZERO, ..counts[0] };
+        assert_eq!(never.estimate(), None);
+        // A thread that did not run.
+        assert_eq!(Count { enabled: Nanos::ZERO, ..never }.estimate(), Some(70.0));
+        let later = Count { value: 100, enabled: Nanos::new(1_500), running: Nanos::new(900), ..counts[0] };
+        let since = later.since(counts[0]);
+        assert_eq!((since.value, since.enabled.get(), since.running.get()), (30, 500, 400));
+    }
+
+    #[test]
+    fn another_answer_is_refused() {
+        let events = [Event::Cycles];
+        for bad in [&[][..], &[1], &[1, 2, 3], &[1, 2, 3, 4, 5], &[2, 2, 3, 4]] {
+            assert_eq!(parse(&words(bad), &events, Space::User), None, "{bad:?}");
+        }
+        assert_eq!(parse(&[0; 33], &events, Space::User), None);
+    }
+
+    /// Touches fresh pages: each is a fault.
+    fn fault(pages: usize) {
+        let length = pages * 4096;
+        // SAFETY: a mapping of our own, which nothing else refers to; it is written within its length and unmapped once.
+        unsafe {
+            let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let memory = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0);
+            assert_ne!(memory, libc::MAP_FAILED);
+            libc::madvise(memory, length, libc::MADV_NOHUGEPAGE);
+            for page in 0..pages {
+                memory.cast::<u8>().add(page * 4096).write_volatile(1);
+            }
+            libc::munmap(memory, length);
+        }
+    }
+
+    /// Where perf events are forbidden, as in some containers, every one of them is missing for a stated reason.
+    fn opened(events: &[Event]) -> Option<Counters> {
+        let counters = Counters::of_current_thread(events, &Space::APART);
+        if counters.is_empty() {
+            assert_eq!(counters.missing().len(), 2 * events.len());
+            assert!(counters.missing().iter().all(|missing| !missing.why.is_empty()));
+            assert!(counters.read().unwrap().is_empty());
+            return None;
+        }
+        Some(counters)
+    }
+
+    #[test]
+    fn the_kernels_counters_agree_with_its_account_of_the_thread() {
+        let Some(mut counters) = opened(&Event::OF_KERNEL) else { return };
+        let before = Usage::of_current_thread();
+        counters.start().unwrap();
+        fault(300);
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        counters.stop().unwrap();
+        let used = Usage::of_current_thread().since(before);
+        let counts = counters.read().unwrap();
+        let of = |event, space| {
+            counts.iter().find(|count| count.event == event && count.space == space).map(|count| count.value)
+        };
+        let faults = of(Event::PageFaults, Space::User).unwrap();
+        assert!((300..=used.faults).contains(&faults), "{faults} faults of {}", used.faults);
+        // The kernel touched none of these pages.
+        assert!(of(Event::PageFaults, Space::Kernel).is_none_or(|faults| faults < 50), "{counts:?}");
+        // A switch happens in the kernel.
+        if let Some(switches) = of(Event::ContextSwitches, Space::Kernel) {
+            assert!((20..=used.voluntary_switches + used.involuntary_switches).contains(&switches), "{switches}");
+        }
+        assert_eq!(of(Event::ContextSwitches, Space::User), Some(0));
+        let clock = of(Event::TaskClock, Space::User).unwrap();
+        assert!((1..10_000_000_000).contains(&clock), "{clock} ns");
+        // Software events need no counter of the processor and so take no turns.
+        assert!(counts.iter().all(|count| count.enabled == count.running && count.enabled > Nanos::ZERO), "{counts:?}");
+        assert!(counters.missing().iter().all(|missing| missing.space == Space::Kernel), "{:?}", counters.missing());
+    }
+
+    #[test]
+    fn what_stands_still_counts_nothing() {
+        let Some(mut counters) = opened(&[Event::PageFaults]) else { return };
+        fault(50);
+        assert!(counters.read().unwrap().iter().all(|count| count.value == 0));
+        counters.start().unwrap();
+        fault(70);
+        counters.stop().unwrap();
+        fault(50);
+        let faults: u64 = counters.read().unwrap().iter().map(|count| count.value).sum();
+        assert!((70..110).contains(&faults), "{faults}");
+        // Started again they begin at zero.
+        counters.start().unwrap();
+        counters.stop().unwrap();
+        let faults: u64 = counters.read().unwrap().iter().map(|count| count.value).sum();
+        assert!(faults < 50, "{faults}");
+    }
+
+    /// Where the processor has counters they count; elsewhere the reason is given.
+    #[test]
+    fn the_processors_counters_count_or_are_missing_for_a_reason() {
+        let mut counters = Counters::of_current_thread(&Event::OF_PROCESSOR, &[Space::User]);
+        let named: Vec<Event> = counters.missing().iter().map(|missing| missing.event).collect();
+        counters.start().unwrap();
+        let mut sum = 0_u64;
+        for i in 0..1_000_000_u64 {
+            sum = std::hint::black_box(sum.wrapping_add(i));
+        }
+        counters.stop().unwrap();
+        let counts = counters.read().unwrap();
+        assert_eq!(counts.len() + named.len(), Event::OF_PROCESSOR.len());
+        for missing in counters.missing() {
+            assert!(!missing.why.is_empty(), "{missing:?}");
+        }
+        if let Some(count) = counts.iter().find(|count| count.event == Event::Instructions) {
+            assert!(count.estimate().is_none_or(|instructions| instructions > 1e6), "{count:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The processor's and the kernel's counters beside a loop: started just before it, stopped just after it, so that the loop
+//! itself makes no call.
+
+use std::fmt::Write;
+
+use becalm_linux::clock::Counter;
+use becalm_linux::perf::{Count, Counters, CountersError, Event, Missing, Space};
+use becalm_trace::node::WorkCount;
+use becalm_units::CpuId;
+
+/// What was counted, and what was not.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// The counts.
+    pub counts: Vec<Count>,
+    /// Which events were not counted, and why, in words, a line for each reason.
+    pub not_counted: Vec<String>,
+}
+
+impl Counted {
+    /// The counts as they stand in the document.
+    #[must_use]
+    pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
+        let row = |count: &Count| WorkCount {
+            cpu,
+            event: count.event.name().to_owned(),
+            space: count.space.name().to_owned(),
+            value: count.value,
+            enabled_ns: count.enabled,
+            running_ns: count.running,
+        };
+        self.counts.iter().map(row).collect()
+    }
+}
+
+/// Runs a loop with the calling thread's counters beside it. They start at the reading `from` of the counter, shortly
+/// before the loop.
+pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl FnOnce() -> R) -> (R, Counted) {
+    let Some(mut counters) = counters else { return (run(), Counted::default()) };
+    while C::read() < from {
+        std::hint::spin_loop();
+    }
+    let started = counters.start();
+    let ran = run();
+    let counts = started.and_then(|()| counters.stop()).and_then(|()| counters.read());
+    let mut not_counted = reasons(counters.missing());
+    let counts = counts.unwrap_or_else(|error: CountersError| {
+        not_counted.push(error.to_string());
+        Vec::new()
+    });
+    (ran, Counted { counts, not_counted })
+}
+
+/// A line for each reason: `cycles, instructions (kernel): not permitted`.
+fn reasons(missing: &[Missing]) -> Vec<String> {
+    let mut reasons: Vec<&str> = missing.iter().map(|one| one.why.as_str()).collect();
+    reasons.dedup();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let line = |why: &str| {
+        let spaces = |event: Event| -> Vec<Space> {
+            missing.iter().filter(|one| one.event == event && one.why == why).map(|one| one.space).collect()
+        };
+        let mut events: Vec<Event> = missing.iter().filter(|one| one.why == why).map(|one| one.event).collect();
+        events.sort_unstable();
+        events.dedup();
+        let mut line = String::new();
+        for (at, event) in events.iter().enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            let _ = match spaces(*event)[..] {
+                [space] => write!(line, "{comma}{event} ({})", space.name()),
+                _ => write!(line, "{comma}{event}"),
+            };
+        }
+        format!("{line}: {why}")
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_linux::clock::MonotonicRaw;
+
+    #[test]
+    fn a_reason_is_said_once() {
+        let of = |event, space, why: &str| Missing { event, space, why: why.to_owned() };
+        let missing = [
+            of(Event::Cycles, Space::User, "no such counter"),
+            of(Event::Instructions, Space::User, "no such counter"),
+            of(Event::Cycles, Space::Kernel, "no such counter"),
+            of(Event::Instructions, Space::Kernel, "not permitted"),
+        ];
+        assert_eq!(
+            reasons(&missing),
+            ["cycles, instructions (user): no such counter", "instructions (kernel): not permitted"]
+        );
+        assert!(reasons(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_loop_is_counted_from_its_start_to_its_end() {
+        let open = || Counters::of_current_thread(&[Event::PageFaults, Event::TaskClock], &[Space::User]);
+        let from = MonotonicRaw::read() + 2_000_000;
+        let fault = || {
+            let memory = vec![1_u8; 8 << 20];
+            (MonotonicRaw::read(), std::hint::black_box(memory).len())
+        };
+        let ((at, _), counted) = beside::<MonotonicRaw, _>(Some(open()), from, fault);
+        assert!(at >= from);
+        if counted.counts.is_empty() {
+            // A container that forbids it says so.
+            assert!(!counted.not_counted.is_empty());
+            return;
+        }
+        let rows = counted.rows(CpuId::new(3));
+        let value = |event: &str| rows.iter().find(|row| row.event == event).map(|row| row.value);
+        // Of huge pages four are enough.
+        assert!(value("page_faults") >= Some(4), "{rows:?}");
+        assert!(value("task_clock_ns") > Some(0), "{rows:?}");
+        assert!(
+            rows.iter().all(|row| row.cpu == CpuId::new(3) && row.space == "user" && row.enabled_ns == row.running_ns)
+        );
+        // Without counters it runs all the same.
+        assert_eq!(beside::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, Counted::default()));
+    }
+}

@@ -1,0 +1,113 @@
+//! The comparison as `becalm.compare/1`.
+
+use becalm_analyze::compare::{LEVEL, Limit, Row, Side};
+use becalm_analyze::stats::{CONFIDENCE, RESAMPLES, SEED};
+use becalm_trace::node::{Rung, Warning};
+use serde::Serialize;
+
+use super::figures::ROW;
+use super::{Check, CompareReport, headline};
+use crate::field::Object;
+use crate::json;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    headline: String,
+    a: SideDoc<'a>,
+    b: SideDoc<'a>,
+    shortest_ns: i64,
+    method: MethodDoc,
+    rows: Vec<Object<'a, Row>>,
+    checks: Vec<CheckDoc>,
+    notes: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct SideDoc<'a> {
+    path: String,
+    nodes: Vec<&'a str>,
+    cpus: String,
+    observed_ns: i64,
+    duration_ns: i64,
+    t_min_ns: Option<i64>,
+    threshold_ns: Option<i64>,
+    rung: Rung,
+    detours: u64,
+    dropped_detours: u64,
+    dropped_ns: i64,
+    incomplete: u64,
+}
+
+/// How the intervals and verdicts are made.
+#[derive(Serialize)]
+struct MethodDoc {
+    sums: &'static str,
+    quantiles: &'static str,
+    stretches: &'static str,
+    adjustment: &'static str,
+    confidence_ratio: f64,
+    level_ratio: f64,
+    resamples: usize,
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct CheckDoc {
+    what: &'static str,
+    limit_ratio: f64,
+    outcome: &'static str,
+}
+
+/// As `becalm.compare/1`. `a`, `b`, `difference`, `low` and `high` of a row are in its `unit`, which the name in `what` ends
+/// with; `effect` is b / a.
+#[must_use]
+pub fn compare_json(report: &CompareReport<'_>) -> String {
+    let comparison = report.comparison;
+    let check = |check: &Check| CheckDoc {
+        what: check.metric.name(),
+        limit_ratio: check.share,
+        outcome: match check.outcome {
+            Limit::Exceeded => "exceeded",
+            Limit::NotShown => "not shown",
+            Limit::Unknown => "not enough data",
+        },
+    };
+    json::text(&Document {
+        schema: "becalm.compare/1",
+        headline: headline(comparison),
+        a: side_doc(&comparison.a),
+        b: side_doc(&comparison.b),
+        shortest_ns: comparison.shortest_ns,
+        method: MethodDoc {
+            sums: "circular block bootstrap, studentized, and welch's t",
+            quantiles: "woodruff, by blocks; differences by variance recovery",
+            stretches: "mann-whitney; hodges-lehmann",
+            adjustment: "holm, in each family",
+            confidence_ratio: CONFIDENCE,
+            level_ratio: LEVEL,
+            resamples: RESAMPLES,
+            seed: SEED,
+        },
+        rows: comparison.rows.iter().map(|row| Object(ROW, row)).collect(),
+        checks: report.checks.iter().map(check).collect(),
+        notes: &comparison.notes,
+    })
+}
+
+fn side_doc(side: &Side) -> SideDoc<'_> {
+    SideDoc {
+        path: side.path.display().to_string(),
+        nodes: side.docs.iter().map(|doc| doc.node.as_str()).collect(),
+        cpus: side.cpus().to_string(),
+        observed_ns: side.observed_ns,
+        duration_ns: side.length_ns,
+        t_min_ns: side.t_min_ns,
+        threshold_ns: side.threshold_ns,
+        rung: side.rung,
+        detours: side.detours,
+        dropped_detours: side.dropped,
+        dropped_ns: side.dropped_ns,
+        incomplete: side.incomplete,
+    }
+}

@@ -1,0 +1,47 @@
+//! Which rows stand together, and in which order.
+
+use std::cmp::Ordering;
+
+use becalm_analyze::compare::{Comparison, Metric, Row, Verdict};
+
+/// The figures of all CPUs together.
+pub(crate) fn totals(comparison: &Comparison) -> Vec<&Row> {
+    comparison.rows.iter().filter(|row| row.source.is_none() && row.place.is_none()).collect()
+}
+
+/// Whose figures those are.
+pub(crate) fn place(comparison: &Comparison) -> String {
+    let cpus = comparison.a.cpus();
+    match (comparison.a.count_cpus(), comparison.b.count_cpus()) {
+        (1, 1) if cpus == comparison.b.cpus() => format!("CPU {cpus}"),
+        _ => "All CPUs together".to_owned(),
+    }
+}
+
+/// A figure of every source. What is shown to have changed stands first; the order by the size of the change is kept
+/// otherwise.
+pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&Row> {
+    let rows = comparison.rows.iter().filter(|row| row.source.is_some() && row.metric == metric);
+    let mut rows: Vec<&Row> = rows.collect();
+    rows.sort_by_key(|row| !matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    rows
+}
+
+/// The noise of every CPU.
+pub(crate) fn cpus(comparison: &Comparison) -> Vec<&Row> {
+    comparison.rows.iter().filter(|row| row.place.is_some() && row.metric == Metric::NoiseRatio).collect()
+}
+
+/// By how much they changed.
+pub(crate) fn most_changed_first(rows: &mut [&Row]) {
+    let change = |row: &Row| row.difference.unwrap_or(0.0).abs();
+    rows.sort_by(|a, b| change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal));
+}
+
+pub(crate) fn cpu_name(row: &Row, nodes: bool) -> String {
+    match &row.place {
+        Some(place) if nodes => format!("{} {}", place.node, place.cpu),
+        Some(place) => place.cpu.to_string(),
+        None => String::new(),
+    }
+}

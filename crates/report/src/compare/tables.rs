@@ -1,0 +1,102 @@
+//! The comparison as tables.
+
+use std::io::{self, Write};
+use std::mem::{Discriminant, discriminant};
+
+use becalm_analyze::compare::{Doubt, Metric, Row};
+
+use super::figures::COLUMNS;
+use super::{CompareReport, check_text, cpu_name, cpus, headline, legend, most_changed_first, place, reason};
+use super::{side, sources, title, totals};
+use crate::field::columns;
+use crate::header::{line, paragraph};
+use crate::table::Table;
+
+/// How many sources and CPUs are shown unless all are asked for.
+const SHOWN: usize = 12;
+
+/// Longer names of sources lose their middle.
+const NAME_WIDTH: usize = 20;
+
+/// As tables. `all` shows every source and CPU, not only those that changed most.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn render_compare(report: &CompareReport<'_>, out: &mut dyn Write, all: bool) -> io::Result<()> {
+    let comparison = report.comparison;
+    paragraph(out, "  ", &headline(comparison))?;
+    writeln!(out)?;
+    line(out, "A", &side(&comparison.a))?;
+    line(out, "B", &side(&comparison.b))?;
+    for note in &comparison.notes {
+        paragraph(out, "  ! ", &note.message)?;
+        paragraph(out, "    \u{2192} ", &note.advice)?;
+    }
+    print_rows(out, &place(comparison), "figure", &totals(comparison), &|row| title(row), true)?;
+    for (metric, title) in [(Metric::TimeRatio, "Sources, of all time"), (Metric::Rate, "Sources, how often")] {
+        print_rows(out, title, "source", &sources(comparison, metric), &source_name, all)?;
+    }
+    let mut cpus = cpus(comparison);
+    if !all && cpus.len() > SHOWN {
+        most_changed_first(&mut cpus);
+    }
+    let nodes = comparison.a.docs.len() > 1;
+    print_rows(out, "CPUs, noise", "cpu", &cpus, &|row| cpu_name(row, nodes), all)?;
+    writeln!(out)?;
+    paragraph(out, "  ", &legend(comparison))?;
+    print_checks(report, out)
+}
+
+fn print_rows(
+    out: &mut dyn Write,
+    heading: &str,
+    first: &'static str,
+    rows: &[&Row],
+    name: &dyn Fn(&Row) -> String,
+    all: bool,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{heading}")?;
+    let shown = if all { rows.len() } else { rows.len().min(SHOWN) };
+    let fields = columns(COLUMNS, &["a", "b", "change", "low", "high", "difference"]);
+    let mut table = Table::named(first, &fields);
+    rows[..shown].iter().for_each(|row| table.named_row(name(row), &fields, *row));
+    table.print(out)?;
+    if shown < rows.len() {
+        writeln!(out, "  the first {SHOWN} of {}; --all shows every one", rows.len())?;
+    }
+    let mut said: Vec<Discriminant<Doubt>> = Vec::new();
+    for row in &rows[..shown] {
+        let Some(doubt) = row.doubt else { continue };
+        // Of sources, the same reason with another figure is not said again.
+        if row.source.is_none() || !said.contains(&discriminant(&doubt)) {
+            paragraph(out, &format!("  {}: ", name(row)), &reason(doubt))?;
+        }
+        said.push(discriminant(&doubt));
+    }
+    Ok(())
+}
+
+fn source_name(row: &Row) -> String {
+    let name = row.source.as_ref().map_or("", |(_, source)| source.as_str());
+    let length = name.chars().count();
+    if length <= NAME_WIDTH {
+        return name.to_owned();
+    }
+    let (head, tail) = (NAME_WIDTH / 2, NAME_WIDTH - NAME_WIDTH / 2 - 1);
+    let head: String = name.chars().take(head).collect();
+    let tail: String = name.chars().skip(length - tail).collect();
+    format!("{head}\u{2026}{tail}")
+}
+
+fn print_checks(report: &CompareReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    if !report.checks.is_empty() {
+        writeln!(out)?;
+    }
+    for check in report.checks {
+        paragraph(out, "  ", &check_text(report.comparison, check))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! What is said of two runs in sentences.
+
+use becalm_analyze::compare::{Comparison, Doubt, Limit, Metric, Side, Verdict};
+use becalm_trace::Kind;
+
+use super::Check;
+use super::figures::{change, figure, ratio, title};
+use crate::value::{grouped, signed, three_digits, time};
+
+/// How many sources the headline names.
+pub(crate) const NAMED: usize = 3;
+
+/// The answer in a sentence: whether the second run is quieter, by how much, and which sources made the difference.
+#[must_use]
+pub fn headline(comparison: &Comparison) -> String {
+    let mut text = answer(comparison);
+    for (_, name, how) in changed(comparison).take(NAMED) {
+        text += &format!("; {name} {how}");
+    }
+    text
+}
+
+/// Whether the second run is quieter, and by how much.
+pub(crate) fn answer(comparison: &Comparison) -> String {
+    let Some(noise) = comparison.total(Metric::NoiseRatio) else { return "there is nothing to compare".to_owned() };
+    let answer = match noise.verdict {
+        Verdict::Better => "B is quieter",
+        Verdict::Worse => "B is noisier",
+        Verdict::NoDifferenceShown => "No difference in noise is shown",
+        Verdict::NotEnoughData => "Not enough data to compare the noise",
+    };
+    let mut text = format!("{answer}: noise {} -> {}", figure(noise, noise.a).cell(), figure(noise, noise.b).cell());
+    match (noise.low, noise.high, noise.doubt) {
+        (Some(low), Some(high), _) => {
+            text += &format!(" (95 %: {} to {} points)", signed(low * 100.0), signed(high * 100.0));
+        }
+        (.., Some(doubt)) => text += &format!("; {}", reason(doubt)),
+        _ => {}
+    }
+    text
+}
+
+/// The sources whose share of time is shown to have changed, with their kinds, and how.
+pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, &str, String)> {
+    let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
+    let shown = rows.filter(|row| matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    shown.filter_map(|row| {
+        let (kind, name) = row.source.as_ref()?;
+        let how = match (row.a, row.b) {
+            (_, Some(0.0)) => "gone".to_owned(),
+            (Some(0.0), _) => "new".to_owned(),
+            _ => change(ratio(row)).cell(),
+        };
+        Some((*kind, name.as_str(), how))
+    })
+}
+
+/// Why there is not enough data, and what to do.
+pub(crate) fn reason(doubt: Doubt) -> String {
+    match doubt {
+        Doubt::NoDetour => "there is no detour to compare".to_owned(),
+        Doubt::FewTrains { trains } => format!(
+            "both runs together rest on about {} stretches of time, fewer than 10; record longer",
+            three_digits(trains)
+        ),
+        Doubt::LongTrains { block_ns } => format!(
+            "a run drifts over stretches of about {}, of which fewer than 20 fit into it; record longer",
+            time(block_ns)
+        ),
+        Doubt::ShortRun => "a run is too short to be cut into 20 parts".to_owned(),
+        Doubt::FewDetours { needed } => format!("it takes about {} detours in each run", grouped(needed)),
+        Doubt::FewStretches { stretches, width_ns } => {
+            format!("the shorter run has {stretches} stretches of {}, and it takes 12; record longer", time(width_ns))
+        }
+        Doubt::CpusDiffer => "the longest detours of more CPUs are longer; compare as many".to_owned(),
+        Doubt::OneValue => {
+            "one detour of each run shows nothing; see the longest detours of stretches of time".to_owned()
+        }
+    }
+}
+
+/// How the columns are to be read.
+pub(crate) fn legend(comparison: &Comparison) -> String {
+    let tested = comparison.rows.iter().filter(|row| row.p_value.is_some()).count();
+    format!(
+        "low and high: the 95 % interval of the change, of each row by itself. The difference is said at the 5 % level: of \
+         noise by itself, of the other {} tested rows with allowance for their number (Holm; figures, sources and CPUs each \
+         on their own). 'none shown' does not say that there is none",
+        tested.saturating_sub(1)
+    )
+}
+
+/// What a limit says, in a sentence.
+#[must_use]
+pub fn check_text(comparison: &Comparison, check: &Check) -> String {
+    let row = comparison.total(check.metric);
+    let name = row.map_or_else(|| check.metric.name().to_owned(), title);
+    let share = three_digits(check.share * 100.0);
+    match check.outcome {
+        Limit::Exceeded => match row.and_then(|row| row.effect).and_then(|effect| effect.ratio_low) {
+            Some(low) => format!(
+                "{name}: B is worse than A by more than {share}%: by at least {}%, with 95 % confidence",
+                three_digits((low - 1.0) * 100.0)
+            ),
+            None => format!("{name}: B is worse than A by more than {share}%: A has none"),
+        },
+        Limit::NotShown => format!("{name}: it is not shown that B is worse than A by more than {share}%"),
+        Limit::Unknown => {
+            format!("{name}: there is not enough data to say whether B is worse than A by more than {share}%")
+        }
+    }
+}
+
+pub(crate) fn side(side: &Side) -> String {
+    let nodes: Vec<&str> = side.docs.iter().map(|doc| doc.node.as_str()).collect();
+    let mut parts = vec![format!("{}: {}", side.path.display(), nodes.join(", "))];
+    parts.push(format!("CPU {} over {}", side.cpus(), time(side.length_ns)));
+    parts.push(format!("{} detours", grouped(side.detours)));
+    parts.extend(side.t_min_ns.map(|ns| format!("t_min {}", time(ns))));
+    parts.extend(side.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
+    if let Some(doc) = side.docs.first() {
+        parts.push(format!("Linux {}", doc.machine.kernel));
+        parts.extend(Some(doc.machine.processor.clone()).filter(|name| !name.is_empty()));
+    }
+    parts.join(", ")
+}
