@@ -32,8 +32,6 @@ mod value;
 mod work;
 
 pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
-pub use cost::{CostHeader, CostKind, CostReport, CostRow, MeasuredCost, cost_json, render_cost};
-pub use cost_clock::{ClockCost, ClockReport, clock_json, render_clock};
 pub use cost_run::{cost_run_json, render_cost_run};
 pub use inject::{InjectReport, Injected, InjectedCpu, inject_json, render_inject};
 pub use json::{report_json, sources_json, timelines_json, to_json};
