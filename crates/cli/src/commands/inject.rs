@@ -18,7 +18,7 @@ use becalm_report::{InjectReport, Injected, InjectedCpu};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 use becalm_trace::Bundle;
-use becalm_units::{CpuId, CpuList, Nanos, Share};
+use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
 use crate::exit::{Exit, UsageError};
