@@ -293,6 +293,8 @@ fn cpu(delivered: &Delivered) -> InjectedCpu {
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::CpuId;
+
     use super::*;
 
     #[test]
