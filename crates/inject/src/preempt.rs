@@ -246,14 +246,14 @@ impl Worker {
                 }
                 continue;
             }
-            // Late, this one begins where the one before ended, whose way out is not taken.
             let joined = now >= at;
             if !joined && !alarm.sleep_until(at - self.toll.lag.get() as u64) {
                 break;
             }
             let first = C::read();
             let woken = monotonic_ns();
-            let (entry, exit) = (if joined { Nanos::ZERO } else { self.toll.entry }, self.toll.exit);
+            // Late, this one begins where the one before ended, whose way out is then that of both.
+            let Toll { entry, exit, .. } = if joined { Toll::default() } else { self.toll };
             let burn = self.rate.ticks_in(due.length - entry - exit).get();
             // Booked meanwhile, so that the books lengthen no detour.
             if let Some(before) = before.take() {

@@ -114,16 +114,18 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let end = doc.start_ns + doc.duration_ns - Nanos::from_millis(1);
     let (mut within, mut exact) = (0, 0);
     let mut off = Vec::new();
+    let mut holding = Vec::new();
     for injected in &delivered.log {
         let (first, last) = (axis.instant(injected.burned.0), axis.instant(injected.burned.1));
         if first < begin || last > end {
             continue;
         }
         within += 1;
-        let index = detours.partition_point(|detour| detour.start <= first);
-        let found = index.checked_sub(1).map(|before| detours[before]);
+        let before = detours.partition_point(|detour| detour.start <= first).checked_sub(1);
+        let found = before.map(|before| detours[before]);
         let found = found.filter(|found| found.start + found.duration + doc.t_min_ns >= last);
         let found = found.unwrap_or_else(|| panic!("{spec}: the detour from {first} to {last} was not found"));
+        holding.push(found);
         let difference = (found.duration - injected.asked).get();
         off.push(difference);
         // Other noise that meets it makes it longer.
@@ -145,10 +147,13 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
         tally.missed,
         tally.joined,
     );
-    // Two detours that met are one in the recording; those at either end of it may be there or not.
-    assert!(named.len() <= within + 4, "{spec}: {} bear the name of {within}", named.len());
-    let joined = tally.joined as usize;
-    assert!(named.len() + joined >= within, "{spec}: only {} of {within} bear the name", named.len());
+    // Where another thread kept the CPU for long, one recorded detour may hold several.
+    holding.dedup();
+    let unnamed = holding.iter().filter(|found| !named.contains(found)).count();
+    assert_eq!(unnamed, 0, "{spec}: so many of {within} do not bear the name");
+    // Those at either end of the recording may be there or not.
+    let strange = named.iter().filter(|named| !holding.contains(named)).count();
+    assert!(strange <= 4, "{spec}: {strange} bear the name, and nothing was injected there");
     check(within > 300, || format!("{spec}: only {within} in {seconds} s"))?;
     check(f64::from(exact) >= 0.8 * within as f64, || format!("{spec}: only {exact} of {within} have the length"))?;
     check((0.98..=1.02).contains(&delivered_ratio), || format!("{spec}: {delivered_ratio} of what was due"))
