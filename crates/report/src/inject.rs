@@ -338,9 +338,11 @@ fn remarks(report: &InjectReport) -> Vec<String> {
     for place in &report.places {
         let (name, why, lap) = match place.place {
             Place::Cpu(number) => (format!("CPU {number}"), "the CPU could not be had in time", "of every lap "),
-            Place::Thread { pid, tid } => {
-                (format!("thread {tid} of process {pid}"), "the thread slept, had no CPU, or blocked the signal meanwhile", "")
-            }
+            Place::Thread { pid, tid } => (
+                format!("thread {tid} of process {pid}"),
+                "the thread slept, had no CPU, or blocked the signal meanwhile",
+                "",
+            ),
         };
         say(place.missed, format!("{name}: {} detours were missed: {why}", place.missed));
         say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
