@@ -151,9 +151,9 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     holding.dedup();
     let unnamed = holding.iter().filter(|found| !named.contains(found)).count();
     assert_eq!(unnamed, 0, "{spec}: so many of {within} do not bear the name");
-    // Those at either end of the recording may be there or not.
+    // Those at either end of the recording may be there or not; one that was missed woke the thread all the same.
     let strange = named.iter().filter(|named| !holding.contains(named)).count();
-    assert!(strange <= 4, "{spec}: {strange} bear the name, and nothing was injected there");
+    assert!(strange <= 4 + tally.missed as usize, "{spec}: {strange} bear the name, and nothing was injected there");
     check(within > 300, || format!("{spec}: only {within} in {seconds} s"))?;
     check(f64::from(exact) >= 0.8 * within as f64, || format!("{spec}: only {exact} of {within} have the length"))?;
     check((0.98..=1.02).contains(&delivered_ratio), || format!("{spec}: {delivered_ratio} of what was due"))
