@@ -440,7 +440,8 @@ mod tests {
         assert!(document["threads"].as_array().unwrap().is_empty() && document.get("processes").is_none());
     }
 
-    const CPU_TEXT: &str = "  periodic:interval=1ms,detour=50us, each CPU from a random place, seed 1, by threads of class fifo:51
+    const CPU_TEXT: &str =
+        "  periodic:interval=1ms,detour=50us, each CPU from a random place, seed 1, by threads of class fifo:51
 
   cpu             detours  interval  stddev  length  stddev     min     max  noise   late  late p99
   ─────────────────────────────────────────────────────────────────────────────────────────────────
