@@ -294,7 +294,13 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     if let Some(path) = &args.replay {
         return replay(args, path);
     }
+    if !args.source.is_empty() {
+        return Err(UsageError("--source chooses among what was recorded: it needs --replay".to_owned()).into());
+    }
     let detour = args.detour.expect("the arguments require it");
+    if detour <= Nanos::ZERO {
+        return Err(UsageError(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
+    }
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
     let spec = match (&args.interval, &args.rate, args.ratio) {
         (Some(interval), ..) => NoiseSpec::Periodic { interval: *interval, detour, jitter },
