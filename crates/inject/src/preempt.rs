@@ -103,7 +103,8 @@ impl Injection {
         let mut workers = Vec::with_capacity(plan.cpus.len());
         let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
         for (cpu, trace) in &plan.cpus {
-            let toll = toll::measure::<C>(*cpu, plan.policy, rate)?;
+            let interval = Nanos::new(trace.length().get() / trace.len().max(1) as i64);
+            let toll = toll::measure::<C>(*cpu, plan.policy, rate, interval)?;
             let place = Nanos::new(places.below(trace.length().get() as u64) as i64);
             workers.push((Worker::new(*cpu, trace, toll, rate, plan)?, place, trace.length()));
         }

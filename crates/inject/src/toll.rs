@@ -3,8 +3,13 @@
 //! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
 //! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with
 //! trial detours of no length on the CPU itself: a second thread there reads the counter as fast as it can, as the victim.
-//! It does so for a tenth of a second, in which nobody below it gets the CPU.
+//! It does so for three tenths of a second, in which nobody below it gets the CPU.
+//!
+//! The trials come as often as the detours will, within limits: whether the kernel has to set the CPU's timer anew when the
+//! injecting thread goes to sleep depends on whether its next turn comes before the next tick, and on a virtual machine
+//! that takes some microseconds. Where both happen, the mean of the cost is nearest to each.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,11 +22,10 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
 
-/// Trial detours, and how far apart they are.
-const ROUNDS: usize = 200;
-const APART_NS: u64 = 500_000;
-/// Of which so many have to be seen.
-const ENOUGH: usize = ROUNDS / 2;
+/// How long trials are made.
+const TRIALS_NS: u64 = 300_000_000;
+/// How far apart they are, at least and at most.
+const APART_NS: RangeInclusive<u64> = 500_000..=5_000_000;
 
 /// The cost of one detour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,22 +46,29 @@ impl Toll {
     }
 }
 
-/// Measures it by trial detours, within a tenth of a second.
+/// Measures it by trial detours, within about three tenths of a second, for detours whose mean interval is `interval`.
 ///
 /// # Errors
 /// If the CPU cannot be had or the class is refused, or the trial detours are not seen.
-pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result<Toll, InjectError> {
+pub fn measure<C: Counter>(
+    cpu: CpuId,
+    policy: Policy,
+    rate: TickRate,
+    interval: Nanos,
+) -> Result<Toll, InjectError> {
+    let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
+    let rounds = (TRIALS_NS / apart) as usize;
     let sched = |source| InjectError::Sched { cpu, source };
     let axis = TicksToNanos::new(Ticks::new(0), rate);
     // Before and after each step of the victim that took longer than any of its own.
     let seen =
-        Arc::new(LockedWords::new(4 * ROUNDS * 8).map_err(|source| InjectError::Log {
-            entries: ROUNDS,
+        Arc::new(LockedWords::new(4 * rounds * 8).map_err(|source| InjectError::Log {
+            entries: rounds,
             source: std::io::Error::other(source.to_string()),
         })?);
     let stop = AtomicBool::new(false);
     let long_step = rate.ticks_in(Nanos::from_micros(1)).get();
-    let mut trials = Vec::with_capacity(ROUNDS);
+    let mut trials = Vec::with_capacity(rounds);
     let steps = thread::scope(|scope| {
         let victim = scope.spawn(|| -> Result<usize, InjectError> {
             pin_current_thread(cpu).and_then(|()| set_policy(below(policy))).map_err(sched)?;
@@ -82,14 +93,14 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
             set_policy(policy).map_err(sched)?;
             set_timer_slack(1);
             let alarm = Alarm::new();
-            let mut at = monotonic_ns() + 2 * APART_NS;
-            for _ in 0..ROUNDS {
+            let mut at = monotonic_ns() + 2 * apart;
+            for _ in 0..rounds {
                 alarm.sleep_until(at);
                 let first = C::read();
                 let woken = monotonic_ns();
                 let last = C::read();
                 trials.push((first, last, woken.saturating_sub(at)));
-                at = (at + APART_NS).max(woken + APART_NS / 2);
+                at = (at + apart).max(woken + apart / 2);
             }
             Ok(())
         });
@@ -113,11 +124,11 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
             exits.push(axis.duration(Ticks::new(after - last)));
         }
     }
-    if entries.len() < ENOUGH {
-        return Err(InjectError::Toll { cpu, seen: entries.len(), rounds: ROUNDS });
+    if 2 * entries.len() < rounds {
+        return Err(InjectError::Toll { cpu, seen: entries.len(), rounds });
     }
     // A lag below zero would be a timer ahead of its time, which is the error of the readings.
-    Ok(Toll { lag: early(lags).max(Nanos::ZERO), entry: early(entries), exit: early(exits) })
+    Ok(Toll { lag: usual(lags).max(Nanos::ZERO), entry: usual(entries), exit: usual(exits) })
 }
 
 /// Says that it is over when it is dropped.
@@ -142,9 +153,13 @@ fn flatten<T>(joined: thread::Result<Result<T, InjectError>>) -> Result<T, Injec
     joined.unwrap_or_else(|_| Err(InjectError::Thread(std::io::Error::other("it failed"))))
 }
 
-/// The lowest fifth's end. Other interrupts, and others who run where the victim could not be put above them, are in some
-/// of its steps; where there are none, this is near the median.
-fn early(mut values: Vec<Nanos>) -> Nanos {
-    let fifth = values.len() / 5;
-    *values.select_nth_unstable(fifth).1
+/// The mean without the highest fifth: other interrupts, and others who run where the victim could not be put above them,
+/// are in some of its steps.
+fn usual(mut values: Vec<Nanos>) -> Nanos {
+    let kept = values.len() - values.len() / 5;
+    if kept < values.len() {
+        values.select_nth_unstable(kept);
+    }
+    let sum: i64 = values[..kept].iter().map(|value| value.get()).sum();
+    Nanos::new(sum / kept.max(1) as i64)
 }
