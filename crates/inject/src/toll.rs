@@ -22,6 +22,8 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
 
+/// Room for the victim's long steps: on a virtual machine the hypervisor makes thousands a second.
+const STEPS_WORDS: usize = 1 << 16;
 /// How long trials are made.
 const TRIALS_NS: u64 = 300_000_000;
 /// How far apart they are, at least and at most.
@@ -50,22 +52,16 @@ impl Toll {
 ///
 /// # Errors
 /// If the CPU cannot be had or the class is refused, or the trial detours are not seen.
-pub fn measure<C: Counter>(
-    cpu: CpuId,
-    policy: Policy,
-    rate: TickRate,
-    interval: Nanos,
-) -> Result<Toll, InjectError> {
+pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
     let rounds = (TRIALS_NS / apart) as usize;
     let sched = |source| InjectError::Sched { cpu, source };
     let axis = TicksToNanos::new(Ticks::new(0), rate);
     // Before and after each step of the victim that took longer than any of its own.
-    let seen =
-        Arc::new(LockedWords::new(4 * rounds * 8).map_err(|source| InjectError::Log {
-            entries: rounds,
-            source: std::io::Error::other(source.to_string()),
-        })?);
+    let seen = Arc::new(LockedWords::new(STEPS_WORDS).map_err(|source| InjectError::Log {
+        entries: STEPS_WORDS / 2,
+        source: std::io::Error::other(source.to_string()),
+    })?);
     let stop = AtomicBool::new(false);
     let long_step = rate.ticks_in(Nanos::from_micros(1)).get();
     let mut trials = Vec::with_capacity(rounds);
