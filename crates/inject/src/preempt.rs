@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 use becalm_linux::alarm::{Alarm, monotonic_ns, set_timer_slack, wall_ns};
@@ -117,22 +118,28 @@ impl Injection {
         let (start_ns, wall_at_start) = (now + head_start, wall_ns() + head_start);
         let mut injection = Self { alarm: Arc::new(Alarm::new()), threads: Vec::new(), rate };
         let policy = plan.policy;
+        let (placing, placed) = channel::<()>();
         for (mut worker, place, circle) in workers {
             worker.schedule.begin_at(match plan.synchronized {
                 true => Nanos::new((wall_at_start % circle.get() as u64) as i64),
                 false => place,
             });
             let alarm = Arc::clone(&injection.alarm);
+            let placing = placing.clone();
             let run = move || {
                 let cpu = worker.cpu;
                 let placed = pin_current_thread(cpu).and_then(|()| set_policy(policy));
                 placed.map_err(|source| InjectError::Sched { cpu, source })?;
                 set_timer_slack(1);
+                drop(placing);
                 Ok(worker.run::<C>(&alarm, start_ns))
             };
             let thread = thread::Builder::new().name("becalm-inject".to_owned()).spawn(run);
             injection.threads.push(thread.map_err(InjectError::Thread)?);
         }
+        // Until they have their class they are threads like the caller's, who may be about to keep their CPUs busy.
+        drop(placing);
+        let _ = placed.recv();
         Ok(injection)
     }
 
@@ -186,16 +193,13 @@ struct Burned {
     toll: Nanos,
 }
 
-/// A way in that is this many times longer or shorter than usual is believed.
-const ENTRY_VARIES: i64 = 4;
-
 /// Words of the log that a detour takes.
 const LOG_WORDS: usize = 3;
 
 impl Worker {
     fn new(cpu: CpuId, trace: &NoiseTrace, toll: Toll, rate: TickRate, plan: &Plan) -> Result<Self, InjectError> {
         let mut schedule = Schedule::new(trace, Nanos::ZERO);
-        let (shortest, room) = (toll.shortest(), toll.shortest() + toll.lag);
+        let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
         let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
         if plan.exact {
             if let Some(length) = schedule.shortest().filter(|length| *length < shortest) {
@@ -257,11 +261,10 @@ impl Worker {
             let first = C::read();
             let woken = monotonic_ns();
             // Late, this one begins where the one before ended, whose way out is then that of both.
-            let Toll { entry, exit, .. } = if joined { Toll::default() } else { self.toll };
+            let Toll { entries: (least, most), exit, .. } = if joined { Toll::default() } else { self.toll };
             // The way in is longer at one time than at another, on a virtual machine by several times; the interrupt itself
-            // comes in time. What is far from usual is taken for an interrupt that was late.
-            let since_due = Nanos::new(woken.saturating_sub(at) as i64);
-            let entry = since_due.clamp(Nanos::new(entry.get() / ENTRY_VARIES), Nanos::new(entry.get() * ENTRY_VARIES));
+            // comes in time. What is longer than nearly all ways in is taken for an interrupt that was late.
+            let entry = Nanos::new(woken.saturating_sub(at) as i64).clamp(least, most);
             let burn = self.rate.ticks_in((due.length - entry - exit).max(Nanos::ZERO)).get();
             // Booked meanwhile, so that the books lengthen no detour.
             if let Some(before) = before.take() {
