@@ -1,6 +1,6 @@
 /* Reads the clock for so many seconds, and prints how many of the steps were longer than so many microseconds, and their
    median in nanoseconds, twice: of the first half and of the second. With a CPU it does so there, and prints when each of
-   these steps began instead. */
+   these steps began and how long it was instead. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ int main(int count, char **arguments) {
             last = time;
         }
         if (count > 3) {
-            for (long long step = 0; step < steps; step++) printf("%lld\n", starts[step]);
+            for (long long step = 0; step < steps; step++) printf("%lld %lld\n", starts[step], lengths[step]);
             continue;
         }
         qsort(lengths, steps, sizeof *lengths, order);
