@@ -3,6 +3,7 @@
 //!
 //! Nothing here interprets what it reads.
 
+pub mod alarm;
 pub mod audit;
 pub mod clock;
 pub mod ftrace;
@@ -13,5 +14,6 @@ pub mod perf;
 pub mod probe;
 pub mod procfs;
 pub mod sched;
+pub mod shared;
 pub mod signals;
 pub mod sysfs;
