@@ -230,23 +230,23 @@ mod tests {
         parameters.map(|p| (p.name.into_bytes(), p.value.map(String::into_bytes))).collect()
     }
 
-    /// `housekeeping_isolcpus_setup` of Linux 6.18: (nohz, domain, managed_irq), the flags it skips, and the rest.
-    fn plain_flags(text: &str) -> Option<((bool, bool, bool), Vec<String>, &str)> {
+    /// `housekeeping_isolcpus_setup` of Linux 6.18: the flags, and the rest of the text.
+    fn plain_flags(text: &str) -> Option<(IsolCpus, &str)> {
         let bytes = text.as_bytes();
         let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
-        let (mut i, mut flags, mut skipped) = (0, (false, false, false), Vec::new());
+        let (mut i, mut flags) = (0, IsolCpus::default());
         while at(i).is_ascii_alphabetic() {
             let rest = &bytes[i..];
             if rest.starts_with(b"nohz,") {
-                (i, flags.0) = (i + 5, true);
+                (i, flags.nohz) = (i + 5, true);
                 continue;
             }
             if rest.starts_with(b"domain,") {
-                (i, flags.1) = (i + 7, true);
+                (i, flags.domain) = (i + 7, true);
                 continue;
             }
             if rest.starts_with(b"managed_irq,") {
-                (i, flags.2) = (i + 12, true);
+                (i, flags.managed_irq) = (i + 12, true);
                 continue;
             }
             let (begin, mut illegal) = (i, false);
@@ -258,13 +258,13 @@ mod tests {
             if illegal || at(i) == 0 {
                 return None;
             }
-            skipped.push(text[begin..i].to_owned());
+            flags.unknown.push(text[begin..i].to_owned());
             i += 1;
         }
-        if flags == (false, false, false) {
-            flags.1 = true;
+        if !flags.nohz && !flags.domain && !flags.managed_irq {
+            flags.domain = true;
         }
-        Some((flags, skipped, &text[i..]))
+        Some((flags, &text[i..]))
     }
 
     #[test]
@@ -302,10 +302,8 @@ mod tests {
     proptest! {
         #[test]
         fn flags_are_the_kernels(text in "(nohz,|domain,|managed_irq,|io_queue,|no2,|nohz|[a-c,_]){0,4}[0-9N,-]{0,5}") {
-            let wanted = plain_flags(&text).and_then(|(flags, unknown, rest)| {
-                let (nohz, domain, managed_irq) = flags;
-                Some(IsolCpus { nohz, domain, managed_irq, unknown, cpus: parse_kernel_list(rest, 8).ok()? })
-            });
+            let wanted = plain_flags(&text)
+                .and_then(|(flags, rest)| Some(IsolCpus { cpus: parse_kernel_list(rest, 8).ok()?, ..flags }));
             prop_assert_eq!(IsolCpus::parse(&text, 8).ok(), wanted, "{}", text);
         }
 
