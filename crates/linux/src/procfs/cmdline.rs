@@ -230,6 +230,43 @@ mod tests {
         parameters.map(|p| (p.name.into_bytes(), p.value.map(String::into_bytes))).collect()
     }
 
+    /// `housekeeping_isolcpus_setup` of Linux 6.18: the flags, and the rest of the text.
+    fn plain_flags(text: &str) -> Option<(IsolCpus, &str)> {
+        let bytes = text.as_bytes();
+        let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
+        let (mut i, mut flags) = (0, IsolCpus::default());
+        while at(i).is_ascii_alphabetic() {
+            let rest = &bytes[i..];
+            if rest.starts_with(b"nohz,") {
+                (i, flags.nohz) = (i + 5, true);
+                continue;
+            }
+            if rest.starts_with(b"domain,") {
+                (i, flags.domain) = (i + 7, true);
+                continue;
+            }
+            if rest.starts_with(b"managed_irq,") {
+                (i, flags.managed_irq) = (i + 12, true);
+                continue;
+            }
+            let (begin, mut illegal) = (i, false);
+            while at(i) != 0 && at(i) != b',' {
+                illegal |= !at(i).is_ascii_alphabetic() && at(i) != b'_';
+                i += 1;
+            }
+            // At the text's end the kernel steps over it, and reads what happens to lie behind.
+            if illegal || at(i) == 0 {
+                return None;
+            }
+            flags.unknown.push(text[begin..i].to_owned());
+            i += 1;
+        }
+        if !flags.nohz && !flags.domain && !flags.managed_irq {
+            flags.domain = true;
+        }
+        Some((flags, &text[i..]))
+    }
+
     #[test]
     fn words_quotes_and_the_end() {
         let line = CommandLine::parse(
@@ -263,6 +300,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn flags_are_the_kernels(text in "(nohz,|domain,|managed_irq,|io_queue,|no2,|nohz|[a-c,_]){0,4}[0-9N,-]{0,5}") {
+            let wanted = plain_flags(&text)
+                .and_then(|(flags, rest)| Some(IsolCpus { cpus: parse_kernel_list(rest, 8).ok()?, ..flags }));
+            prop_assert_eq!(IsolCpus::parse(&text, 8).ok(), wanted, "{}", text);
+        }
+
         #[test]
         fn it_is_the_kernels(text in "([a-c_.=-]{1,3}|\"| |\t|=\"|--|é){0,12}") {
             prop_assert_eq!(mine(&text), plain(&text), "{}", text);
