@@ -8,7 +8,7 @@ use becalm_units::CpuList;
 use crate::families::affinity_changes;
 use crate::journal::{Begun, Folder, Journal, Owner, Record};
 use crate::request::Division;
-use crate::{Change, Family, Knob, Machine, Plan, TuneError, value};
+use crate::{Change, Family, Knob, Machine, Plan, TuneError, bystanders, value};
 
 /// How often threads that were started amidst the moving are looked for.
 const ROUNDS: u32 = 4;
@@ -124,14 +124,19 @@ fn carry_out(
     observer: &mut Observer<'_>,
 ) -> Result<Applied, TuneError> {
     observer(Moment::Begun);
+    bystanders::note(machine, &mut journal)?;
     let mut applied = Applied::default();
     let mut rounds = 0;
     let mut number = first;
     loop {
-        // At the end, threads that were started amidst the moving by others that had not been moved yet.
         let all = &journal.state().steps;
         let moving = all[first..].iter().any(|step| step.change.family == Family::Affinity);
-        if number == all.len() && moving && rounds < ROUNDS {
+        let at_end = number == all.len();
+        if at_end {
+            bystanders::keep(machine, journal.state(), observer);
+        }
+        // Threads that were started amidst the moving by others that had not been moved yet.
+        if at_end && moving && rounds < ROUNDS {
             rounds += 1;
             let late = late_threads(machine, &journal);
             if !late.is_empty() {

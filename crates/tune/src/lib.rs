@@ -10,6 +10,7 @@
 
 mod apply;
 mod boot;
+mod bystanders;
 mod change;
 pub mod check;
 mod draft;
@@ -33,7 +34,7 @@ pub use draft::plan;
 pub use error::TuneError;
 pub use families::Place;
 pub use family::{Family, UnknownFamily};
-pub use journal::{Folder, Journal, JournalError, Owner, State, Step};
+pub use journal::{Folder, Journal, JournalError, Noted, Owner, State, Step};
 pub use knob::{Knob, Meaning};
 pub use machine::{Live, Machine};
 pub use plan::{Note, Plan};

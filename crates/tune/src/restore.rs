@@ -7,7 +7,7 @@ use becalm_units::CpuList;
 
 use crate::apply::{Observer, online};
 use crate::journal::{Folder, Journal, Record, State, Step};
-use crate::{Change, Knob, Machine, Moment, TuneError, value};
+use crate::{Change, Knob, Machine, Moment, TuneError, bystanders, value};
 
 /// What came of one knob.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,8 +79,20 @@ pub fn restore(
     if owner.runs_command && owner.pid != own && owner.is_alive(machine) && !force {
         return Err(TuneError::InUse { owner });
     }
-    for number in order(journal.state()) {
-        let step = journal.state().steps[number].clone();
+    if bystanders::are_unsettled(journal.state()) {
+        // Those that were started meanwhile.
+        bystanders::note(machine, &mut journal)?;
+    }
+    let mut groups_are_back = false;
+    for (turn, number) in order(journal.state()) {
+        if turn > 0 && !groups_are_back {
+            bystanders::settle(machine, &mut journal, observer)?;
+            groups_are_back = true;
+        }
+        let mut step = journal.state().steps[number].clone();
+        if let Some(cpus) = bystanders::noted(journal.state(), &step.change.knob) {
+            step.original = Some(cpus.to_string());
+        }
         let outcome = put_back(machine, &step, force, observer);
         if !matches!(outcome, PutBack::Foreign(_) | PutBack::Failed(_)) {
             journal.write(Record::Restored { step: number, gone: outcome == PutBack::Gone })?;
@@ -89,6 +101,7 @@ pub fn restore(
         let original = step.original.unwrap_or_default();
         restored.changes.push(Undone { change: step.change, original, outcome });
     }
+    bystanders::settle(machine, &mut journal, observer)?;
     restored.heirs = widen_heirs(machine, &journal);
     if journal.state().is_spent() {
         journal.close()?;
@@ -97,9 +110,9 @@ pub fn restore(
     Ok(Some(restored))
 }
 
-/// The numbers of the open steps in the order in which they are undone: in reverse, but threads behind all else, when the CPUs
+/// The numbers of the open steps in the order in which they are undone, each with its turn: in reverse, but threads behind all else, when the CPUs
 /// that they had are online and in no cpuset of others; and last what lies in a group that was made, since that goes with it.
-fn order(state: &State) -> Vec<usize> {
+fn order(state: &State) -> Vec<(i32, usize)> {
     let made: BTreeSet<&Path> = state.steps.iter().filter_map(made_group).collect();
     let turn = |step: &Step| match &step.change.knob {
         Knob::Affinity { .. } => 1,
@@ -109,7 +122,7 @@ fn order(state: &State) -> Vec<usize> {
     let open = state.steps.iter().enumerate().rev().filter(|(_, step)| step.is_open());
     let mut open: Vec<(i32, usize)> = open.map(|(number, step)| (turn(step), number)).collect();
     open.sort_by_key(|(turn, _)| *turn);
-    open.into_iter().map(|(_, number)| number).collect()
+    open
 }
 
 /// The folder of a group that a step made.

@@ -123,6 +123,8 @@ fn nothing_but_what_the_plan_names_is_touched() {
             other => panic!("{other}"),
         }
     }
+    // A thread that is bound to a quiet CPU cannot stay there when a partition takes it.
+    named.extend(["/proc/99/status".into(), "/proc/99/task/99/status".into()]);
     // The kernel's own list of what is online follows.
     named.push("/sys/devices/system/cpu/online".into());
     for (path, text) in snapshot(&bench.root()) {
@@ -188,7 +190,8 @@ fn refusals_are_told_and_leave_no_trace() {
         refused.iter().any(|text| text.contains("smp_affinity_list") && text.contains("os error 5")),
         "{refused:?}"
     );
-    assert!(bench.restore(false).is_complete());
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
 
@@ -207,7 +210,8 @@ fn a_partition_that_is_invalid_falls_back_and_says_why() {
             Outcome::Refused(why) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
             other => panic!("{other:?}"),
         }
-        assert!(bench.restore(false).is_complete());
+        let restored = bench.restore(false);
+        assert!(restored.is_complete(), "{restored:?}");
         assert_eq!(snapshot(&bench.root()), before);
     }
 }
@@ -222,7 +226,8 @@ fn what_needs_a_change_that_failed_is_left_out() {
     let applied = bench.apply(&plan);
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance"), "1");
     assert!(applied.changes.iter().any(|made| made.outcome == Outcome::Needless));
-    assert!(bench.restore(false).is_complete());
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
 
@@ -271,7 +276,8 @@ fn a_second_plan_refuses_or_extends() {
     assert!(applied.refused().next().is_none());
     assert_eq!(bench.fake.text("/proc/irq/5/smp_affinity_list"), "0,3-7");
     assert_eq!(bench.folder.read().unwrap().unwrap().plans.len(), 2);
-    assert!(bench.restore(false).is_complete());
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
 
@@ -282,7 +288,8 @@ fn a_command_in_the_group_is_let_out_of_it() {
     let Place::Group(group) = Place::find(&bench.fake) else { panic!("there is a group") };
     assert_eq!(group, Path::new("/sys/fs/cgroup/becalm"));
     bench.fake.set("/sys/fs/cgroup/becalm/cgroup.procs", "4711\n");
-    assert!(bench.restore(false).is_complete());
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cgroup.procs"), "4711");
     assert_eq!(Place::find(&bench.fake), Place::Cpus);
 }
@@ -334,7 +341,8 @@ fn four_thousand_cpus_and_32_siblings() {
     assert!(applied.refused().next().is_none());
     assert!(bench.fake.text("/sys/devices/virtual/workqueue/cpumask").contains("fffffffd,"));
     assert!(bench.fake.text("/proc/irq/5/smp_affinity_list").starts_with("0,2-128,130-"));
-    assert!(bench.restore(false).is_complete());
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
 
@@ -385,7 +393,8 @@ fn torn_lines_are_ignored_and_damaged_ones_refused() {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let torn = [lines[..lines.len() - 2].concat(), lines[lines.len() - 2][..9].to_vec()].concat();
     fs::write(&journal, &torn).unwrap();
-    assert!(bench.restore(false).is_complete());
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 
     let mut damaged = whole.clone();
@@ -432,7 +441,8 @@ proptest! {
         }
         bench.apply(&planned);
         bench.fake.faults.clear();
-        prop_assert!(bench.restore(false).is_complete());
+        let restored = bench.restore(false);
+        prop_assert!(restored.is_complete(), "{restored:?}");
         prop_assert_eq!(snapshot(&bench.root()), before);
     }
 }

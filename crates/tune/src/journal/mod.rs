@@ -19,5 +19,6 @@ pub use error::JournalError;
 pub(crate) use folder::Begun;
 pub use folder::{Folder, Journal};
 pub use owner::Owner;
+pub use record::Noted;
 pub(crate) use record::Record;
 pub use state::{State, Step};

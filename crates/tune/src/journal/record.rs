@@ -1,5 +1,6 @@
 //! The lines of a journal.
 
+use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
 
 use super::Owner;
@@ -24,8 +25,23 @@ pub(crate) enum Record {
     Done { step: usize, value: String },
     /// The change was not made, and the value is as it was.
     Refused { step: usize, why: String },
+    /// Where threads may run before control groups are changed, by which the kernel may give them other CPUs.
+    Threads { threads: Vec<Noted> },
+    /// These threads have their CPUs again.
+    Settled,
     /// All changes were tried.
     Applied,
     /// The original is back, or there is nothing any more to bring it back to.
     Restored { step: usize, gone: bool },
+}
+
+/// A thread and where it may run, as it was noted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Noted {
+    /// The thread.
+    pub tid: i32,
+    /// When it was started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Where it may run.
+    pub cpus: CpuList,
 }

@@ -1,8 +1,8 @@
 //! What a journal says: the state of every step.
 
 use super::Owner;
-use super::record::{Record, VERSION};
-use crate::{Change, Plan};
+use super::record::{Noted, Record, VERSION};
+use crate::{Change, Plan, bystanders};
 
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +40,10 @@ pub struct State {
     pub steps: Vec<Step>,
     /// Whether all changes were tried; if not, their process died amidst them.
     pub applied: bool,
+    /// Where threads might run before control groups were changed.
+    pub threads: Vec<Noted>,
+    /// Whether they may so again.
+    pub settled: bool,
 }
 
 impl State {
@@ -74,7 +78,15 @@ impl State {
     /// Of a journal that begins.
     pub(crate) fn begin(owner: Owner, plan: Plan) -> Self {
         let begin_ticks = owner.start_ticks;
-        let mut state = Self { owner, begin_ticks, plans: Vec::new(), steps: Vec::new(), applied: false };
+        let mut state = Self {
+            owner,
+            begin_ticks,
+            plans: Vec::new(),
+            steps: Vec::new(),
+            applied: false,
+            threads: Vec::new(),
+            settled: false,
+        };
         state.add(plan.steps.clone());
         state.plans.push(plan);
         state
@@ -96,6 +108,11 @@ impl State {
             Record::Done { step, value } => self.step(step)?.done = Some(value),
             Record::Refused { step, why } => self.step(step)?.refused = Some(why),
             Record::Restored { step, .. } => self.step(step)?.restored = true,
+            Record::Threads { threads } => {
+                self.threads.extend(threads);
+                self.settled = false;
+            }
+            Record::Settled => self.settled = true,
             Record::Applied => self.applied = true,
             Record::More { steps } => self.add(steps),
             Record::Extend { owner, plan } => {
@@ -115,6 +132,6 @@ impl State {
     /// Whether nothing is changed any more.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        !self.steps.iter().any(Step::is_open)
+        !self.steps.iter().any(Step::is_open) && !bystanders::are_unsettled(self)
     }
 }

@@ -52,6 +52,25 @@ impl Fake {
         fs::write(place(&self.root, Path::new(path)), text).unwrap();
     }
 
+    /// What kernels before 6.2 do when a partition comes or goes, or a group gets other CPUs: every thread that may be moved gets
+    /// these CPUs, whatever it had.
+    fn give_everybody(&self, cpus: &CpuList) -> io::Result<()> {
+        let placed = placed_tasks(&self.root).map_err(io::Error::other)?;
+        placed.iter().filter(|placed| !placed.bound).try_for_each(|placed| self.set_affinity(placed.task.pid, cpus))
+    }
+
+    /// Those online that no partition has.
+    fn left(&self) -> CpuList {
+        let mut left: CpuList = self.text_of(Path::new("/sys/devices/system/cpu/online")).parse().unwrap();
+        for group in ["becalm", "becalm.slice"] {
+            let folder = Path::new("/sys/fs/cgroup").join(group);
+            if matches!(self.text_of(&folder.join("cpuset.cpus.partition")).trim(), "isolated" | "root") {
+                left = left.without(&self.text_of(&folder.join("cpuset.cpus")).trim().parse().unwrap());
+            }
+        }
+        left
+    }
+
     fn text_of(&self, path: &Path) -> String {
         read(&self.root, path).unwrap_or_default()
     }
@@ -113,6 +132,9 @@ impl Machine for Fake {
         }
         let printed = self.printed(path, text)?;
         write(&self.root, path, printed.as_deref().unwrap_or(text))?;
+        if path.ends_with("cpuset.cpus.partition") {
+            self.give_everybody(&self.left())?;
+        }
         let number =
             path.to_str().and_then(|path| path.strip_prefix("/sys/devices/system/cpu/cpu")?.strip_suffix("/online"));
         if let Some(number) = number {
@@ -147,7 +169,9 @@ impl Machine for Fake {
     }
 
     fn remove_group(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir_all(place(&self.root, path))
+        let before = self.left();
+        fs::remove_dir_all(place(&self.root, path))?;
+        if self.left() == before { Ok(()) } else { self.give_everybody(&self.left()) }
     }
 
     fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()> {
@@ -174,8 +198,12 @@ impl Machine for Fake {
             ["set-property", "--runtime", of, property] => {
                 let (name, value) = property.split_once('=').unwrap();
                 self.set(unit(of, name).to_str().unwrap(), &format!("{}\n", value.replace(',', " ")));
+                let cpus: CpuList = value.parse().unwrap();
+                let cpus = if cpus.is_empty() { self.left() } else { cpus };
                 if *of == "becalm.slice" {
                     self.set("/sys/fs/cgroup/becalm.slice/cpuset.cpus", &format!("{value}\n"));
+                } else {
+                    self.give_everybody(&cpus)?;
                 }
                 Ok(String::new())
             }
@@ -281,7 +309,8 @@ pub fn machine(root: &Path, cpus: u32, siblings: bool, groups: Groups) -> Tree {
         .thread(14, "ksoftirqd/1", BOUND, 2, "1")
         .thread(99, "pinned here", 0, 50, "1")
         .thread(100, "sshd", 0, 60, &all.to_string())
-        .thread(101, "elsewhere", 0, 60, "0");
+        .thread(101, "elsewhere", 0, 60, "0")
+        .thread(102, "narrow", 0, 60, "0-1");
     let top = "/sys/fs/cgroup";
     match groups {
         Groups::None => {

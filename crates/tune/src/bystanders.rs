@@ -1,0 +1,151 @@
+//! Threads that no change names, and whose CPUs the kernel changes all the same.
+//!
+//! Before Linux 6.2, making or removing a partition, or changing the CPUs of a group, gives every thread of the groups concerned all
+//! CPUs that are left to its group, whatever narrower set it had been given. So where every thread may run is noted
+//! beforehand. After applying, those that the kernel changed get back what they had, but for the quiet CPUs; after restoring, all of
+//! it. Later kernels remember what a thread was given, and nothing is left to do.
+//!
+//! That it was the kernel is told by the set: all CPUs that are left to everybody. Who gave a thread just these meanwhile cannot be
+//! told from the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_linux::procfs::placement::Placed;
+use becalm_units::CpuList;
+
+use crate::apply::{Observer, online};
+use crate::journal::{Journal, Noted, Record, State};
+use crate::{Change, Knob, Machine, Moment, TuneError};
+
+/// A thread, by its number and its start.
+type Thread = (i32, u64);
+
+/// Whether a change makes the kernel give CPUs to threads.
+fn gives_cpus(change: &Change) -> bool {
+    match &change.knob {
+        Knob::File { path, .. } => path.file_name().is_some_and(|name| name == "cpuset.cpus.partition"),
+        Knob::Property { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether the kernel may have changed threads that do not have their CPUs again.
+pub(crate) fn are_unsettled(state: &State) -> bool {
+    let changed = || state.steps.iter().any(|step| step.original.is_some() && gives_cpus(&step.change));
+    !state.threads.is_empty() && !state.settled && changed()
+}
+
+/// Notes where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs.
+///
+/// # Errors
+/// If the journal cannot be written. Where threads cannot be listed the plan has said so.
+pub(crate) fn note(machine: &dyn Machine, journal: &mut Journal) -> Result<(), TuneError> {
+    let state = journal.state();
+    if !state.steps.iter().any(|step| gives_cpus(&step.change)) {
+        return Ok(());
+    }
+    let known: BTreeSet<Thread> = state.threads.iter().map(|noted| (noted.tid, noted.start_ticks)).collect();
+    let tasks = machine.tasks().unwrap_or_default();
+    let new = tasks.into_iter().filter(|placed| !placed.bound && !known.contains(&thread(placed)));
+    let threads: Vec<Noted> =
+        new.map(|placed| Noted { tid: placed.task.pid, start_ticks: placed.start_ticks, cpus: placed.cpus }).collect();
+    if !threads.is_empty() {
+        journal.write(Record::Threads { threads })?;
+    }
+    Ok(())
+}
+
+/// Where the thread of a knob might run before any change, where that was noted: what a later change found may have been the
+/// kernel's doing.
+pub(crate) fn noted<'a>(state: &'a State, knob: &Knob) -> Option<&'a CpuList> {
+    let Knob::Affinity { tid, start_ticks, .. } = knob else { return None };
+    let noted = state.threads.iter().find(|noted| (noted.tid, noted.start_ticks) == (*tid, *start_ticks));
+    noted.map(|noted| &noted.cpus)
+}
+
+/// After applying: threads that the kernel gave the CPUs of everybody get those that they had, but for the quiet ones, or to
+/// which they were moved.
+pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer<'_>) {
+    if !are_unsettled(state) {
+        return;
+    }
+    let online = online(machine);
+    let quiet: CpuList = state.plans.iter().flat_map(|plan| plan.cpus.iter()).collect();
+    let everybodys = online.without(&quiet);
+    let moved = moved(state);
+    give(machine, state, observer, |placed, noted| {
+        let wanted = match moved.get(&thread(placed)) {
+            Some((_, Some(done))) => done.clone(),
+            _ => noted.without(&quiet),
+        };
+        (placed.cpus.intersection(&online) == everybodys).then_some(wanted)
+    });
+}
+
+/// When groups are as before: threads that the kernel gave the CPUs of everybody get those that they had. As long as one is not as
+/// before, this is not the last time.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub(crate) fn settle(
+    machine: &dyn Machine,
+    journal: &mut Journal,
+    observer: &mut Observer<'_>,
+) -> Result<(), TuneError> {
+    let state = journal.state();
+    if !are_unsettled(state) {
+        return Ok(());
+    }
+    let online = online(machine);
+    // Before they had everything back: without CPUs that were offline, or that a partition had.
+    let away = state.plans.iter().flat_map(|plan| plan.cpus.iter().chain(plan.siblings.iter())).collect();
+    let least = online.without(&away);
+    let moved = moved(state);
+    give(machine, state, observer, |placed, noted| {
+        let is_where_moved =
+            moved.get(&thread(placed)).is_some_and(|(open, done)| *open && done.as_ref() == Some(&placed.cpus));
+        // Such a thread is put back as a change like others.
+        (!is_where_moved && least.without(&placed.cpus).is_empty()).then(|| noted.clone())
+    });
+    if !state.steps.iter().any(|step| step.is_open() && gives_cpus(&step.change)) {
+        journal.write(Record::Settled)?;
+        observer(Moment::Recorded);
+    }
+    Ok(())
+}
+
+/// Gives noted threads the CPUs that are wanted for them, if others.
+fn give(
+    machine: &dyn Machine,
+    state: &State,
+    observer: &mut Observer<'_>,
+    wanted: impl Fn(&Placed, &CpuList) -> Option<CpuList>,
+) {
+    let noted: BTreeMap<Thread, &CpuList> =
+        state.threads.iter().map(|noted| ((noted.tid, noted.start_ticks), &noted.cpus)).collect();
+    for placed in machine.tasks().unwrap_or_default().iter().filter(|placed| !placed.bound) {
+        let Some(noted) = noted.get(&thread(placed)) else { continue };
+        let Some(wanted) = wanted(placed, noted) else { continue };
+        if wanted != placed.cpus && !wanted.is_empty() {
+            // One that has ended needs nothing; one whose group has none of these CPUs cannot have them.
+            let _ = machine.set_affinity(placed.task.pid, &wanted);
+            observer(Moment::Written);
+        }
+    }
+}
+
+const fn thread(placed: &Placed) -> Thread {
+    (placed.task.pid, placed.start_ticks)
+}
+
+/// The threads that changes moved: whether that is not undone yet, and where to.
+fn moved(state: &State) -> BTreeMap<Thread, (bool, Option<CpuList>)> {
+    let moved = state.steps.iter().filter_map(|step| match step.change.knob {
+        Knob::Affinity { tid, start_ticks, .. } => {
+            let done = step.done.as_ref().and_then(|text| text.parse().ok());
+            Some(((tid, start_ticks), (step.is_open(), done)))
+        }
+        _ => None,
+    });
+    moved.collect()
+}
