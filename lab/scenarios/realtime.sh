@@ -1,4 +1,5 @@
 # Both CPUs of a PREEMPT_RT kernel, where softirqs run in threads; then the kernel's own noise meter on one of them.
+#: kernel rt
 
 cp /sys/kernel/tracing/available_events .
 # Something to do for the softirqs: timers, the loopback network, RCU.

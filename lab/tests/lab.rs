@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
 
-use becalm_lab::{Flavor, Guest, Kernel, LabError, Outcome};
+use becalm_lab::{Console, Guest, Kernel, LabError, Outcome, Scenario};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(90);
@@ -19,7 +19,6 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Where the lab finds its parts.
 struct Lab {
     cache: PathBuf,
-    busybox: PathBuf,
     becalm: PathBuf,
 }
 
@@ -31,39 +30,37 @@ impl Lab {
             tell("skipped: the lab runs with `make test-lab`");
             return None;
         };
-        let busybox = PathBuf::from("/bin/busybox");
-        Some(Self { cache: cache.into(), busybox, becalm: becalm.into() })
+        Some(Self { cache: cache.into(), becalm: becalm.into() })
     }
 
-    fn boot(&self, flavor: Flavor, parameters: &str, scenario: &str, limit: Duration) -> Result<Outcome, LabError> {
-        let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(scenario);
-        let kernel = Kernel::debian(flavor, &self.cache)?;
-        let guest = Guest {
-            kernel: &kernel,
-            parameters,
-            cpus: 2,
-            busybox: &self.busybox,
-            programs: &[&self.becalm],
-            scenario: &scenario,
-            limit,
-        };
-        guest.run()
+    fn boot(&self, scenario: &Scenario, limit: Duration) -> Result<Outcome, LabError> {
+        let kernel = Kernel::debian(scenario.flavor, &self.cache)?;
+        Guest { scenario, kernel: &kernel, becalm: &self.becalm, console: Console::Kept, limit }.run()
     }
 
     /// Boots a guest whose scenario must come to its end. One that hangs is booted once more: now and then an emulated
     /// kernel does not come up, and what becalm does wrong it does again.
-    fn run(&self, flavor: Flavor, parameters: &str, scenario: &str) -> Outcome {
-        let mut booted = self.boot(flavor, parameters, scenario, LIMIT);
+    fn run(&self, name: &str) -> Outcome {
+        self.run_scenario(&named(name))
+    }
+
+    fn run_scenario(&self, scenario: &Scenario) -> Outcome {
+        let name = &scenario.name;
+        let mut booted = self.boot(scenario, LIMIT);
         if let Err(error @ LabError::Hang { .. }) = &booted {
-            tell(&format!("{scenario}: once more, as {error}"));
-            booted = self.boot(flavor, parameters, scenario, LIMIT);
+            tell(&format!("{name}: once more, as {error}"));
+            booted = self.boot(scenario, LIMIT);
         }
         let outcome = booted.unwrap_or_else(|error| panic!("{error}"));
-        tell(&format!("{scenario}: the guest took {:.1} s", outcome.wall().as_secs_f64()));
-        println!("{scenario} printed:\n{}", text(&outcome, "log"));
-        assert_eq!(outcome.status(), 0, "{scenario} failed");
+        tell(&format!("{name}: the guest took {:.1} s", outcome.wall().as_secs_f64()));
+        println!("{name} printed:\n{}", text(&outcome, "log"));
+        assert_eq!(outcome.status(), 0, "{name} failed");
         outcome
     }
+}
+
+fn named(name: &str) -> Scenario {
+    Scenario::named(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Writes past the test harness, which keeps to itself what a passing test prints.
@@ -193,7 +190,7 @@ fn sum(document: &Value, list: &str, field: &str) -> u64 {
 #[test]
 fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.boot(Flavor::Stock, "", "failing.sh", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = lab.boot(&named("failing"), LIMIT).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.status(), 1);
     assert!(text(&outcome, "release").ends_with("-amd64"), "{}", text(&outcome, "release"));
     assert_eq!(number(&outcome, "cpus"), 2);
@@ -204,15 +201,14 @@ fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
 #[test]
 fn the_lab_ends_a_guest_that_takes_too_long() {
     let Some(lab) = Lab::open() else { return };
-    let error =
-        lab.boot(Flavor::Stock, "", "failing.sh", Duration::from_millis(500)).expect_err("no kernel boots so fast");
+    let error = lab.boot(&named("failing"), Duration::from_millis(500)).expect_err("no kernel boots so fast");
     assert!(matches!(error, LabError::Hang { .. }), "{error}");
 }
 
 #[test]
 fn an_isolated_cpu_is_measured_and_is_quiet() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.run(Flavor::Realtime, "isolcpus=1 nohz_full=1 rcu_nocbs=1", "isolated.sh");
+    let outcome = lab.run("isolated");
     let run = Run::of(&outcome);
 
     assert_eq!(run.cpus(), [1]);
@@ -231,7 +227,7 @@ fn an_isolated_cpu_is_measured_and_is_quiet() {
 #[test]
 fn a_realtime_kernel_is_explained() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.run(Flavor::Realtime, "", "realtime.sh");
+    let outcome = lab.run("realtime");
     let run = Run::of(&outcome);
 
     assert_eq!(run.cpus(), [0, 1]);
@@ -256,7 +252,7 @@ fn a_realtime_kernel_is_explained() {
 #[test]
 fn the_stock_kernel_is_explained_to_root_and_measured_for_a_user() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.run(Flavor::Stock, "", "stock.sh");
+    let outcome = lab.run("stock");
 
     let root = Run::of(&outcome);
     assert_eq!(root.cpus(), [0, 1]);
@@ -275,7 +271,7 @@ fn the_stock_kernel_is_explained_to_root_and_measured_for_a_user() {
 #[test]
 fn a_locked_down_kernel_is_measured_without_its_trace() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.run(Flavor::Stock, "lockdown=confidentiality", "lockdown.sh");
+    let outcome = lab.run("lockdown");
     assert!(text(&outcome, "lockdown").contains("[confidentiality]"), "{}", text(&outcome, "lockdown"));
 
     let run = Run::of(&outcome);
@@ -288,7 +284,7 @@ fn a_locked_down_kernel_is_measured_without_its_trace() {
 #[test]
 fn a_cpu_that_goes_away_ends_its_recording_and_no_more() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.run(Flavor::Stock, "", "hotplug.sh");
+    let outcome = lab.run("hotplug");
     assert_eq!(text(&outcome, "online"), "0");
 
     let run = Run::of(&outcome);
