@@ -107,6 +107,11 @@ impl Source {
         Ok(Self { booked: books.then_some(booked), names: names.list, noise, recorded: true, name, warnings })
     }
 
+    /// Marks the sources of certain kinds and names in the books.
+    pub fn mark(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<bool> {
+        self.names.iter().map(|(kind, name)| wanted(kind, name)).collect()
+    }
+
     /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.
     ///
     /// # Errors

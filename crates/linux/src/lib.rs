@@ -13,5 +13,7 @@ pub mod perf;
 pub mod probe;
 pub mod procfs;
 pub mod sched;
+pub mod setting;
 pub mod signals;
+pub mod small_file;
 pub mod sysfs;

@@ -28,6 +28,9 @@ mod tails;
 mod text;
 mod tick;
 mod timeline;
+mod tune_check;
+mod tune_done;
+mod tune_plan;
 mod value;
 mod work;
 
@@ -40,5 +43,10 @@ pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use tick::{TickReport, TickRow, render_tick, tick_json};
 pub use timeline::render_timelines;
+pub use tune_check::{
+    CheckCost, CheckFinding, CheckSource, CheckedTick, TuneCheckReport, render_tune_check, tune_check_json,
+};
+pub use tune_done::{DoneRow, TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
+pub use tune_plan::{BootRow, GainRow, PlannedRow, TunePlanReport, render_tune_plan, tune_plan_json};
 pub use value::Value;
 pub use work::{render_work, work_json, work_page};

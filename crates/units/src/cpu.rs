@@ -74,6 +74,25 @@ impl CpuList {
         self.iter().filter(|cpu| other.contains(*cpu)).collect()
     }
 
+    /// From the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel writes CPU masks.
+    ///
+    /// # Errors
+    /// If a word is not hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
+    pub fn from_mask(text: &str) -> Result<Self, ParseCpuListError> {
+        let err = |why: &str| ParseCpuListError { text: text.trim().to_owned(), why: why.to_owned() };
+        let mut cpus = Vec::new();
+        for (word, digits) in text.trim().rsplit(',').enumerate() {
+            if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                return Err(err("a mask has words of eight hexadecimal digits"));
+            }
+            let bits = u32::from_str_radix(digits, 16).map_err(|_| err("a word is no number"))?;
+            let first = u32::try_from(word * 32).ok().filter(|first| *first < CpuId::LIMIT);
+            let first = first.ok_or_else(|| err("the mask is longer than any machine"))?;
+            cpus.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| CpuId(first + bit)));
+        }
+        Ok(Self(cpus))
+    }
+
     /// As the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel takes CPU masks
     /// (`tracing_cpumask`, `smp_affinity`).
     #[must_use]
@@ -209,6 +228,12 @@ mod tests {
         assert_eq!("0,1".parse::<CpuList>().unwrap().to_mask(), "00000003");
         assert_eq!("32,1".parse::<CpuList>().unwrap().to_mask(), "00000001,00000002");
         assert_eq!("1025".parse::<CpuList>().unwrap().to_mask().split(',').count(), 33);
+        // As short as the kernel writes them on small machines.
+        assert_eq!(CpuList::from_mask("f\n").unwrap().to_string(), "0-3");
+        assert_eq!(CpuList::from_mask("1,00000000").unwrap().to_string(), "32");
+        for text in ["", ",", "0x3", "123456789", "g", "-1"] {
+            assert!(CpuList::from_mask(text).is_err(), "{text}");
+        }
     }
 
     proptest! {
@@ -216,6 +241,17 @@ mod tests {
         fn what_is_printed_reads_back(ids in proptest::collection::vec(0_u32..5000, 0..60)) {
             let list: CpuList = ids.into_iter().map(CpuId::new).collect();
             prop_assert_eq!(list.to_string().parse::<CpuList>().unwrap(), list);
+        }
+
+        #[test]
+        fn a_mask_reads_back(ids in proptest::collection::vec(0_u32..5000, 0..60)) {
+            let list: CpuList = ids.into_iter().map(CpuId::new).collect();
+            prop_assert_eq!(CpuList::from_mask(&list.to_mask()).unwrap(), list);
+        }
+
+        #[test]
+        fn masks_never_panic(text in "[0-9a-f,x -]{0,24}") {
+            let _ = CpuList::from_mask(&text);
         }
 
         #[test]

@@ -13,4 +13,5 @@ pub mod record;
 pub mod report;
 pub mod sources;
 pub mod top;
+pub mod tune;
 pub mod work;

@@ -4,21 +4,27 @@
 //! production, a fake tree in tests). Leaves out what no part of becalm asks for.
 
 pub mod cgroup;
+pub mod cmdline;
 pub mod columns;
+pub mod config;
 pub mod cpuinfo;
+mod cpulist;
 mod file;
 pub mod interrupts;
+pub mod irq_affinity;
 pub mod kallsyms;
 pub mod kernel;
 pub mod limits;
 pub mod mountinfo;
 pub mod names;
+pub mod placement;
 pub mod softirqs;
 pub mod stat;
 pub mod status;
 pub mod swaps;
 pub mod task;
 
+pub use cpulist::parse_kernel_list;
 #[cfg(test)]
 pub(crate) use file::write_tree;
 pub use file::{FileError, FormatError};

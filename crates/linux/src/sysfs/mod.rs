@@ -6,4 +6,5 @@ pub mod cache;
 pub mod cgroup;
 pub mod cpu;
 pub mod machine;
+pub mod partition;
 pub mod tracefs;

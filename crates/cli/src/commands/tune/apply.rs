@@ -1,0 +1,100 @@
+//! `becalm tune apply`: makes CPUs quiet until `becalm tune restore` or a reboot.
+
+use std::io::{BufWriter, Write};
+
+use becalm_report::{TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
+use becalm_tune::{Applied, Folder, Live, Outcome, Owner, TuneError, apply, extend};
+use becalm_units::CpuList;
+use clap::Args;
+
+use super::planning::{JournalArgs, PlanningArgs, need_rights, plan, words};
+use super::rows;
+use crate::exit::Exit;
+use crate::messages::say;
+
+/// Make CPUs quiet until becalm tune restore, or a reboot
+///
+/// The value of every knob is on disk before it is changed. What the kernel refuses is said and left as it was.
+#[derive(Args, Debug)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+
+    #[command(flatten)]
+    journal: JournalArgs,
+
+    /// Add to what is changed already; one restore undoes all
+    #[arg(long)]
+    extend: bool,
+
+    /// Show every knob, also those that are alike
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.tune-apply/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+}
+
+/// Plans, applies and prints what came of it.
+///
+/// # Errors
+/// If rights are missing, the request cannot be meant, something is changed already, or no journal can be written.
+pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    need_rights()?;
+    let (machine, folder) = (args.planning.machine(), args.journal.folder());
+    let before = folder.read()?;
+    let mut request = args.planning.request();
+    if let Some(state) = before.filter(|state| args.extend && !state.is_spent()) {
+        // What is quiet stays so.
+        let quiet = state.plans.iter().flat_map(|plan| plan.cpus.iter().collect::<Vec<_>>());
+        request.cpus = request.cpus.iter().chain(quiet).collect::<CpuList>();
+    }
+    let plan = plan(&machine, &request)?;
+    let owner = Owner::this_process(&machine, false)?;
+    let doing = if args.extend { extend } else { apply };
+    let applied =
+        doing(&machine, &folder, &plan, &owner, &mut |_| ()).map_err(|error| explained(&machine, &folder, error))?;
+    plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
+    let report = report(&applied, &plan.cpus, &folder);
+    let mut out = BufWriter::new(out);
+    if args.json {
+        out.write_all(tune_done_json(&report).as_bytes())?;
+    } else {
+        render_tune_done(&report, &mut out, args.all)?;
+    }
+    out.flush()?;
+    let all_refused = !applied.changes.is_empty() && applied.refused().count() == applied.changes.len();
+    Ok(if all_refused { Exit::Failed } else { Exit::Done })
+}
+
+/// An error with what is known of the journal that is there.
+pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::Error {
+    match (&error, folder.read()) {
+        (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
+            let (_, sentence, advice) = words(machine, owner, &state);
+            anyhow::anyhow!("{sentence} ({}); {advice}, and --extend adds to it", folder.journal().display())
+        }
+        _ => error.into(),
+    }
+}
+
+fn report(applied: &Applied, cpus: &CpuList, folder: &Folder) -> TuneDoneReport {
+    let count = |wanted: fn(&Outcome) -> bool| applied.changes.iter().filter(|made| wanted(&made.outcome)).count();
+    let made = count(|outcome| matches!(outcome, Outcome::Made(_)));
+    let refused = count(|outcome| matches!(outcome, Outcome::Refused(_)));
+    let gone = count(|outcome| matches!(outcome, Outcome::Gone));
+    let mut summary = format!("{made} changes made, {refused} refused");
+    if gone > 0 {
+        summary += &format!(", {gone} not needed any more");
+    }
+    TuneDoneReport {
+        doing: TuneDoing::Apply,
+        state: "tuned",
+        summary,
+        cpus: cpus.to_string(),
+        rows: applied.changes.iter().map(rows::made).collect(),
+        journal: folder.journal().display().to_string(),
+        advice: "becalm tune restore brings back what was".to_owned(),
+    }
+}

@@ -1,0 +1,192 @@
+//! `becalm tune check`: what keeps CPUs from being quiet, with evidence, cost and fix.
+
+mod measured;
+mod shown;
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use becalm_analyze::cost::TIMER;
+use becalm_analyze::summary::{Selection, Summary, summarize};
+use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
+use becalm_trace::Kind;
+use becalm_trace::bundle::Bundle;
+use becalm_trace::node::Rung;
+use becalm_tune::check::{Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose};
+use becalm_units::{CpuList, Nanos};
+use clap::{Args, ValueEnum};
+
+use crate::commands::report::some_cpus;
+use crate::exit::{Exit, UsageError};
+use crate::messages;
+use crate::progress::Reading;
+
+/// Audit this machine against what quiet CPUs need: each finding with its evidence, its cost and its fix
+///
+/// Looks at boot parameters (given, obeyed by this kernel, agreeing with each other, with the effect that they are to have),
+/// interrupts, work queues, threads, watchdogs, clock, frequency, memory management, tracing, and the kernel's build. The
+/// timer interrupts of the CPUs are counted while a thread is busy on each. Changes nothing, and needs no privileges,
+/// though some files can be read by root only.
+///
+/// error: something that was asked of this kernel does not hold. warning: takes time from the CPUs while a program runs on
+/// them, and can be removed. note: costs something only at times, cannot be changed from within, or could not be looked at.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The CPUs that are to be quiet, like 1-3,8 [default: those that are isolated; if none are, all but the first]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    cpus: Option<CpuList>,
+
+    /// Say what each finding cost in this recording of the same machine
+    #[arg(long, value_name = "RUN")]
+    run: Option<PathBuf>,
+
+    /// For how long timer interrupts are counted while a thread is busy on each of the CPUs; 0s counts none
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    measure: Nanos,
+
+    /// Show what is fine, too, and all evidence
+    #[arg(long)]
+    all: bool,
+
+    /// Exit with code 3 if there is a finding of this severity, or a graver one
+    #[arg(long, value_name = "SEVERITY")]
+    fail_on: Option<FailOn>,
+
+    /// Print one JSON document (becalm.tune-check/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+
+    /// The folder below which the machine's files lie
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+/// The severities that a gate can stand at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum FailOn {
+    /// Also where something is worth knowing
+    Note,
+    /// Where something takes time and can be removed
+    Warning,
+    /// Only where something that was asked for does not hold
+    Error,
+}
+
+impl FailOn {
+    const fn severity(self) -> Severity {
+        match self {
+            Self::Note => Severity::Note,
+            Self::Warning => Severity::Warning,
+            Self::Error => Severity::Error,
+        }
+    }
+}
+
+/// The longest that counting may take: what it is for shows within seconds.
+const LONGEST: Nanos = Nanos::from_secs(60);
+
+/// Looks at the machine and prints what was found.
+///
+/// # Errors
+/// If a CPU that was named does not run, the recording cannot be read or is of other CPUs, or `out` cannot be written.
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.measure < Nanos::ZERO || args.measure > LONGEST {
+        return Err(UsageError(format!("--measure {} is not between 0s and {LONGEST}", args.measure)).into());
+    }
+    let root: &Path = &args.root;
+    let choice = choose(root, args.cpus.as_ref()).map_err(|error| match error {
+        ChoiceError::File(error) => anyhow::Error::new(error),
+        error => UsageError(error.to_string()).into(),
+    })?;
+    let summary = args.run.as_deref().map(|path| recorded(path, &choice)).transpose()?;
+    let (ticks, not_counted) = ticks(args, &choice, summary.as_ref());
+    let mut check = Check::gather(root, choice, &ticks);
+    if let Some(summary) = &summary {
+        check.add_costs(&costs(summary));
+    }
+    let machine = [
+        kernel::hostname(root).unwrap_or_default(),
+        kernel::release(root).unwrap_or_default(),
+        CpuInfo::read(root).unwrap_or_default().model,
+    ];
+    let report = shown::report(&check, machine, &ticks, not_counted, args.run.as_deref());
+    let mut out = BufWriter::new(out);
+    if args.json {
+        out.write_all(becalm_report::tune_check_json(&report).as_bytes())?;
+    } else {
+        becalm_report::render_tune_check(&report, args.all, &mut out)?;
+    }
+    out.flush()?;
+    let Some(gate) = args.fail_on.map(FailOn::severity) else { return Ok(Exit::Done) };
+    if check.worst().is_some_and(|worst| worst >= gate) {
+        let count: usize = Severity::ALL.iter().filter(|it| **it >= gate).map(|it| check.count(*it)).sum();
+        messages::say(format_args!("findings of severity {} or graver: {count}", gate.name()));
+        return Ok(Exit::LimitExceeded);
+    }
+    Ok(Exit::Done)
+}
+
+/// The recording, as far as it is of the CPUs in question.
+fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
+    let bundle = Bundle::open(path)?;
+    let measured: CpuList = bundle.nodes().iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
+    let cpus = measured.intersection(&choice.cpus);
+    if cpus.is_empty() {
+        let text = format!("{} is a recording of CPU {measured}, not of CPU {}", path.display(), choice.cpus);
+        return Err(UsageError(text).into());
+    }
+    if bundle.nodes().len() > 1 {
+        let text =
+            format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
+        return Err(UsageError(text).into());
+    }
+    let reading = Reading::of(&bundle, 1);
+    let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus) })?;
+    drop(reading);
+    Ok(summary)
+}
+
+/// The timer interrupts of the CPUs: of the recording, if it has names, else counted now.
+fn ticks(args: &CheckArgs, choice: &Choice, summary: Option<&Summary>) -> (Vec<TickCount>, Option<String>) {
+    if let Some(summary) = summary.filter(|summary| summary.rung == Rung::Tracepoints) {
+        return (of_recording(summary), None);
+    }
+    if args.root != Path::new("/") {
+        return (Vec::new(), Some("the files are not those of the machine that this runs on".to_owned()));
+    }
+    if args.measure == Nanos::ZERO {
+        return (Vec::new(), Some("--measure is 0s".to_owned()));
+    }
+    match measured::count(&choice.cpus, args.measure) {
+        Ok(ticks) => (ticks, None),
+        Err(error) => (Vec::new(), Some(messages::of_error(&error))),
+    }
+}
+
+fn of_recording(summary: &Summary) -> Vec<TickCount> {
+    let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
+    let count = |cpu| {
+        let here = summary.cpu_sources.iter().filter(|source| source.place.as_ref().is_some_and(|(_, at)| *at == cpu));
+        here.filter(|source| TIMER.contains(&source.source.as_str()))
+            .filter(|source| source.kind == Kind::Irq)
+            .map(|source| source.times.count())
+            .sum()
+    };
+    observed.map(|(cpu, during)| TickCount { cpu, interrupts: count(cpu), during, from: TicksFrom::Recorded }).collect()
+}
+
+/// What each source took on each CPU.
+fn costs(summary: &Summary) -> Recorded {
+    let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
+    let sources = summary.cpu_sources.iter().filter_map(|source| {
+        let (_, cpu) = source.place.as_ref()?;
+        Some(RecordedSource {
+            cpu: *cpu,
+            kind: source.kind.name().to_owned(),
+            source: source.source.clone(),
+            count: source.times.count(),
+            total: Nanos::new(source.times.total()),
+        })
+    });
+    Recorded { observed: observed.collect(), sources: sources.collect() }
+}

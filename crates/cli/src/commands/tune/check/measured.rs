@@ -1,0 +1,107 @@
+//! Counts timer interrupts while a thread is busy on each CPU: the only proof that a tick is gone.
+
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::sched::{Usage, pin_current_thread};
+use becalm_tune::check::{TickCount, TicksFrom};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+/// More CPUs than these are not kept busy at once; those that were measured stand for the others.
+const AT_ONCE: usize = 64;
+
+/// The kernel stops the tick only after it saw the thread run alone for a while.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// Counts for some time, on all CPUs at once.
+///
+/// # Errors
+/// If no CPU lets a thread run on it, or the kernel's counts cannot be read.
+pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
+    let time = Duration::from_nanos(time.get().unsigned_abs());
+    let measured: Vec<CpuId> = cpus.iter().take(AT_ONCE).collect();
+    // The threads and this one, which reads the counts at the beginning and at the end.
+    let barrier = Barrier::new(measured.len() + 1);
+    thread::scope(|scope| {
+        let busy: Vec<_> = measured.iter().map(|cpu| scope.spawn(|| keep_busy(*cpu, time, &barrier))).collect();
+        barrier.wait();
+        thread::sleep(SETTLING);
+        let begin = Interrupts::read(Path::new("/"));
+        let start = Instant::now();
+        thread::sleep(time);
+        let end = Interrupts::read(Path::new("/"));
+        let during = Nanos::new(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX));
+        let grown =
+            end.context("cannot count timer interrupts")?.since(&begin.context("cannot count timer interrupts")?);
+        let mut ticks = Vec::new();
+        let mut failed = None;
+        for (cpu, thread) in measured.iter().zip(busy) {
+            match thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the thread on CPU {cpu} ended"))) {
+                Err(error) => failed = Some(error),
+                Ok(preempted) => {
+                    let Some(interrupts) = timers(&grown, *cpu) else {
+                        failed = Some(anyhow::anyhow!("/proc/interrupts has no line of the timer"));
+                        continue;
+                    };
+                    ticks.push(TickCount { cpu: *cpu, interrupts, during, from: TicksFrom::Measured { preempted } });
+                }
+            }
+        }
+        match (ticks.is_empty(), failed) {
+            (true, Some(error)) => Err(error),
+            _ => Ok(ticks),
+        }
+    })
+}
+
+/// Runs without a pause on a CPU, a little longer than is counted; returns how often it was preempted.
+fn keep_busy(cpu: CpuId, time: Duration, barrier: &Barrier) -> anyhow::Result<u64> {
+    let pinned = pin_current_thread(cpu);
+    barrier.wait();
+    pinned?;
+    let end = Instant::now() + SETTLING + time;
+    let before = Usage::of_current_thread();
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+    Ok(Usage::of_current_thread().since(before).involuntary_switches)
+}
+
+/// The timer's interrupts on a CPU, by the line that the architecture has for them.
+fn timers(counts: &Interrupts, cpu: CpuId) -> Option<u64> {
+    let own = counts.count("LOC", cpu);
+    let device = || {
+        let timer = |name: &String| matches!(name.as_str(), "arch_timer" | "riscv-timer");
+        let line =
+            counts.lines.iter().find(|line| line.device.as_ref().is_some_and(|it| it.names.iter().any(timer)))?;
+        counts.count(&line.id, cpu)
+    };
+    own.or_else(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_the_architecture() {
+        let counts = |text| Interrupts::parse(text).unwrap();
+        let arm = counts("CPU0 CPU1\n 11: 3 77 GICv3 30 Level arch_timer\nIPI0: 1 2 Rescheduling interrupts\n");
+        assert_eq!(timers(&arm, CpuId::new(1)), Some(77));
+        let x86 = counts("CPU0 CPU1\n 5: 3 3 IO-APIC 4-edge ttyS0\nLOC: 8 9 Local timer interrupts\n");
+        assert_eq!((timers(&x86, CpuId::new(0)), timers(&x86, CpuId::new(2))), (Some(8), None));
+        assert_eq!(timers(&counts("CPU0\n 5: 3 IO-APIC 4-edge ttyS0\n"), CpuId::new(0)), None);
+    }
+
+    #[test]
+    fn counts_on_this_machine() {
+        let cpus = becalm_linux::sched::allowed_cpus().unwrap();
+        let ticks = count(&cpus, Nanos::from_millis(50)).unwrap();
+        assert_eq!(ticks.len(), cpus.len().min(AT_ONCE));
+        assert!(ticks.iter().all(|tick| tick.during >= Nanos::from_millis(50)), "{ticks:?}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What a plan gains at scale: the slowdown of a job without the noise that each change aims at, by a recording.
+//!
+//! It is the most that can be expected: a change may leave some of its noise.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use becalm_analyze::summary::Selection;
+use becalm_report::{GainRow, TunePlanReport};
+use becalm_scale::ScaleError;
+use becalm_scale::books::BookedNoise;
+use becalm_scale::collective::Collective;
+use becalm_scale::network::Network;
+use becalm_scale::predict::{Prediction, Question};
+use becalm_trace::bundle::Bundle;
+use becalm_tune::{Noise, Plan};
+use becalm_units::Nanos;
+
+use crate::exit::UsageError;
+use crate::noise::Source;
+
+/// Adds the gains to a report of the plan.
+///
+/// # Errors
+/// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
+pub fn add(report: &mut TunePlanReport, plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<()> {
+    let selection = Selection { node: None, cpus: Some(plan.cpus.clone()) };
+    let source = Source::of_run(&Bundle::open(run)?, &selection, true)?;
+    let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
+    let mut scale = Scale { booked, question: question(grain), ranks, known: HashMap::new() };
+    let none = vec![false; booked.sources().len()];
+    let now = scale.slowdowns(&none)?;
+    let mut all = none;
+    for (row, change) in report.changes.iter_mut().zip(&plan.steps) {
+        let out = source.mark(|kind, name| change.removes.iter().any(|noise: &Noise| noise.matches(kind, name)));
+        if !out.contains(&true) {
+            continue;
+        }
+        let names = booked.sources().iter().zip(&out).filter(|(_, out)| **out).map(|(name, _)| name.clone());
+        row.sources = names.collect();
+        row.without = ranks.iter().copied().zip(scale.slowdowns(&out)?).collect();
+        all.iter_mut().zip(out).for_each(|(all, out)| *all |= out);
+    }
+    let left = scale.slowdowns(&all)?;
+    let rows = ranks.iter().zip(now).zip(left);
+    report.gains = rows.map(|((ranks, slowdown), without)| GainRow { ranks: *ranks, slowdown, without }).collect();
+    report.gains_from = format!("the noise of CPU {} in {}, in phases of {grain}", plan.cpus, run.display());
+    Ok(())
+}
+
+fn question(grain: Nanos) -> Question {
+    Question {
+        grain,
+        phases: 10_000,
+        collective: Collective::Ideal,
+        network: Network::default(),
+        bytes: 0,
+        per_node: 1,
+        synchronized: false,
+        seed: 1,
+        replicas: 3,
+    }
+}
+
+/// The slowdowns of one recording, each set of sources asked once.
+struct Scale<'a> {
+    booked: &'a BookedNoise,
+    question: Question,
+    ranks: &'a [u64],
+    known: HashMap<Vec<bool>, Vec<f64>>,
+}
+
+impl Scale<'_> {
+    fn slowdowns(&mut self, out: &[bool]) -> anyhow::Result<Vec<f64>> {
+        if let Some(known) = self.known.get(out) {
+            return Ok(known.clone());
+        }
+        let noise = self.booked.without(out)?;
+        let refusal = |error: ScaleError| UsageError(error.to_string());
+        let prediction = Prediction::new(&noise, self.question).map_err(refusal)?;
+        let slowdown = |ranks: &u64| -> anyhow::Result<f64> {
+            let row = prediction.row(*ranks).map_err(refusal)?;
+            Ok(row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0))
+        };
+        let slowdowns = self.ranks.iter().map(slowdown).collect::<anyhow::Result<Vec<f64>>>()?;
+        self.known.insert(out.to_vec(), slowdowns.clone());
+        Ok(slowdowns)
+    }
+}

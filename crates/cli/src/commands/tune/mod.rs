@@ -1,0 +1,46 @@
+//! `becalm tune`: finds what keeps CPUs from being quiet, and removes it as a transaction. A file a subcommand.
+
+mod apply;
+mod check;
+mod gain;
+mod plan;
+mod planning;
+mod restore;
+mod rows;
+mod status;
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+
+/// Make CPUs quiet, and prove it
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TuneCommand {
+    Check(check::CheckArgs),
+    Plan(plan::PlanArgs),
+    Apply(apply::ApplyArgs),
+    Restore(restore::RestoreArgs),
+    Status(status::StatusArgs),
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// Those of the command.
+pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    match &args.command {
+        TuneCommand::Check(args) => check::run(args, out),
+        TuneCommand::Plan(args) => plan::run(args, out),
+        TuneCommand::Apply(args) => apply::run(args, out),
+        TuneCommand::Restore(args) => restore::run(args, out),
+        TuneCommand::Status(args) => status::run(args, out),
+    }
+}

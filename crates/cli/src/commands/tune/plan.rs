@@ -1,0 +1,62 @@
+//! `becalm tune plan`: every change that would make CPUs quiet, with reason, risk and expected gain. Changes nothing.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use becalm_units::{Count, Nanos};
+use clap::Args;
+
+use super::planning::{PlanningArgs, plan};
+use super::{gain, rows};
+use crate::exit::Exit;
+
+/// Say what would make CPUs quiet: every change in order, with its reason, its risk and its expected gain, and what only a
+/// reboot can give
+///
+/// Changes nothing, and needs no rights, though some files can be read by root only.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+
+    /// Say what each change would gain, by the noise that this recording of the CPUs holds
+    #[arg(long, value_name = "RUN")]
+    run: Option<PathBuf>,
+
+    /// For jobs of these numbers of ranks, where k is 1,024
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", requires = "run")]
+    ranks: Vec<Count>,
+
+    /// For phases of this length
+    #[arg(long, value_name = "TIME", default_value = "1ms", requires = "run")]
+    grain: Nanos,
+
+    /// Show every change, also those that are alike
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.tune-plan/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+}
+
+/// Plans and prints.
+///
+/// # Errors
+/// If the request cannot be meant, the machine or the recording cannot be read, or `out` cannot be written.
+pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let plan = plan(&args.planning.machine(), &args.planning.request())?;
+    let mut report = rows::plan_report(&plan);
+    if let Some(run) = &args.run {
+        let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
+        gain::add(&mut report, &plan, run, &ranks, args.grain)?;
+    }
+    let mut out = BufWriter::new(out);
+    if args.json {
+        out.write_all(becalm_report::tune_plan_json(&report).as_bytes())?;
+    } else {
+        becalm_report::render_tune_plan(&report, &mut out, args.all)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,121 @@
+//! What plans are made from: the arguments that `plan`, `apply` and `run` have in common, and where journals lie.
+
+use std::path::{Path, PathBuf};
+
+use becalm_linux::audit::Identity;
+use becalm_linux::procfs::status::Capability;
+use becalm_tune::{Family, Folder, Live, Owner, Plan, PlanError, Profile, Request, State};
+use becalm_units::CpuList;
+use clap::Args;
+
+use crate::commands::report::some_cpus;
+use crate::exit::UsageError;
+
+/// What is to become quiet, and how far that may go.
+#[derive(Args, Debug)]
+pub struct PlanningArgs {
+    /// The CPUs to make quiet, like 1-3,8; at least one must be left for everything else
+    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    pub cpus: CpuList,
+
+    /// What they are wanted for: hpc moves away whatever can be, rt gives up throttling and deep sleep for latency, benchmark
+    /// wants the same speed each time, cloud-guest leaves alone what is the host's
+    #[arg(long, value_name = "PROFILE", default_value = "hpc")]
+    profile: Profile,
+
+    /// Leave so many of the CPUs, the last ones, idle for the system's use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    leave_idle: usize,
+
+    /// Only knobs of these families: irq, workqueue, rps, watchdog, vmstat, timers, memory, frequency, idle, throttling,
+    /// affinity, smt, cpuset
+    #[arg(long, value_name = "FAMILIES", value_delimiter = ',')]
+    only: Vec<Family>,
+
+    /// No knobs of these families
+    #[arg(long, value_name = "FAMILIES", value_delimiter = ',')]
+    skip: Vec<Family>,
+
+    /// The folder below which the machine's files lie
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+impl PlanningArgs {
+    /// The machine.
+    pub fn machine(&self) -> Live {
+        Live::below(&self.root)
+    }
+
+    /// What is asked of a plan.
+    pub fn request(&self) -> Request {
+        Request {
+            cpus: self.cpus.clone(),
+            profile: self.profile,
+            leave_idle: self.leave_idle,
+            only: self.only.iter().copied().collect(),
+            skip: self.skip.iter().copied().collect(),
+            realtime: false,
+        }
+    }
+}
+
+/// Makes a plan; a request that cannot be meant is wrong usage.
+pub fn plan(machine: &Live, request: &Request) -> anyhow::Result<Plan> {
+    becalm_tune::plan(machine, request)
+        .map_err(|error: PlanError| if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() })
+}
+
+/// Where the journal lies.
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    /// The folder of the journal that says what was before; lost at a reboot, as the settings are
+    #[arg(long, value_name = "DIR", default_value = Folder::DEFAULT)]
+    journal: PathBuf,
+}
+
+impl JournalArgs {
+    /// Its folder.
+    pub fn folder(&self) -> Folder {
+        // A watcher may stand in another folder.
+        Folder::new(std::path::absolute(&self.journal).unwrap_or_else(|_| self.journal.clone()))
+    }
+}
+
+/// Refuses to begin what will fail for want of rights.
+pub fn need_rights() -> anyhow::Result<()> {
+    let identity = Identity::read(Path::new("/"));
+    let wanted = [(Capability::SysAdmin, "CAP_SYS_ADMIN"), (Capability::SysNice, "CAP_SYS_NICE")];
+    let missing: Vec<&str> =
+        wanted.into_iter().filter(|(right, _)| !identity.can(*right)).map(|(_, name)| name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "changing settings needs root: this process lacks {}; becalm tune plan and becalm tune check need no rights",
+        missing.join(" and ")
+    )
+}
+
+/// The state of a journal in a word and a sentence, and what to do next.
+pub fn words(machine: &Live, owner: &Owner, state: &State) -> (&'static str, String, &'static str) {
+    let open = state.steps.iter().filter(|step| step.is_open()).count();
+    let restore = "becalm tune restore brings back what was";
+    if !owner.is_of_this_boot(machine) {
+        let text = "the journal is of an earlier boot: its settings are gone, and there is nothing to restore";
+        return ("earlier_boot", text.to_owned(), "becalm tune restore puts the journal away");
+    }
+    let alive = owner.is_alive(machine);
+    let knobs = format!("{open} knobs are changed");
+    if owner.runs_command && alive {
+        return ("running", format!("{knobs}; {owner} runs a command on them, and restores them when it ends"), "");
+    }
+    if owner.runs_command {
+        return ("unfinished", format!("{knobs}; {owner}, which ran a command on them, is dead"), restore);
+    }
+    if !state.applied {
+        let how = if alive { "is applying changes" } else { "died amidst applying them" };
+        return ("unfinished", format!("{knobs}; {owner} {how}"), restore);
+    }
+    ("tuned", knobs, restore)
+}

@@ -1,0 +1,78 @@
+//! /proc/irq/N: where each device interrupt may be handled, and where it is.
+
+use std::path::Path;
+
+use becalm_units::CpuList;
+
+use super::{FileError, FormatError, optional, parse};
+use crate::small_file;
+
+/// Where one interrupt goes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct IrqAffinity {
+    /// The interrupt's number.
+    pub irq: u32,
+    /// The names of its handlers; none where nobody asked for it.
+    pub handlers: Vec<String>,
+    /// The CPUs that it may go to.
+    pub allowed: CpuList,
+    /// Those of them that it goes to; the same as `allowed` on kernels that do not tell.
+    pub effective: CpuList,
+}
+
+/// The affinity of every interrupt, by number; none where /proc/irq is not there.
+///
+/// # Errors
+/// If the folder or a file in it exists and cannot be read or understood.
+pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
+    let mut numbers: Vec<u32> =
+        small_file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    let mut found = Vec::new();
+    for irq in numbers {
+        let folder = format!("proc/irq/{irq}");
+        // An interrupt may be freed any time.
+        let Some(allowed) = list(root, &format!("{folder}/smp_affinity_list"))? else { continue };
+        let effective = list(root, &format!("{folder}/effective_affinity_list"))?.unwrap_or_else(|| allowed.clone());
+        // Each handler has a folder of its name.
+        let handlers = small_file::names(root, &folder)?;
+        let handlers = handlers.into_iter().filter(|name| super::below(root, &format!("{folder}/{name}")).is_dir());
+        found.push(IrqAffinity { irq, handlers: handlers.collect(), allowed, effective });
+    }
+    Ok(found)
+}
+
+fn list(root: &Path, name: &str) -> Result<Option<CpuList>, FileError> {
+    optional(parse(root, name, "the affinity of an interrupt", |text| {
+        text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+
+    #[test]
+    fn reads_what_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(irq_affinities(root.path()).unwrap().is_empty());
+        write_tree(
+            root.path(),
+            &[
+                ("proc/irq/default_smp_affinity", "3\n"),
+                ("proc/irq/10/smp_affinity_list", "0-4095\n"),
+                ("proc/irq/10/effective_affinity_list", "4095\n"),
+                ("proc/irq/10/eth0/.keep", ""),
+                ("proc/irq/9/smp_affinity_list", "0\n"),
+                ("proc/irq/11/spurious", ""),
+            ],
+        );
+        let found = irq_affinities(root.path()).unwrap();
+        assert_eq!(found.iter().map(|irq| irq.irq).collect::<Vec<_>>(), [9, 10]);
+        assert_eq!((found[1].allowed.len(), found[1].effective.to_string()), (4096, "4095".to_owned()));
+        assert_eq!((found[1].handlers.clone(), found[0].effective.to_string()), (vec!["eth0".to_owned()], "0".into()));
+        write_tree(root.path(), &[("proc/irq/9/smp_affinity_list", "many\n")]);
+        assert!(irq_affinities(root.path()).unwrap_err().to_string().contains("irq/9/smp_affinity_list"));
+    }
+}

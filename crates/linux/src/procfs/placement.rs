@@ -1,0 +1,119 @@
+//! Where every thread of the machine may run: from /proc/PID/task/TID/stat and status.
+
+use std::path::Path;
+
+use becalm_units::CpuList;
+
+use super::task::{Task, TaskStat, all_tasks};
+use super::{FileError, FormatError, optional, parse};
+
+/// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
+const BOUND: u64 = 0x0400_0000;
+
+/// A thread and where it may run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// Who it is.
+    pub task: Task,
+    /// When it was started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Whether the kernel keeps anybody from moving it.
+    pub bound: bool,
+    /// Where it may run. CPUs that are offline may be among them.
+    pub cpus: CpuList,
+}
+
+/// Every thread of the machine, sorted by number. Threads that come or go meanwhile may be missing.
+///
+/// # Errors
+/// If /proc cannot be listed, or a thread's files cannot be understood.
+pub fn placed_tasks(root: &Path) -> Result<Vec<Placed>, FileError> {
+    let mut placed = Vec::new();
+    for task in all_tasks(root)? {
+        placed.extend(placed_task(root, task)?);
+    }
+    Ok(placed)
+}
+
+/// Where one thread may run, and when it was started; nothing if it is gone.
+///
+/// # Errors
+/// If its files are there and cannot be read or understood.
+pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileError> {
+    let what = "where a thread may run";
+    let Some(stat) = TaskStat::read(root, tid)? else { return Ok(None) };
+    // A thread that ended but was not waited for runs nowhere.
+    if matches!(stat.state, 'Z' | 'X') {
+        return Ok(None);
+    }
+    let cpus = optional(parse(root, &format!("proc/{tid}/status"), what, allowed))?;
+    Ok(cpus.map(|cpus| (stat.start_ticks, cpus)))
+}
+
+fn placed_task(root: &Path, task: Task) -> Result<Option<Placed>, FileError> {
+    let file = |name: &str| format!("proc/{}/task/{}/{name}", task.tgid, task.pid);
+    let what = "where a thread may run";
+    let stat = optional(parse(root, &file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
+    let cpus = optional(parse(root, &file("status"), what, allowed))?;
+    let Some(((stat, bound), cpus)) = stat.zip(cpus) else { return Ok(None) };
+    Ok((!matches!(stat.state, 'Z' | 'X')).then_some(Placed { task, start_ticks: stat.start_ticks, bound, cpus }))
+}
+
+/// The flags are the seventh field behind the name.
+fn is_bound(stat: &str) -> bool {
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let flags = rest.split_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & BOUND != 0)
+}
+
+fn allowed(status: &str) -> Result<CpuList, FormatError> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let text = line.ok_or_else(|| FormatError::new("Cpus_allowed_list", "no such line"))?;
+    text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+
+    #[test]
+    fn threads_and_their_cpus() {
+        let root = tempfile::tempdir().unwrap();
+        let stat = |pid: i32, state: char, flags: u64| {
+            format!("{pid} (a) b) {state} 2 0 0 0 -1 {flags} 0 0 0 0 3 0 0 0 20 0 1 0 24 0 0\n")
+        };
+        let (free, bound) = (stat(7, 'S', 0x0020_0000), stat(9, 'S', 0x0420_0000));
+        let zombie = stat(8, 'Z', 0);
+        let status = "Name:\ta\nCpus_allowed:\tff\nCpus_allowed_list:\t0-4095\n";
+        write_tree(
+            root.path(),
+            &[
+                ("proc/7/stat", &free),
+                ("proc/7/status", status),
+                ("proc/7/task/7/stat", &free),
+                ("proc/7/task/7/status", status),
+                ("proc/8/stat", &zombie),
+                ("proc/8/task/8/stat", &zombie),
+                ("proc/8/task/8/status", status),
+                ("proc/9/task/9/stat", &bound),
+                ("proc/9/task/9/status", status),
+            ],
+        );
+        let found = placed_tasks(root.path()).unwrap();
+        let seen: Vec<(i32, bool)> = found.iter().map(|placed| (placed.task.pid, placed.bound)).collect();
+        assert_eq!(seen, [(7, false), (9, true)]);
+        assert_eq!((found[0].start_ticks, found[0].cpus.len()), (24, 4096));
+        assert_eq!(placement(root.path(), 7).unwrap().unwrap().0, 24);
+        assert_eq!(placement(root.path(), 8).unwrap(), None);
+        assert_eq!(placement(root.path(), 10).unwrap(), None);
+    }
+
+    #[test]
+    fn this_thread_may_run_somewhere() {
+        let own = crate::sched::current_tid();
+        let allowed = crate::sched::allowed_cpus().unwrap();
+        assert_eq!(placement(Path::new("/"), own).unwrap().unwrap().1, allowed);
+        assert!(placed_tasks(Path::new("/")).unwrap().iter().any(|placed| placed.task.pid == own));
+    }
+}

@@ -1,0 +1,128 @@
+//! Cpuset partitions: the control groups that take CPUs out of their parents', and out of load balancing.
+//!
+//! Version 2 has `cpuset.cpus.partition`; of version 1 the groups are told whose CPUs belong to no other group and are not
+//! balanced.
+
+use std::path::{Path, PathBuf};
+
+use becalm_units::CpuList;
+
+use crate::procfs::mountinfo::mounts;
+use crate::procfs::{FileError, FormatError, below, optional, parse};
+use crate::small_file;
+
+/// A control group with CPUs of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Partition {
+    /// The group's folder, as seen from the machine's root.
+    pub group: PathBuf,
+    /// What it is, in the kernel's words: `isolated`, `root`, or `isolated invalid (REASON)`; of version 1 `isolated`.
+    pub state: String,
+    /// Its CPUs.
+    pub cpus: CpuList,
+}
+
+impl Partition {
+    /// Whether its CPUs are out of load balancing.
+    #[must_use]
+    pub fn is_isolated(&self) -> bool {
+        self.state == "isolated"
+    }
+}
+
+/// Groups deeper than this are not looked at: partitions lie at the top, since each needs its parent to be one.
+const DEEPEST: usize = 6;
+
+/// Every partition of the machine but the root, and those that were meant to be one; none where nothing is mounted.
+///
+/// # Errors
+/// If the mounts, a group's folder or one of its files cannot be read.
+pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
+    let mut found = Vec::new();
+    for mount in optional(mounts(root))?.unwrap_or_default() {
+        match mount.kind.as_str() {
+            "cgroup2" => descend(root, &mount.point, DEEPEST, &mut found, &of_version_2)?,
+            "cgroup" if mount.has_option("cpuset") => descend(root, &mount.point, DEEPEST, &mut found, &of_version_1)?,
+            _ => {}
+        }
+    }
+    found.sort_unstable_by(|a, b| a.group.cmp(&b.group));
+    found.dedup();
+    Ok(found)
+}
+
+type Look = dyn Fn(&Path, &Path) -> Result<Option<Partition>, FileError>;
+
+fn descend(root: &Path, group: &Path, deeper: usize, found: &mut Vec<Partition>, look: &Look) -> Result<(), FileError> {
+    let folder = group.to_string_lossy();
+    for name in small_file::names(root, &folder)? {
+        let child = group.join(&name);
+        if name.contains('.') && name.starts_with("cpu") || !below(root, &child.to_string_lossy()).is_dir() {
+            continue;
+        }
+        found.extend(look(root, &child)?);
+        if deeper > 0 {
+            descend(root, &child, deeper - 1, found, look)?;
+        }
+    }
+    Ok(())
+}
+
+fn of_version_2(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
+    let state = small_file::text(root, &group.join("cpuset.cpus.partition").to_string_lossy())?;
+    let Some(state) = state.filter(|state| state != "member" && !state.is_empty()) else { return Ok(None) };
+    let cpus = list(root, &group.join("cpuset.cpus.effective"))?;
+    Ok(Some(Partition { group: group.to_owned(), state, cpus }))
+}
+
+fn of_version_1(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
+    let is = |name: &str, wanted: &str| {
+        Ok::<_, FileError>(small_file::text(root, &group.join(name).to_string_lossy())?.as_deref() == Some(wanted))
+    };
+    if !is("cpuset.cpu_exclusive", "1")? || !is("cpuset.sched_load_balance", "0")? {
+        return Ok(None);
+    }
+    let cpus = list(root, &group.join("cpuset.cpus"))?;
+    Ok(Some(Partition { group: group.to_owned(), state: "isolated".to_owned(), cpus }))
+}
+
+fn list(root: &Path, path: &Path) -> Result<CpuList, FileError> {
+    let list = parse(root, &path.to_string_lossy(), "the CPUs of a control group", |text| {
+        text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
+    });
+    Ok(optional(list)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::write_tree;
+
+    #[test]
+    fn both_versions() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(partitions(root.path()).unwrap().is_empty());
+        write_tree(
+            root.path(),
+            &[
+                (
+                    "proc/self/mountinfo",
+                    "1 2 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n1 2 0:1 / /v1 rw - cgroup none rw,cpuset\n",
+                ),
+                ("sys/fs/cgroup/cpuset.cpus.isolated", "2-3\n"),
+                ("sys/fs/cgroup/system.slice/cpuset.cpus.partition", "member\n"),
+                ("sys/fs/cgroup/a/rt/cpuset.cpus.partition", "isolated\n"),
+                ("sys/fs/cgroup/a/rt/cpuset.cpus.effective", "2-3\n"),
+                ("sys/fs/cgroup/b/cpuset.cpus.partition", "isolated invalid (Cpu list in cpuset.cpus not exclusive)\n"),
+                ("v1/quiet/cpuset.cpu_exclusive", "1\n"),
+                ("v1/quiet/cpuset.sched_load_balance", "0\n"),
+                ("v1/quiet/cpuset.cpus", "5\n"),
+                ("v1/other/cpuset.cpu_exclusive", "0\n"),
+            ],
+        );
+        let found = partitions(root.path()).unwrap();
+        let seen: Vec<_> =
+            found.iter().map(|it| (it.group.to_str().unwrap(), it.is_isolated(), it.cpus.len())).collect();
+        assert_eq!(seen, [("/sys/fs/cgroup/a/rt", true, 2), ("/sys/fs/cgroup/b", false, 0), ("/v1/quiet", true, 1)]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What only a reboot can give: parameters of the kernel's command line.
+
+use becalm_linux::procfs::kernel::{command_line, parameter};
+use becalm_units::CpuList;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::request::{Division, Request};
+use crate::{Family, Profile};
+
+/// A parameter that the kernel's command line lacks, or has with another value.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BootParameter {
+    /// Its name: `nohz_full`.
+    pub name: String,
+    /// The value that it should have; empty for a parameter without one.
+    pub value: String,
+    /// What the running kernel was booted with; nothing if the parameter is not there.
+    pub from: Option<String>,
+    /// What it gives that nothing can at run time.
+    pub reason: String,
+    /// What it may cost.
+    pub risk: String,
+}
+
+impl BootParameter {
+    /// As it stands on the command line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.value.is_empty() { self.name.clone() } else { format!("{}={}", self.name, self.value) }
+    }
+}
+
+/// What the kernel should be booted with, for what cannot be had at run time. Parameters that are there and hold the CPUs are
+/// left out; lists that lack some are completed.
+pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Division) -> Vec<BootParameter> {
+    let line = command_line(machine.root()).unwrap_or_default();
+    let cpus = division.cleared();
+    let mut wanted = Vec::new();
+    let mut list = |name: &str, flags: &str, cpus: &CpuList, reason: &str, risk: &str| {
+        let from = parameter(&line, name);
+        let held = from.map(listed).unwrap_or_default();
+        let complete: CpuList = held.iter().chain(cpus.iter()).collect();
+        let has_flags = flags.split(',').all(|flag| flag.is_empty() || from.is_some_and(|from| has_flag(from, flag)));
+        if complete != held || !has_flags {
+            wanted.push(BootParameter {
+                name: name.to_owned(),
+                value: format!("{flags}{complete}"),
+                from: from.map(str::to_owned),
+                reason: reason.to_owned(),
+                risk: risk.to_owned(),
+            });
+        }
+    };
+    if request.wants(Family::Cpuset) {
+        list(
+            "nohz_full",
+            "",
+            &cpus,
+            "the tick stops while a CPU runs a single thread",
+            "every entry into the kernel takes some 100 ns longer on these CPUs",
+        );
+        list(
+            "rcu_nocbs",
+            "",
+            &cpus,
+            "callbacks of the kernel's memory reclaiming (RCU) run in threads that can be moved",
+            "",
+        );
+        list(
+            "isolcpus",
+            "managed_irq,domain,",
+            &cpus,
+            "interrupts that the kernel manages itself stay away, and nothing is ever placed on the CPUs by itself",
+            "programs that do not choose their CPU never get one of these",
+        );
+    }
+    if request.wants(Family::Irq) && parameter(&line, "irqaffinity").is_none() {
+        let rest = division.online.without(&cpus);
+        list("irqaffinity", "", &rest, "interrupts keep to the other CPUs from the start", "");
+    }
+    if request.profile == Profile::Rt && parameter(&line, "skew_tick") != Some("1") {
+        wanted.push(BootParameter {
+            name: "skew_tick".to_owned(),
+            value: "1".to_owned(),
+            from: parameter(&line, "skew_tick").map(str::to_owned),
+            reason: "the ticks of the CPUs do not come at one instant, and do not wait for each other's locks"
+                .to_owned(),
+            risk: "more power, since CPUs wake one after another".to_owned(),
+        });
+    }
+    wanted
+}
+
+/// The list of CPUs in a value that may begin with flags: `managed_irq,domain,2-3`.
+fn listed(value: &str) -> CpuList {
+    let numbers = value.split(',').filter(|part| part.starts_with(|first: char| first.is_ascii_digit()));
+    numbers.collect::<Vec<_>>().join(",").parse().unwrap_or_default()
+}
+
+/// Whether a value begins with a flag; `isolcpus` without any means `domain`.
+fn has_flag(value: &str, flag: &str) -> bool {
+    let mut flags =
+        value.split(',').take_while(|part| !part.starts_with(|first: char| first.is_ascii_digit())).peekable();
+    if flags.peek().is_none() { flag == "domain" } else { flags.any(|part| part == flag) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Live;
+
+    fn wanted(line: &str, profile: Profile) -> String {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join("proc/cmdline"), line).unwrap();
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        let division = Division {
+            online: list("0-7"),
+            cpus: list("2-3"),
+            left_idle: list(""),
+            siblings: list("6-7"),
+            housekeeping: list("0-1,4-5"),
+        };
+        let request = Request { cpus: list("2-3"), profile, ..Request::default() };
+        let found = parameters(&Live::below(root.path()), &request, &division);
+        found.iter().map(BootParameter::text).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_is_missing_is_added_and_what_is_there_is_not() {
+        assert_eq!(
+            wanted("quiet", Profile::Hpc),
+            "nohz_full=2-3,6-7 rcu_nocbs=2-3,6-7 isolcpus=managed_irq,domain,2-3,6-7 irqaffinity=0-1,4-5"
+        );
+        let whole = "nohz_full=1-7 rcu_nocbs=2-3,6-7 isolcpus=domain,managed_irq,2-7 irqaffinity=0";
+        assert_eq!(wanted(whole, Profile::Hpc), "");
+        assert_eq!(wanted(whole, Profile::Rt), "skew_tick=1");
+        let part = "nohz_full=1-2 rcu_nocbs=1-7 isolcpus=2-3,6-7 irqaffinity=0";
+        assert_eq!(wanted(part, Profile::Hpc), "nohz_full=1-3,6-7 isolcpus=managed_irq,domain,2-3,6-7");
+    }
+}

@@ -1,0 +1,99 @@
+//! Which CPUs are to be quiet: those that were named, else those that the machine keeps apart already, else all but the
+//! first.
+
+use std::path::Path;
+
+use becalm_linux::procfs::FileError;
+use becalm_linux::sysfs::cpu::CpuSets;
+use becalm_linux::sysfs::partition::partitions;
+use becalm_units::CpuList;
+
+use super::cpus;
+
+/// How the CPUs were chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chosen {
+    /// By the user.
+    Named,
+    /// The machine keeps them apart: `isolcpus`, `nohz_full` or an isolated cpuset partition.
+    KeptApart,
+    /// The machine keeps none apart, and these are all but the first.
+    AllButFirst,
+    /// The machine has no other.
+    OnlyOne,
+}
+
+impl Chosen {
+    /// The way's name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::KeptApart => "kept_apart",
+            Self::AllButFirst => "all_but_first",
+            Self::OnlyOne => "only_one",
+        }
+    }
+}
+
+/// The CPUs that are to be quiet, and the others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The CPUs that are to be quiet: never empty, all online.
+    pub cpus: CpuList,
+    /// Why these.
+    pub chosen: Chosen,
+    /// The CPUs that are online and left for everything else.
+    pub others: CpuList,
+}
+
+/// No CPUs could be chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum ChoiceError {
+    /// The machine does not tell which CPUs it has.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Some of those that were named do not run.
+    #[error("{} not online; online are {online}", are(missing))]
+    NotOnline {
+        /// Those that do not run.
+        missing: CpuList,
+        /// Those that do.
+        online: CpuList,
+    },
+    /// None was named.
+    #[error("the list of CPUs names none")]
+    Empty,
+}
+
+fn are(list: &CpuList) -> String {
+    format!("{} {}", cpus(list), if list.len() == 1 { "is" } else { "are" })
+}
+
+/// Chooses the CPUs.
+///
+/// # Errors
+/// If the list of CPUs that are online cannot be read, or a CPU that was named is not among them.
+pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<Choice, ChoiceError> {
+    let sets = CpuSets::read(root)?;
+    let online = sets.online;
+    let with = |cpus: CpuList, chosen| Choice { others: online.without(&cpus), cpus, chosen };
+    if let Some(named) = named {
+        let missing = named.without(&online);
+        return match (named.is_empty(), missing.is_empty()) {
+            (true, _) => Err(ChoiceError::Empty),
+            (_, false) => Err(ChoiceError::NotOnline { missing, online }),
+            _ => Ok(with(named.clone(), Chosen::Named)),
+        };
+    }
+    // What cannot be read here is found again, and said, by the check itself.
+    let groups = partitions(root).unwrap_or_default();
+    let grouped = groups.iter().filter(|group| group.is_isolated()).flat_map(|group| group.cpus.iter());
+    let apart: CpuList = sets.isolated.iter().chain(sets.nohz_full.iter()).chain(grouped).collect();
+    let apart = apart.intersection(&online);
+    if !apart.is_empty() {
+        return Ok(with(apart, Chosen::KeptApart));
+    }
+    let rest: CpuList = online.iter().skip(1).collect();
+    Ok(if rest.is_empty() { with(online.clone(), Chosen::OnlyOne) } else { with(rest, Chosen::AllButFirst) })
+}

@@ -1,0 +1,90 @@
+//! The clock that the kernel keeps time with, and what watches over it.
+
+use becalm_linux::procfs::cpuinfo::CpuInfo;
+use becalm_linux::sysfs::machine::hypervisor;
+
+use super::finding::{Area, Findings, Severity};
+use super::subject::{COMMAND_LINE, Subject};
+
+const AREA: Area = Area::Clock;
+const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
+    let Some(current) = findings.setting(AREA, CURRENT) else { return };
+    let available = findings.setting(AREA, AVAILABLE).map(|evidence| evidence.value).unwrap_or_default();
+    let current = current.value;
+    if let Some(asked) = subject.line.last("clocksource").filter(|asked| *asked != current) {
+        findings
+            .add(AREA, Severity::Error, format!("clocksource={asked} is given, and the kernel uses {current}"))
+            .seen(COMMAND_LINE, format!("clocksource={asked}"))
+            .seen(CURRENT, current.clone())
+            .seen(AVAILABLE, available.clone())
+            .fix("the kernel's log says why it does not trust it (dmesg | grep -i clocksource)");
+    }
+    let processor = findings.read(AREA, CpuInfo::read(subject.root)).unwrap_or_default();
+    // Other processors have one counter, which nothing stands in for.
+    if !processor.has("tsc") {
+        return;
+    }
+    let guest = findings.read(AREA, hypervisor(subject.root)).flatten();
+    if current == "tsc" {
+        watchdog(subject, &processor, findings);
+        return;
+    }
+    let dropped = !available.split_whitespace().any(|clock| clock == "tsc") && guest.is_none();
+    let unstable = subject.line.last("tsc") == Some("unstable");
+    let (severity, title) = match (&guest, dropped) {
+        (Some(name), _) => {
+            (Severity::Note, format!("the kernel keeps time with {current}, which {name} offers, not with the TSC"))
+        }
+        (None, true) => (
+            Severity::Warning,
+            format!("the kernel found the TSC unstable and keeps time with {current}: each reading is slow"),
+        ),
+        (None, false) => (Severity::Warning, format!("the kernel keeps time with {current}: each reading is slow")),
+    };
+    let finding = findings.add(AREA, severity, title);
+    finding.seen(CURRENT, current).seen(AVAILABLE, available);
+    if unstable {
+        finding.seen(COMMAND_LINE, "tsc=unstable").fix("leave tsc=unstable out");
+    } else if guest.is_some() {
+        finding
+            .fix("let the hypervisor pass on an invariant TSC, then boot with clocksource=tsc")
+            .boot("clocksource=tsc");
+    } else {
+        finding
+            .fix("see the kernel's log for the reason; a new firmware may help. tsc=reliable silences the check only");
+    }
+}
+
+/// Every half a second the kernel holds the TSC against another clock, on one CPU after the other, unless it knows better.
+fn watchdog(subject: &Subject<'_>, processor: &CpuInfo, findings: &mut Findings<'_>) {
+    let known = ["tsc_reliable", "tsc_adjust"].into_iter().find(|flag| processor.has(flag));
+    let told = subject.line.last("tsc").filter(|value| matches!(*value, "reliable" | "nowatchdog"));
+    match (known, told) {
+        (None, None) => {
+            findings
+                .add(
+                    AREA,
+                    Severity::Note,
+                    "the kernel may check the TSC against another clock, twice a second, on each CPU in turn",
+                )
+                .seen("/proc/cpuinfo", "flags without tsc_reliable and tsc_adjust")
+                .seen(COMMAND_LINE, "no tsc=reliable, no tsc=nowatchdog")
+                .boot("tsc=nowatchdog")
+                .fix("boot with tsc=nowatchdog, where the TSC is known to be good (becalm cost clock)")
+                .lets("softirq", "timer");
+        }
+        (known, told) => {
+            let finding = findings.add(AREA, Severity::Fine, "the kernel keeps time with the TSC, and trusts it");
+            finding.seen(CURRENT, "tsc");
+            if let Some(flag) = known {
+                finding.seen("/proc/cpuinfo", flag);
+            }
+            if let Some(value) = told {
+                finding.seen(COMMAND_LINE, format!("tsc={value}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What several checks look at: the CPUs in question, the command line, the kernel's configuration, and what is kept apart.
+
+use std::path::Path;
+
+use becalm_linux::procfs::cmdline::CommandLine;
+use becalm_linux::procfs::config::KernelConfig;
+use becalm_linux::sysfs::cpu::CpuSets;
+use becalm_linux::sysfs::partition::{Partition, partitions};
+use becalm_units::{CpuId, CpuList};
+
+use super::finding::{Area, Findings, Severity};
+use super::{Choice, cpus};
+
+pub(super) const COMMAND_LINE: &str = "/proc/cmdline";
+
+/// The machine and the CPUs in question.
+pub(super) struct Subject<'a> {
+    pub root: &'a Path,
+    /// The CPUs that are to be quiet.
+    pub cpus: &'a CpuList,
+    /// The CPUs for everything else.
+    pub others: &'a CpuList,
+    pub line: CommandLine,
+    pub config: Option<KernelConfig>,
+    pub sets: CpuSets,
+    /// Whether the kernel has a list of CPUs without tick, be it empty.
+    pub knows_nohz_full: bool,
+    pub partitions: Vec<Partition>,
+}
+
+impl<'a> Subject<'a> {
+    pub fn read(root: &'a Path, choice: &'a Choice, findings: &mut Findings<'_>) -> Self {
+        let line = findings.read(Area::Boot, CommandLine::read(root)).unwrap_or_default();
+        let config = findings.read(Area::Build, KernelConfig::read(root)).flatten();
+        if config.is_none() {
+            let title = "the kernel does not tell how it was built, so parameters that it cannot obey may go unseen";
+            findings.add(Area::Build, Severity::Note, title).seen("/proc/config.gz", "no such file");
+        }
+        let sets = findings.read(Area::Isolation, CpuSets::read(root)).unwrap_or_default();
+        let knows_nohz_full = root.join(NOHZ_FULL.trim_start_matches('/')).exists();
+        let partitions = findings.read(Area::Isolation, partitions(root)).unwrap_or_default();
+        Self { root, cpus: &choice.cpus, others: &choice.others, line, config, sets, knows_nohz_full, partitions }
+    }
+
+    /// How many CPUs the kernel takes in lists: those that the machine may ever have.
+    pub fn count(&self) -> u32 {
+        self.sets.possible.iter().last().map_or(0, |last| last.get() + 1)
+    }
+
+    /// The CPUs that are out of load balancing, by whatever means.
+    pub fn apart(&self) -> CpuList {
+        let grouped = self.partitions.iter().filter(|group| group.is_isolated()).flat_map(|group| group.cpus.iter());
+        self.sets.isolated.iter().chain(grouped).collect()
+    }
+
+    /// Whether the kernel was built with an option; nothing if it does not tell.
+    pub fn built_with(&self, option: &str) -> Option<bool> {
+        self.config.as_ref().map(|config| config.has(option))
+    }
+
+    /// What the kernel's configuration says about an option, as evidence.
+    pub fn option(&self, option: &str) -> (String, String) {
+        let Some(config) = &self.config else { return ("/proc/config.gz".into(), "no such file".into()) };
+        let value = match config.value(option) {
+            Some(value) => format!("CONFIG_{option}={value}"),
+            None => format!("CONFIG_{option} is not set"),
+        };
+        (config.path.clone(), value)
+    }
+
+    /// The checked CPUs that are in a list, for a sentence; nothing if none is.
+    pub fn hit(&self, list: &CpuList) -> Option<CpuList> {
+        Some(self.cpus.intersection(list)).filter(|hit| !hit.is_empty())
+    }
+
+    /// `CPU 1` or `CPUs 1-3`: those that are to be quiet.
+    pub fn named(&self) -> String {
+        cpus(self.cpus)
+    }
+
+    /// The first of the checked CPUs, as an example for settings that all of them have.
+    pub fn first(&self) -> CpuId {
+        self.cpus.iter().next().unwrap_or(CpuId::new(0))
+    }
+}
+
+pub(super) const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
+pub(super) const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";

@@ -1,0 +1,192 @@
+//! Threads that may run on the CPUs, irqbalance, and the limit on real-time threads.
+
+use std::collections::BTreeMap;
+
+use becalm_linux::procfs::kernel::rt_throttling;
+use becalm_linux::procfs::names::stable_name;
+use becalm_linux::procfs::placement::{Placed, placed_tasks};
+use becalm_units::CpuList;
+
+use super::finding::{Area, Findings, Severity};
+use super::some;
+use super::subject::Subject;
+use crate::Family;
+
+const AREA: Area = Area::Tasks;
+
+/// Threads that may run on the CPUs, by their stable names.
+#[derive(Default)]
+struct Crowd {
+    threads: usize,
+    names: BTreeMap<String, usize>,
+    example: Option<(i32, String)>,
+}
+
+impl Crowd {
+    fn add(&mut self, placed: &Placed) {
+        let task = &placed.task;
+        self.threads += 1;
+        *self.names.entry(stable_name(&task.comm, task.kthread).0.into_owned()).or_default() += 1;
+        self.example.get_or_insert_with(|| (task.pid, placed.cpus.to_string()));
+    }
+
+    /// The names, those of most threads first.
+    fn named(&self) -> Vec<&str> {
+        let mut names: Vec<(&str, usize)> = self.names.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        names.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// What the list of threads tells.
+#[derive(Default)]
+struct Seen {
+    kernel: Crowd,
+    users: Crowd,
+    irqbalance: Option<i32>,
+    auditd: Option<i32>,
+    kthreadd: Option<CpuList>,
+    any_kernel: bool,
+}
+
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
+    let own = i32::try_from(std::process::id()).ok();
+    let mut seen = Seen::default();
+    for placed in findings.read(AREA, placed_tasks(subject.root)).unwrap_or_default() {
+        let task = &placed.task;
+        seen.any_kernel |= task.kthread;
+        match task.comm.as_str() {
+            "irqbalance" if !task.kthread => seen.irqbalance = Some(task.pid),
+            "auditd" if !task.kthread => seen.auditd = Some(task.pid),
+            "kthreadd" if task.kthread => seen.kthreadd = Some(placed.cpus.clone()),
+            _ => {}
+        }
+        if Some(task.tgid) == own || subject.hit(&placed.cpus).is_none() {
+            continue;
+        }
+        match (task.kthread, placed.bound) {
+            // Bound to its CPU, as ksoftirqd is: what wakes it up has findings of its own.
+            (true, true) => {}
+            (true, false) => seen.kernel.add(&placed),
+            (false, _) => seen.users.add(&placed),
+        }
+    }
+    threads(subject, &seen, findings);
+    kthread_cpus(subject, &seen, findings);
+    if let Some(pid) = seen.irqbalance {
+        irqbalance(subject, pid, findings);
+    }
+    if let Some(pid) = seen.auditd.filter(|_| subject.line.last("audit") != Some("0")) {
+        let title = "system calls are audited: every process pays for it, on every CPU";
+        let finding = findings.add(AREA, Severity::Note, title);
+        finding
+            .seen(format!("/proc/{pid}/comm"), "auditd")
+            .boot("audit=0")
+            .fix("stop auditd, where the rules allow it");
+    }
+    throttling(subject, findings);
+}
+
+fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
+    let evidence = |crowd: &Crowd| {
+        let (pid, list) = crowd.example.clone().unwrap_or_default();
+        (format!("/proc/{pid}/status"), format!("Cpus_allowed_list: {list}"))
+    };
+    if seen.kernel.threads > 0 {
+        let names = seen.kernel.named();
+        let title = format!(
+            "{} kernel threads that could be moved may run on {}: {}",
+            seen.kernel.threads,
+            subject.named(),
+            some(&names, 4)
+        );
+        let (path, value) = evidence(&seen.kernel);
+        let finding = findings.add(AREA, Severity::Warning, title);
+        finding.seen(path, value).fix("take the CPUs out of their affinity").by(Family::Affinity);
+        for name in names {
+            finding.lets("kthread", name);
+        }
+    } else if seen.any_kernel {
+        findings.add(
+            AREA,
+            Severity::Fine,
+            format!("no kernel thread that could be moved may run on {}", subject.named()),
+        );
+    }
+    if seen.users.threads == 0 {
+        return;
+    }
+    let names = seen.users.named();
+    let apart = subject.cpus.without(&subject.apart()).is_empty();
+    // On CPUs that are kept apart only what was put there on purpose may run.
+    let (severity, what) = if apart {
+        (Severity::Note, "were placed where they may run on")
+    } else {
+        (Severity::Warning, "of processes may run on")
+    };
+    let title = format!("{} threads {what} {}: {}", seen.users.threads, subject.named(), some(&names, 4));
+    let (path, value) = evidence(&seen.users);
+    let finding = findings.add(AREA, severity, title);
+    finding.seen(path, value);
+    if !apart {
+        finding
+            .fix("give the CPUs a cpuset partition of their own, which leaves only what is put into it")
+            .by(Family::Cpuset);
+    }
+    for name in names {
+        finding.lets("task", name);
+    }
+}
+
+/// A parameter of some vendors' kernels.
+fn kthread_cpus(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
+    let (Some(asked), Some(is)) = (subject.line.last("kthread_cpus"), &seen.kthreadd) else { return };
+    let wanted = becalm_linux::procfs::parse_kernel_list(asked, subject.count()).ok();
+    if wanted.is_none_or(|wanted| wanted.intersection(&subject.sets.online) != is.intersection(&subject.sets.online)) {
+        findings
+            .add(Area::Boot, Severity::Error, "kthread_cpus is given and has no effect: this kernel does not know it")
+            .seen(super::subject::COMMAND_LINE, format!("kthread_cpus={asked}"))
+            .seen("/proc/2/status", format!("Cpus_allowed_list: {is}"))
+            .fix("move kernel threads at run time instead")
+            .by(Family::Affinity);
+    }
+}
+
+fn irqbalance(subject: &Subject<'_>, pid: i32, findings: &mut Findings<'_>) {
+    // It leaves out by itself what isolcpus and nohz_full name.
+    let left_out: CpuList = subject.sets.isolated.iter().chain(subject.sets.nohz_full.iter()).collect();
+    let open = subject.cpus.without(&left_out);
+    let (severity, title) = if open.is_empty() {
+        (Severity::Fine, "irqbalance runs, and leaves out CPUs that isolcpus or nohz_full name".to_owned())
+    } else {
+        (Severity::Warning, format!("irqbalance runs, and moves interrupts to {} as it likes", super::cpus(&open)))
+    };
+    let finding = findings.add(Area::Irq, severity, title);
+    finding.seen(format!("/proc/{pid}/comm"), "irqbalance");
+    if !open.is_empty() {
+        finding.fix(format!("stop it, or set IRQBALANCE_BANNED_CPULIST={}", subject.cpus)).by(Family::Irq);
+    }
+}
+
+fn throttling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
+    let Some(limit) = findings.read(AREA, rt_throttling(subject.root)) else { return };
+    let path = "/proc/sys/kernel/sched_rt_runtime_us";
+    let microseconds = limit.runtime.map_or(-1, |runtime| runtime.get() / 1_000);
+    match limit.stolen() {
+        None => {
+            findings
+                .add(AREA, Severity::Fine, "real-time threads are never held up")
+                .seen(path, microseconds.to_string());
+        }
+        Some(stolen) => {
+            let title =
+                format!("a real-time thread that never sleeps is held up for {stolen} of every {}", limit.period);
+            findings
+                .add(AREA, Severity::Note, title)
+                .seen(path, microseconds.to_string())
+                .fix("switch the limit off while the job runs in a real-time class, and leave a CPU without such threads")
+                .by(Family::Throttling)
+                .lets("throttling", "*");
+        }
+    }
+}

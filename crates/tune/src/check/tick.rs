@@ -1,0 +1,119 @@
+//! Is the tick really gone? By counted timer interrupts: measured while a thread was busy on the CPU, or recorded.
+
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use super::cpus;
+use super::finding::{Area, Findings, Severity};
+use super::subject::{NOHZ_FULL, Subject};
+
+/// Where a count is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TicksFrom {
+    /// The kernel's count grew while a thread of becalm was busy on the CPU.
+    Measured {
+        /// How often other threads took the CPU from it meanwhile: with two threads the kernel needs the tick.
+        preempted: u64,
+    },
+    /// A recording saw them inside of detours.
+    Recorded,
+}
+
+/// How many timer interrupts a CPU took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TickCount {
+    /// Where.
+    pub cpu: CpuId,
+    /// How many.
+    pub interrupts: u64,
+    /// In this time.
+    pub during: Nanos,
+    /// Where the count is from.
+    pub from: TicksFrom,
+}
+
+impl TickCount {
+    /// Interrupts a second.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }
+    }
+}
+
+/// A CPU with a stopped tick still has timers of its own; the kernel's slowest tick is 100 a second. Between lies this
+/// limit, in interrupts a second.
+const GONE_HZ: f64 = 20.0;
+
+pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut Findings<'_>) {
+    let ticks: Vec<&TickCount> = ticks.iter().filter(|count| subject.cpus.contains(count.cpu)).collect();
+    let (without, with): (Vec<&TickCount>, Vec<&TickCount>) = ticks.iter().partition(|count| count.rate_hz() < GONE_HZ);
+    if !without.is_empty() {
+        let title = format!("the tick is gone on {}: {}", named(&without), rates(&without));
+        for_each_source(findings.add(Area::Tick, Severity::Fine, title), &without);
+    }
+    let (promised, other): (Vec<&TickCount>, Vec<&TickCount>) =
+        with.into_iter().partition(|count| subject.sets.nohz_full.contains(count.cpu));
+    let crowded =
+        |count: &&TickCount| matches!(count.from, TicksFrom::Measured { preempted } if crowds(count, preempted));
+    let (crowded, promised): (Vec<&TickCount>, Vec<&TickCount>) = promised.into_iter().partition(crowded);
+    for (counts, severity, why) in [
+        (promised, Severity::Error, "although nohz_full is to stop it"),
+        (crowded, Severity::Warning, "as other threads ran there, too; the kernel stops it for one thread only"),
+        (other, Severity::Warning, "while a thread runs"),
+    ] {
+        if counts.is_empty() {
+            continue;
+        }
+        let title = format!("the tick runs on {}, {why}: {}", named(&counts), rates(&counts));
+        let finding = findings.add(Area::Tick, severity, title);
+        finding.seen(
+            NOHZ_FULL,
+            if subject.knows_nohz_full { subject.sets.nohz_full.to_string() } else { "no such file".into() },
+        );
+        for_each_source(finding, &counts);
+        if severity == Severity::Error {
+            finding
+                .fix("see what keeps it: /sys/kernel/tracing/events/timer/tick_stop says so, by its field dependency");
+        }
+        finding
+            .lets("irq", "local_timer")
+            .lets("irq", "arch_timer")
+            .lets("softirq", "timer")
+            .lets("softirq", "hrtimer");
+    }
+}
+
+/// Whether other threads came often enough to be the reason.
+fn crowds(count: &TickCount, preempted: u64) -> bool {
+    preempted * 10 >= count.interrupts
+}
+
+fn for_each_source(finding: &mut super::Finding, counts: &[&TickCount]) {
+    for count in counts.iter().take(4) {
+        let during = count.during;
+        match count.from {
+            TicksFrom::Measured { preempted } => {
+                let text = format!("{} on CPU {} in {during:.1}, {preempted} preemptions", count.interrupts, count.cpu);
+                finding.seen("/proc/interrupts", text)
+            }
+            TicksFrom::Recorded => {
+                finding.seen("the recording", format!("{} on CPU {} in {during:.1}", count.interrupts, count.cpu))
+            }
+        };
+    }
+}
+
+fn named(counts: &[&TickCount]) -> String {
+    cpus(&counts.iter().map(|count| count.cpu).collect::<CpuList>())
+}
+
+/// `250 interrupts a second`, or the least and the most.
+fn rates(counts: &[&TickCount]) -> String {
+    let rates = counts.iter().map(|count| count.rate_hz());
+    let (low, high) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+    let (low, high) = (format!("{low:.0}"), format!("{high:.0}"));
+    if low == high {
+        format!("{low} timer interrupts a second")
+    } else {
+        format!("{low} to {high} timer interrupts a second")
+    }
+}

@@ -1,0 +1,66 @@
+//! Tracing that was left on: each event costs time wherever it happens.
+
+use becalm_linux::procfs::mountinfo::mounts;
+use becalm_linux::small_file;
+use becalm_linux::sysfs::tracefs::mount_point;
+
+use super::finding::{Area, Evidence, Findings, Severity};
+use super::some;
+use super::subject::Subject;
+
+const AREA: Area = Area::Tracing;
+
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
+    let Some(mounts) = findings.read(AREA, mounts(subject.root)) else { return };
+    // Nobody can have switched it on where it is not mounted, but for perf and eBPF, which leave no trace here.
+    let Some(top) = mount_point(&mounts) else { return };
+    let top = top.to_string_lossy().into_owned();
+    let instances = format!("{top}/instances");
+    let names = findings.read(AREA, small_file::names(subject.root, &instances)).unwrap_or_default();
+    let mut found = Vec::new();
+    // becalm's own live only as long as a recording.
+    for name in names.iter().filter(|name| !name.starts_with("becalm-")) {
+        found.extend(active(&format!("{instances}/{name}"), findings));
+    }
+    found.extend(active(&top, findings));
+    if let Some(probes) = findings.setting(AREA, &format!("{top}/kprobe_events")).filter(|it| !it.value.is_empty()) {
+        let names: Vec<&str> = probes.value.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let title = format!("probes of the kernel's functions are defined: {}", some(&names, 3));
+        let path = probes.path.clone();
+        findings
+            .add(AREA, Severity::Note, title)
+            .seen(path.clone(), names.len().to_string())
+            .fix(format!("if nobody needs them: echo > {path}"));
+    }
+    if found.is_empty() {
+        let title = "no event of the kernel is traced";
+        findings.add(AREA, Severity::Fine, title).seen(format!("{top}/set_event"), "");
+        return;
+    }
+    let finding =
+        findings.add(AREA, Severity::Warning, "the kernel's events are being traced: each costs time where it happens");
+    finding.evidence = found;
+    finding
+        .fix(format!("end the tracing, or: echo 0 > {top}/events/enable; echo nop > {top}/current_tracer"))
+        .lets("edge", "*");
+}
+
+/// What a folder of tracefs has switched on: a tracer, or events that are written down.
+fn active(folder: &str, findings: &mut Findings<'_>) -> Vec<Evidence> {
+    let mut found = Vec::new();
+    let on = findings.setting(AREA, &format!("{folder}/tracing_on")).is_some_and(|it| it.value == "1");
+    if !on {
+        return found;
+    }
+    found.extend(
+        findings
+            .setting(AREA, &format!("{folder}/current_tracer"))
+            .filter(|it| it.value != "nop" && !it.value.is_empty()),
+    );
+    let events = findings.setting(AREA, &format!("{folder}/set_event")).filter(|it| !it.value.is_empty());
+    found.extend(events.map(|it| {
+        let names: Vec<&str> = it.value.lines().collect();
+        Evidence::new(it.path, some(&names, 3))
+    }));
+    found
+}

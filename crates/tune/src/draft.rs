@@ -1,0 +1,140 @@
+//! A plan in the making.
+
+use std::path::Path;
+
+use becalm_units::CpuList;
+
+use crate::knob::{Knob, Meaning};
+use crate::machine::Machine;
+use crate::request::{Division, PlanError, Request};
+use crate::{Change, Family, Noise, Note, Plan, boot, families, value};
+
+/// Plans everything that the request wants on this machine. Changes nothing.
+///
+/// # Errors
+/// If the request cannot be meant, or the machine's CPUs cannot be read. What else cannot be read is a note of the plan.
+pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
+    let division = Division::new(machine, request)?;
+    let mut draft = Draft { machine, request, division, family: Family::Irq, steps: Vec::new(), notes: Vec::new() };
+    for family in Family::ALL {
+        if request.wants(family) {
+            draft.family = family;
+            families::add(family, &mut draft);
+        }
+    }
+    let boot = boot::parameters(machine, request, &draft.division);
+    let Draft { division, steps, notes, .. } = draft;
+    Ok(Plan {
+        cpus: division.cpus,
+        left_idle: division.left_idle,
+        siblings: division.siblings,
+        housekeeping: division.housekeeping,
+        profile: request.profile,
+        steps,
+        boot,
+        notes,
+    })
+}
+
+/// What a family wants of a knob.
+pub(crate) struct Wish<'a> {
+    pub knob: Knob,
+    pub to: String,
+    pub reason: &'a str,
+    pub risk: &'a str,
+    pub removes: Vec<Noise>,
+}
+
+/// The plan until now.
+pub(crate) struct Draft<'a> {
+    pub machine: &'a dyn Machine,
+    pub request: &'a Request,
+    pub division: Division,
+    /// The family whose changes are being added.
+    family: Family,
+    steps: Vec<Change>,
+    notes: Vec<Note>,
+}
+
+impl Draft<'_> {
+    /// The value of a file, without white space around it; nothing if there is no such file. One that cannot be read is
+    /// noted, and taken for missing.
+    pub(crate) fn read(&mut self, path: impl AsRef<Path>) -> Option<String> {
+        self.present(&Knob::word(path.as_ref()))
+    }
+
+    /// The present value of a knob, as [`Self::read`].
+    fn present(&mut self, knob: &Knob) -> Option<String> {
+        match value::read(self.machine, knob) {
+            Ok(value) => value.map(|value| value.trim().to_owned()),
+            Err(error) => {
+                self.note(format!("cannot read {knob}: {error}; it is left alone"));
+                None
+            }
+        }
+    }
+
+    /// Has a knob changed, unless it is not there or has that value.
+    pub(crate) fn change(&mut self, wish: Wish<'_>) {
+        if let Some(from) = self.present(&wish.knob) {
+            self.change_from(from, wish);
+        }
+    }
+
+    /// Has a knob changed that an earlier change of the plan brings about, with this value.
+    pub(crate) fn change_from(&mut self, from: String, wish: Wish<'_>) {
+        if wish.knob.same(&from, &wish.to, &self.division.online) {
+            return;
+        }
+        self.steps.push(Change {
+            family: self.family,
+            knob: wish.knob,
+            from,
+            to: wish.to,
+            or_else: Vec::new(),
+            after: false,
+            reason: wish.reason.to_owned(),
+            risk: wish.risk.to_owned(),
+            removes: wish.removes,
+        });
+    }
+
+    /// The change that was added last, if it is of this family.
+    pub(crate) fn last(&mut self) -> Option<&mut Change> {
+        self.steps.last_mut().filter(|step| step.family == self.family)
+    }
+
+    /// Adds a change as it is.
+    pub(crate) fn push(&mut self, change: Change) {
+        self.steps.push(change);
+    }
+
+    /// Adds something to know.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(Note { family: self.family, text });
+    }
+
+    /// Has a list or a mask of CPUs narrowed to those that are not cleared.
+    pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: &str, removes: Vec<Noise>) {
+        let Some(from) = self.present(&knob) else { return };
+        let is_mask = matches!(knob, Knob::File { meaning: Meaning::CpuMask, .. });
+        let now = if is_mask { crate::knob::mask(&from) } else { from.parse::<CpuList>().ok() };
+        let Some(now) = now else {
+            self.note(format!("{knob} holds no CPUs: '{from}'; it is left alone"));
+            return;
+        };
+        if let Some(moved) = self.division.moved(&now) {
+            let to = if is_mask { moved.to_mask() } else { moved.to_string() };
+            self.change_from(from, Wish { knob, to, reason, risk, removes });
+        }
+    }
+
+    /// The entries of a folder, sorted; none if it is not there.
+    pub(crate) fn entries(&self, folder: &str) -> Vec<String> {
+        let place = becalm_linux::setting::place(self.machine.root(), Path::new(folder));
+        let listing = std::fs::read_dir(place).into_iter().flatten().flatten();
+        let mut names: Vec<String> = listing.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+}

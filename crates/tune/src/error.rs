@@ -1,0 +1,33 @@
+//! What keeps a whole transaction from happening. That one change is refused is an outcome, not an error.
+
+use std::path::PathBuf;
+
+use crate::journal::{JournalError, Owner};
+
+/// Nothing, or not everything, could be done.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Settings are changed already.
+    #[error(
+        "settings are changed already, by {owner}, as {} says; undo them first with becalm tune restore, or add to them with \
+         --extend",
+        journal.display()
+    )]
+    AlreadyTuned {
+        /// Who did.
+        owner: Owner,
+        /// The journal.
+        journal: PathBuf,
+    },
+    /// A command runs on the changed settings.
+    #[error(
+        "{owner} runs a command with these settings; it restores them when the command ends. --force restores them now"
+    )]
+    InUse {
+        /// Whose.
+        owner: Owner,
+    },
+}

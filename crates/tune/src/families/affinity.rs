@@ -1,0 +1,71 @@
+//! Tasks and kernel threads: those that may run on the CPUs are kept from it.
+//!
+//! Left alone are threads that the kernel binds to a CPU, and threads that somebody bound to these CPUs and no others, which
+//! are there on purpose.
+
+use std::collections::BTreeSet;
+
+use becalm_linux::procfs::names::stable_name;
+use becalm_linux::procfs::placement::Placed;
+
+use crate::draft::Draft;
+use crate::knob::Knob;
+use crate::request::Division;
+use crate::{Change, Family, Noise};
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let tasks = match draft.machine.tasks() {
+        Ok(tasks) => tasks,
+        Err(error) => {
+            draft.note(format!("{error}; no task is moved"));
+            return;
+        }
+    };
+    for change in changes_of(&tasks, &draft.division, &BTreeSet::new()) {
+        draft.push(change);
+    }
+    let cleared = draft.division.cleared();
+    let here = |placed: &&Placed| !placed.cpus.intersection(&cleared).is_empty();
+    let only_here = |placed: &&Placed| placed.cpus.intersection(&draft.division.housekeeping).is_empty();
+    let bound = tasks.iter().filter(here).filter(|placed| placed.bound).count();
+    let others: Vec<&Placed> = tasks.iter().filter(here).filter(only_here).filter(|placed| !placed.bound).collect();
+    if bound > 0 {
+        draft.note(format!("{bound} kernel threads belong to CPU {cleared} and cannot be moved"));
+    }
+    if !others.is_empty() {
+        let names: BTreeSet<&str> = others.iter().map(|placed| placed.task.comm.as_str()).collect();
+        let names = names.into_iter().take(8).collect::<Vec<_>>().join(", ");
+        let count = others.len();
+        draft.note(format!("{count} threads are bound to CPU {cleared} and no other, and stay there: {names}"));
+    }
+}
+
+/// The changes that keep these threads from the CPUs; threads that are `known`, by number and start, are left out.
+pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet<(i32, u64)>) -> Vec<Change> {
+    let movable =
+        tasks.iter().filter(|placed| !placed.bound && !known.contains(&(placed.task.pid, placed.start_ticks)));
+    let changes = movable.filter_map(|placed| {
+        let to = division.moved(&placed.cpus)?;
+        if placed.cpus.intersection(&division.housekeeping).is_empty() {
+            return None;
+        }
+        let (name, _) = stable_name(&placed.task.comm, placed.task.kthread);
+        let kind = if placed.task.kthread { "kthread" } else { "task" };
+        Some(Change {
+            family: Family::Affinity,
+            knob: Knob::Affinity {
+                tid: placed.task.pid,
+                start_ticks: placed.start_ticks,
+                comm: placed.task.comm.clone(),
+            },
+            from: placed.cpus.to_string(),
+            to: to.to_string(),
+            or_else: Vec::new(),
+            after: false,
+            reason: "it may run on any CPU".to_owned(),
+            risk: String::new(),
+            removes: vec![Noise::new(kind, name)],
+        })
+    });
+    changes.collect()
+}

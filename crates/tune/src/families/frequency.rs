@@ -1,0 +1,55 @@
+//! The frequency of the CPUs: always the highest; for benchmarks without turbo, whose height depends on the others.
+
+use becalm_units::CpuList;
+
+use crate::Profile;
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let cpus = draft.division.cpus.clone();
+    for cpu in cpus.iter() {
+        let folder = format!("{CPUS}/cpu{cpu}/cpufreq");
+        let Some(offered) = draft.read(format!("{folder}/scaling_available_governors")) else { continue };
+        // Several CPUs may share one clock, and so one policy.
+        let shared = draft.read(format!("{folder}/related_cpus")).unwrap_or_default();
+        let shared: Option<CpuList> = shared.split_whitespace().collect::<Vec<_>>().join(",").parse().ok();
+        let others = shared.unwrap_or_default().without(&draft.division.cleared());
+        if !others.is_empty() {
+            draft.note(format!("CPU {cpu} shares its clock with CPU {others}, so that its frequency is left alone"));
+            continue;
+        }
+        if offered.split_whitespace().any(|governor| governor == "performance") {
+            draft.change(Wish {
+                knob: Knob::word(format!("{folder}/scaling_governor")),
+                to: "performance".to_owned(),
+                reason: "the CPU need not find out first that it is busy",
+                risk: "more power and heat",
+                removes: Vec::new(),
+            });
+        }
+        let preferences = draft.read(format!("{folder}/energy_performance_available_preferences")).unwrap_or_default();
+        if preferences.split_whitespace().any(|preference| preference == "performance") {
+            draft.change(Wish {
+                knob: Knob::word(format!("{folder}/energy_performance_preference")),
+                to: "performance".to_owned(),
+                reason: "the processor prefers speed where it chooses itself",
+                risk: "more power and heat",
+                removes: Vec::new(),
+            });
+        }
+    }
+    if draft.request.profile == Profile::Benchmark {
+        for (path, off) in [("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")] {
+            draft.change(Wish {
+                knob: Knob::word(format!("{CPUS}/{path}")),
+                to: off.to_owned(),
+                reason: "turbo depends on heat and on what the other CPUs do",
+                risk: "all CPUs run at their nominal frequency",
+                removes: Vec::new(),
+            });
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Idle states: a CPU that waits should not sleep so deeply that waking takes long.
+
+use becalm_linux::sysfs::cpu::idle_states;
+use becalm_units::Nanos;
+
+use crate::Profile;
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+
+/// States from which waking takes longer are switched off.
+const LATENCY_MAX: Nanos = Nanos::from_micros(10);
+
+/// For how long a guest's idle CPU looks for work before it gives itself back to the hypervisor, in ns: the kernel's own
+/// value (`Documentation/virt/guest-halt-polling.rst`).
+const POLLING: u64 = 200_000;
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    if draft.request.profile == Profile::CloudGuest {
+        polling(draft);
+        return;
+    }
+    let cpus = draft.division.cpus.clone();
+    for cpu in cpus.iter() {
+        let states = match idle_states(draft.machine.root(), cpu) {
+            Ok(states) => states,
+            Err(error) => {
+                draft.note(format!("{error}; the idle states of CPU {cpu} are left alone"));
+                continue;
+            }
+        };
+        for (number, state) in states.iter().enumerate().filter(|(_, state)| state.exit_latency > LATENCY_MAX) {
+            draft.change(Wish {
+                knob: Knob::word(format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/disable")),
+                to: "1".to_owned(),
+                reason: &format!("waking CPU {cpu} from {} takes up to {}", state.name, state.exit_latency),
+                risk: "more power and heat, and less turbo for the others",
+                removes: Vec::new(),
+            });
+        }
+    }
+}
+
+/// Giving an idle virtual CPU back costs a trip through the hypervisor, and it may come back late.
+fn polling(draft: &mut Draft<'_>) {
+    let path = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+    if draft.read(path).and_then(|now| now.parse::<u64>().ok()).is_some_and(|now| now < POLLING) {
+        draft.change(Wish {
+            knob: Knob::word(path),
+            to: POLLING.to_string(),
+            reason: "an idle CPU looks for work for so many ns before it is given back to the hypervisor",
+            risk: "idle CPUs of the whole guest use their time for looking",
+            removes: Vec::new(),
+        });
+    }
+}

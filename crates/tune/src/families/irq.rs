@@ -1,0 +1,46 @@
+//! Device interrupts: `/proc/irq/N/smp_affinity_list`, and `default_smp_affinity` for those that come.
+//!
+//! Interrupts that the kernel manages itself (one queue of a device a CPU) refuse; that is found out when it is tried, since
+//! nothing outside of debugfs tells them apart.
+
+use becalm_linux::procfs::interrupts::Interrupts;
+
+use crate::Noise;
+use crate::draft::Draft;
+use crate::knob::Knob;
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let root = draft.machine.root();
+    let names = Interrupts::read(root).unwrap_or_default();
+    draft.move_away(
+        Knob::cpu_mask("/proc/irq/default_smp_affinity"),
+        "interrupts that are set up from now on",
+        "",
+        Vec::new(),
+    );
+    let mut numbers: Vec<u32> = draft.entries("/proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    for number in numbers {
+        let handlers = names.device(number).map_or(&[][..], |device| &device.names[..]);
+        let reason = match handlers {
+            [] => format!("interrupt {number}, which has no handler now"),
+            names => format!("interrupts of {}", names.join(", ")),
+        };
+        let removes = handlers.iter().flat_map(|name| {
+            // Its thread, where it has one, follows it.
+            [Noise::new("irq", name.as_str()), Noise::new("kthread", format!("irq/{name}"))]
+        });
+        let removes = removes.collect();
+        draft.move_away(Knob::cpu_list(format!("/proc/irq/{number}/smp_affinity_list")), &reason, "", removes);
+    }
+    if let Ok(tasks) = draft.machine.tasks()
+        && let Some(daemon) = tasks.iter().find(|placed| placed.task.comm == "irqbalance")
+    {
+        draft.note(format!(
+            "irqbalance runs (pid {}) and will move interrupts back within seconds: stop it, or have it spare the CPUs with \
+             IRQBALANCE_BANNED_CPULIST={}",
+            daemon.task.pid,
+            draft.division.cleared()
+        ));
+    }
+}

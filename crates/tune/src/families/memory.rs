@@ -1,0 +1,47 @@
+//! What the kernel does to memory in the background, and interrupts every CPU for: huge pages, merging, NUMA balancing.
+//!
+//! Whether programs get huge pages at all is theirs and the administrator's to say, but for real time.
+
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+use crate::{Noise, Profile};
+
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let flush = || Noise::new("irq", "call_function");
+    if draft.request.profile == Profile::Rt {
+        draft.change(Wish {
+            knob: Knob::choice(format!("{HUGE_PAGES}/enabled")),
+            to: "never".to_owned(),
+            reason: "huge pages are made and split at moments that nobody chooses",
+            risk: "programs of the whole machine that gain from huge pages become slower",
+            removes: vec![Noise::new("kthread", "khugepaged"), flush()],
+        });
+    } else {
+        draft.change(Wish {
+            knob: Knob::word(format!("{HUGE_PAGES}/khugepaged/defrag")),
+            to: "0".to_owned(),
+            reason: "khugepaged moves pages about to make room for huge ones",
+            risk: "pages that were small when touched become huge less often",
+            removes: vec![Noise::new("kthread", "khugepaged"), flush()],
+        });
+    }
+    let merging = "/sys/kernel/mm/ksm/run";
+    if draft.read(merging).as_deref() == Some("1") {
+        draft.change(Wish {
+            knob: Knob::word(merging),
+            to: "0".to_owned(),
+            reason: "ksmd compares and merges pages",
+            risk: "equal pages of virtual machines are not merged any more; those that are stay so",
+            removes: vec![Noise::new("kthread", "ksmd"), flush()],
+        });
+    }
+    draft.change(Wish {
+        knob: Knob::word("/proc/sys/kernel/numa_balancing"),
+        to: "0".to_owned(),
+        reason: "pages are unmapped now and then to see who uses them",
+        risk: "programs that bind neither threads nor memory may end up far from their pages",
+        removes: vec![Noise::new("fault", "*"), flush()],
+    });
+}

@@ -1,0 +1,22 @@
+//! Receive packet steering: on which CPUs the network stack works on packets that arrived elsewhere.
+//!
+//! Transmit steering (XPS) is left alone: it chooses the queue by the CPU that sends, and brings no other CPU any work.
+
+use crate::Noise;
+use crate::draft::Draft;
+use crate::knob::Knob;
+
+const FOLDER: &str = "/sys/class/net";
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    for device in draft.entries(FOLDER) {
+        for queue in draft.entries(&format!("{FOLDER}/{device}/queues")) {
+            if queue.starts_with("rx-") {
+                let reason = format!("received packets of {device}");
+                let removes = vec![Noise::new("softirq", "net_rx")];
+                let knob = Knob::cpu_mask(format!("{FOLDER}/{device}/queues/{queue}/rps_cpus"));
+                draft.move_away(knob, &reason, "", removes);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The other hardware threads of the CPUs' cores: what runs there takes from the CPU, and no kernel event shows it.
+//!
+//! They are taken offline. Where cpusets of version 1 hold one of them, they stay: the kernel takes a CPU that goes offline out
+//! of those for good.
+
+use std::path::PathBuf;
+
+use becalm_units::CpuList;
+
+use super::cpuset::{Hierarchy, hierarchy};
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let siblings = draft.division.siblings.clone();
+    let losing = match hierarchy(draft.machine) {
+        Some(Hierarchy::One { folder, .. }) if !siblings.is_empty() => losing(draft, folder, &siblings),
+        _ => Vec::new(),
+    };
+    if let Some(first) = losing.first() {
+        draft.note(format!(
+            "{} control groups of version 1, such as {}, would lose CPU {siblings} for good if it went offline; it stays \
+             online",
+            losing.len(),
+            first.display()
+        ));
+        return;
+    }
+    for cpu in siblings.iter() {
+        draft.change(Wish {
+            knob: Knob::word(format!("/sys/devices/system/cpu/cpu{cpu}/online")),
+            to: "0".to_owned(),
+            reason: "it shares a core with a CPU that is to be quiet",
+            risk: "what ran there has one CPU less",
+            removes: Vec::new(),
+        });
+    }
+}
+
+/// The groups below a folder whose cpusets name one of the CPUs. The topmost group follows the CPUs that are online.
+fn losing(draft: &mut Draft<'_>, folder: PathBuf, cpus: &CpuList) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![(folder, true)]);
+    while let Some((folder, is_top)) = folders.pop() {
+        let text = folder.to_string_lossy().into_owned();
+        for name in draft.entries(&text) {
+            if draft.machine.has_folder(&folder.join(&name)) {
+                folders.push((folder.join(name), false));
+            }
+        }
+        let held = draft.read(folder.join("cpuset.cpus")).and_then(|held| held.parse::<CpuList>().ok());
+        if !is_top && held.is_some_and(|held| !held.intersection(cpus).is_empty()) {
+            found.push(folder);
+        }
+    }
+    found.sort_unstable();
+    found
+}

@@ -1,0 +1,31 @@
+//! Real-time throttling: the time that the kernel keeps from real-time threads, 50 ms of every second by default.
+//!
+//! Newer kernels (6.12 and later) keep it by a deadline server for ordinary tasks on each CPU, which debugfs shows; older ones
+//! by a limit for the whole machine.
+
+use crate::Noise;
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+
+const RISK: &str =
+    "a real-time thread that never sleeps keeps its CPU from everything else, also from what would end it";
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let cpus = draft.division.cpus.clone();
+    for cpu in cpus.iter() {
+        draft.change(Wish {
+            knob: Knob::word(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime")),
+            to: "0".to_owned(),
+            reason: "ordinary tasks take this many ns of every second of the CPU from real-time threads",
+            risk: RISK,
+            removes: vec![Noise::new("task", "*")],
+        });
+    }
+    draft.change(Wish {
+        knob: Knob::word("/proc/sys/kernel/sched_rt_runtime_us"),
+        to: "-1".to_owned(),
+        reason: "real-time threads are stopped for the rest of every second beyond this many us",
+        risk: RISK,
+        removes: vec![Noise::new("throttling", "*")],
+    });
+}

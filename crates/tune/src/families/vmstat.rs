@@ -1,0 +1,23 @@
+//! The statistics of memory: each CPU folds its own counts into those of the machine every so often.
+
+use crate::Noise;
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+
+/// Seconds; the kernel's own value is 1.
+const INTERVAL: u32 = 120;
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let path = "/proc/sys/vm/stat_interval";
+    let Some(now) = draft.read(path) else { return };
+    if now.parse::<u32>().is_ok_and(|seconds| seconds >= INTERVAL) {
+        return;
+    }
+    draft.change(Wish {
+        knob: Knob::word(path),
+        to: INTERVAL.to_string(),
+        reason: "every CPU folds its memory statistics this often, in seconds",
+        risk: "the counts of /proc/vmstat and /proc/meminfo lag by up to that long, on all CPUs",
+        removes: vec![Noise::new("workqueue", "kworker:vmstat_update")],
+    });
+}

@@ -1,0 +1,28 @@
+//! The lockup detectors: one thread and one hardware counter on every CPU that they watch.
+//!
+//! They keep watching the housekeeping CPUs: a machine without them is harder to repair.
+
+use crate::draft::{Draft, Wish};
+use crate::knob::Knob;
+use crate::{Noise, Profile};
+
+pub(super) fn add(draft: &mut Draft<'_>) {
+    let removes =
+        || vec![Noise::new("kthread", "watchdog"), Noise::new("kthread", "migration"), Noise::new("nmi", "*")];
+    draft.move_away(
+        Knob::cpu_list("/proc/sys/kernel/watchdog_cpumask"),
+        "the lockup detectors' timer, thread and counter",
+        "a lockup of these CPUs is not found out",
+        removes(),
+    );
+    // A performance counter of each CPU is the detector's while it is on, wherever it watches.
+    if draft.request.profile == Profile::Benchmark {
+        draft.change(Wish {
+            knob: Knob::word("/proc/sys/kernel/nmi_watchdog"),
+            to: "0".to_owned(),
+            reason: "the hard lockup detector holds a performance counter that a benchmark wants",
+            risk: "hard lockups are found out on no CPU",
+            removes: vec![Noise::new("nmi", "*")],
+        });
+    }
+}

@@ -1,0 +1,111 @@
+//! Slurm's core specialization: CPUs of a node that no job gets, on which slurmd and the system run.
+//!
+//! Slurm counts CPUs in an order of its own, "abstract" numbers: core by core, with the hardware threads of a core beside
+//! each other, as hwloc orders them. Linux often numbers the first thread of every core before any second one.
+
+use std::path::Path;
+
+use becalm_linux::procfs::FileError;
+use becalm_linux::small_file;
+use becalm_linux::sysfs::cpu::{CpuSets, siblings};
+use becalm_units::{CpuId, CpuList};
+
+use super::{ConfigFile, head, quiet};
+use crate::Plan;
+
+/// The CPUs of a machine in Slurm's order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Topology {
+    /// The name that Slurm knows the node by: the host's, without its domain.
+    pub node: String,
+    /// The cores, each with its hardware threads.
+    cores: Vec<CpuList>,
+}
+
+/// The machine does not tell how its CPUs share cores.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct NoTopology(#[from] FileError);
+
+impl Topology {
+    /// Reads the topology of the CPUs that are online.
+    ///
+    /// # Errors
+    /// If the files exist and cannot be understood. A CPU without topology is a core of its own.
+    pub fn read(root: &Path) -> Result<Self, NoTopology> {
+        let online = CpuSets::read(root)?.online;
+        let mut cores: Vec<(u64, CpuList)> = Vec::new();
+        for cpu in online.iter() {
+            let alone = || [cpu].into_iter().collect::<CpuList>();
+            let threads = siblings(root, cpu)?.map_or_else(alone, |threads| threads.intersection(&online));
+            if threads.iter().next() != Some(cpu) {
+                continue;
+            }
+            let package = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
+            let package = small_file::text(root, &package)?.and_then(|text| text.parse().ok()).unwrap_or(0);
+            cores.push((package, threads));
+        }
+        // hwloc orders packages, and cores within them, by the lowest CPU in each; the cores are in that order already.
+        let mut order: Vec<u64> = Vec::new();
+        for (package, _) in &cores {
+            if !order.contains(package) {
+                order.push(*package);
+            }
+        }
+        cores.sort_by_key(|(package, _)| order.iter().position(|it| it == package));
+        let node = becalm_linux::procfs::kernel::hostname(root).unwrap_or_default();
+        let node = node.split('.').next().unwrap_or_default().to_owned();
+        Ok(Self { node, cores: cores.into_iter().map(|(_, threads)| threads).collect() })
+    }
+
+    /// Slurm's numbers of some CPUs.
+    fn abstract_ids(&self, cpus: &CpuList) -> CpuList {
+        let order = self.cores.iter().flat_map(CpuList::iter).zip(0..);
+        order.filter(|(cpu, _)| cpus.contains(*cpu)).map(|(_, number)| CpuId::new(number)).collect()
+    }
+
+    /// The cores of which all threads are among some CPUs, and those of which only some are.
+    fn split(&self, cpus: &CpuList) -> (usize, Vec<&CpuList>) {
+        let touched = self.cores.iter().filter(|core| !core.intersection(cpus).is_empty());
+        let (whole, part): (Vec<_>, Vec<_>) = touched.partition(|core| core.without(cpus).is_empty());
+        (whole.len(), part)
+    }
+}
+
+pub(super) fn files(plan: &Plan, topology: &Topology) -> Vec<ConfigFile> {
+    let rest = &plan.housekeeping;
+    let ids = topology.abstract_ids(rest);
+    let (whole, part) = topology.split(rest);
+    let mut lines =
+        head(plan, &["To be merged into slurm.conf; then: scontrol reconfigure, and restart slurmd on the node."]);
+    if !plan.boot.is_empty() {
+        lines.push("# Boot the node with:".to_owned());
+        lines.push(format!("# {}", plan.command_line()));
+    }
+    lines.push("# Jobs are bound to their cores, and get none of those below.".to_owned());
+    lines.push("TaskPlugin=task/cgroup,task/affinity".to_owned());
+    lines.push("ProctrackType=proctrack/cgroup".to_owned());
+    lines.push(
+        "# slurmd stays on the cores that no job gets: that is the default, unless this has SlurmdOffSpec.".to_owned(),
+    );
+    lines.push("TaskPluginParam=None".to_owned());
+    lines.push(format!("# CPU {rest} of Linux, in Slurm's own order of CPUs (compare with: slurmd -C; lstopo)."));
+    for core in part {
+        let both = core.intersection(&quiet(plan));
+        if !both.is_empty() {
+            lines.push(format!("# Slurm reserves whole cores: CPU {both} shares one of them, and is reserved, too."));
+        }
+    }
+    lines.push(format!(
+        "# Add to the line of the node ({whole} whole cores, so CoreSpecCount={whole} is nearly the same):"
+    ));
+    let node = if topology.node.is_empty() { "NODE" } else { &topology.node };
+    let list: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
+    lines.push(format!("NodeName={node} CpuSpecList={}", list.join(",")));
+    let mut group = head(plan, &["To be merged into cgroup.conf on the node."]);
+    group.extend(["CgroupPlugin=autodetect", "ConstrainCores=yes"].map(str::to_owned));
+    vec![
+        ConfigFile::new("etc/slurm/slurm.conf.becalm", &lines),
+        ConfigFile::new("etc/slurm/cgroup.conf.becalm", &group),
+    ]
+}

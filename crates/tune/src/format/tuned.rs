@@ -1,0 +1,68 @@
+//! A profile of tuned: one file, `tuned.conf`, in a folder of the profile's name.
+//!
+//! tuned reads it with Python's configparser: `=` parts name and value, `#` begins a remark, also behind a value.
+
+use super::{ConfigFile, head, left_out, quiet, settings, sysctl_name};
+use crate::{Family, Plan};
+
+const PATH: &str = "etc/tuned/profiles/becalm/tuned.conf";
+
+pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
+    let mut lines = head(
+        plan,
+        &[
+            "Put it into /etc/tuned/profiles/becalm/ (before tuned 2.23: /etc/tuned/becalm/), then:",
+            "tuned-adm profile becalm",
+        ],
+    );
+    lines.extend(left_out(plan));
+    let quiet = quiet(plan).to_string();
+    section(&mut lines, "main", &[format!("summary=CPU {quiet} quiet, profile {}", plan.profile)]);
+    let variables = [format!("isolated_cores={quiet}"), format!("housekeeping_cores={}", plan.housekeeping)];
+    section(&mut lines, "variables", &variables);
+    let wants = |family: Family| plan.steps.iter().any(|change| change.family == family);
+    section(&mut lines, "cpu", &frequency(plan));
+    let named: Vec<(String, &str)> =
+        settings(plan).filter_map(|(change, path)| Some((sysctl_name(&path)?, change.to.as_str()))).collect();
+    section(&mut lines, "sysctl", &named.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>());
+    let files = settings(plan).filter(|(change, path)| path.starts_with("/sys/") && change.family != Family::Frequency);
+    section(&mut lines, "sysfs", &files.map(|(change, path)| format!("{path}={}", change.to)).collect::<Vec<_>>());
+    if wants(Family::Irq) {
+        section(&mut lines, "irqbalance", &["banned_cpus=${isolated_cores}".to_owned()]);
+    }
+    if wants(Family::Affinity) || wants(Family::Cpuset) || wants(Family::Irq) {
+        // It moves threads and interrupts off the cores, those that come later, too.
+        let mut scheduler = vec!["isolated_cores=${isolated_cores}".to_owned()];
+        if wants(Family::Irq) {
+            scheduler.push("default_irq_smp_affinity=calc".to_owned());
+        }
+        section(&mut lines, "scheduler", &scheduler);
+    }
+    if !plan.boot.is_empty() {
+        // A leading + adds to what other profiles give.
+        section(&mut lines, "bootloader", &[format!("cmdline_becalm=+{}", plan.command_line())]);
+    }
+    vec![ConfigFile::new(PATH, &lines)]
+}
+
+/// The governor of the quiet CPUs, which tuned's own plugin sets, so that it knows of it.
+fn frequency(plan: &Plan) -> Vec<String> {
+    let governor = plan.steps.iter().find(|change| change.knob.to_string().ends_with("/scaling_governor"));
+    let devices: Vec<String> = quiet(plan).iter().map(|cpu| format!("cpu{cpu}")).collect();
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(change) = governor {
+        lines.push(format!("devices={}", devices.join(",")));
+        lines.push(format!("governor={}", change.to));
+        let preference = plan.steps.iter().find(|it| it.knob.to_string().ends_with("/energy_performance_preference"));
+        lines.extend(preference.map(|it| format!("energy_performance_preference={}", it.to)));
+    }
+    lines
+}
+
+fn section(lines: &mut Vec<String>, name: &str, options: &[String]) {
+    if !options.is_empty() {
+        lines.push(String::new());
+        lines.push(format!("[{name}]"));
+        lines.extend_from_slice(options);
+    }
+}

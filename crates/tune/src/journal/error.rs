@@ -1,0 +1,53 @@
+//! Why a journal cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A journal, or its folder, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A file or folder refused.
+    #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
+    File {
+        /// What was attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another becalm is changing or restoring settings.
+    #[error("another becalm is changing or restoring settings at this moment (it holds {})", path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// A line in the midst of the journal makes no sense.
+    #[error("line {line} of the journal {} is damaged: {why}; what its other lines say is untouched", path.display())]
+    Damaged {
+        /// The journal.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// Another becalm wrote it.
+    #[error("the journal {} is of version {version}, which this becalm does not know; restore with the becalm that wrote it", path.display())]
+    Version {
+        /// The journal.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// Who runs this process cannot be found out.
+    #[error("cannot find out who changes the settings: {0}")]
+    Identity(String),
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; changing settings needs root",
+        _ => "",
+    }
+}

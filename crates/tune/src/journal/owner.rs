@@ -1,0 +1,63 @@
+//! Whose a journal is: a process of a certain boot of the machine, told from later ones with its number.
+
+use std::fmt;
+
+use becalm_linux::procfs::task::TaskStat;
+use becalm_linux::setting;
+use serde::{Deserialize, Serialize};
+
+use super::JournalError;
+use crate::machine::Machine;
+
+/// The process that changed settings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its number.
+    pub pid: i32,
+    /// When it was started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// The identity of the machine's boot.
+    pub boot_id: String,
+    /// Whether it runs a command on the changed settings and restores them itself.
+    pub runs_command: bool,
+}
+
+impl Owner {
+    /// The calling process.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn this_process(machine: &dyn Machine, runs_command: bool) -> Result<Self, JournalError> {
+        let pid = std::process::id().cast_signed();
+        let identity = |error: &dyn fmt::Display| JournalError::Identity(error.to_string());
+        // Of the real process also where the machine is a tree of files.
+        let own = TaskStat::read(std::path::Path::new("/"), pid).map_err(|error| identity(&error))?;
+        let start_ticks = own.ok_or_else(|| identity(&"/proc does not show this process"))?.start_ticks;
+        Ok(Self { pid, start_ticks, boot_id: boot_id(machine).map_err(|error| identity(&error))?, runs_command })
+    }
+
+    /// Whether the process is still there.
+    #[must_use]
+    pub fn is_alive(&self, machine: &dyn Machine) -> bool {
+        let now = TaskStat::read(std::path::Path::new("/"), self.pid).ok().flatten();
+        let same = now.is_some_and(|now| now.start_ticks == self.start_ticks && !matches!(now.state, 'Z' | 'X'));
+        same && self.is_of_this_boot(machine)
+    }
+
+    /// Whether the machine was not booted since.
+    #[must_use]
+    pub fn is_of_this_boot(&self, machine: &dyn Machine) -> bool {
+        boot_id(machine).is_ok_and(|now| now == self.boot_id)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)
+    }
+}
+
+fn boot_id(machine: &dyn Machine) -> std::io::Result<String> {
+    let text = setting::read(machine.root(), std::path::Path::new("/proc/sys/kernel/random/boot_id"))?;
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,31 @@
+//! The lines of a journal.
+
+use serde::{Deserialize, Serialize};
+
+use super::Owner;
+use crate::{Change, Plan};
+
+/// The version of the lines below.
+pub(crate) const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+pub(crate) enum Record {
+    /// The first line. The steps of the plan are numbered from 0.
+    Begin { version: u32, owner: Owner, plan: Box<Plan> },
+    /// Another plan on top; its steps are numbered on.
+    Extend { owner: Owner, plan: Box<Plan> },
+    /// Changes that came up while a plan was carried out; numbered on.
+    More { steps: Vec<Change> },
+    /// The value before a change, as it was read. The change may have been made from here on.
+    Original { step: usize, value: String },
+    /// The change was made; the value as the kernel shows it now.
+    Done { step: usize, value: String },
+    /// The change was not made, and the value is as it was.
+    Refused { step: usize, why: String },
+    /// All changes were tried.
+    Applied,
+    /// The original is back, or there is nothing any more to bring it back to.
+    Restored { step: usize, gone: bool },
+}

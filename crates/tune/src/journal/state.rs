@@ -1,0 +1,120 @@
+//! What a journal says: the state of every step.
+
+use super::Owner;
+use super::record::{Record, VERSION};
+use crate::{Change, Plan};
+
+/// One change, and how far it got.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The change.
+    pub change: Change,
+    /// The value before; nothing if nothing was changed.
+    pub original: Option<String>,
+    /// The value after, as the kernel shows it; nothing if that is not known.
+    pub done: Option<String>,
+    /// Why it was not made.
+    pub refused: Option<String>,
+    /// Whether the original is back.
+    pub restored: bool,
+}
+
+impl Step {
+    /// Whether something may have been changed that is not restored.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.original.is_some() && self.refused.is_none() && !self.restored
+    }
+}
+
+/// A journal, read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct State {
+    /// Whose it is: of the process that changed something last.
+    pub owner: Owner,
+    /// When the first owner was started, in clock ticks since boot.
+    pub begin_ticks: u64,
+    /// The plans, in the order in which they were applied.
+    pub plans: Vec<Plan>,
+    /// The steps of all plans.
+    pub steps: Vec<Step>,
+    /// Whether all changes were tried; if not, their process died amidst them.
+    pub applied: bool,
+}
+
+impl State {
+    /// From the text of a journal; tells also how many bytes of it are whole lines. Nothing if not even the first is whole, so
+    /// that nothing had been changed.
+    ///
+    /// # Errors
+    /// The line, counted from 1, that makes no sense, and why; or, as line 0, the version that is not known.
+    pub(crate) fn parse(text: &str) -> Result<Option<(Self, usize)>, (usize, String)> {
+        let mut state: Option<Self> = None;
+        let mut whole = 0;
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            // A line is written in one call, its end last.
+            let Some(line) = line.strip_suffix('\n') else { break };
+            let damaged = |why: String| (number + 1, why);
+            let record = serde_json::from_str(line).map_err(|error| damaged(error.to_string()))?;
+            match (&mut state, record) {
+                (None, Record::Begin { version, owner, plan }) => {
+                    if version != VERSION {
+                        return Err((0, version.to_string()));
+                    }
+                    state = Some(Self::begin(owner, *plan));
+                }
+                (Some(state), record) => state.note(record).map_err(damaged)?,
+                (None, _) => return Err(damaged("the journal does not begin with a plan".to_owned())),
+            }
+            whole += line.len() + 1;
+        }
+        Ok(state.map(|state| (state, whole)))
+    }
+
+    /// Of a journal that begins.
+    pub(crate) fn begin(owner: Owner, plan: Plan) -> Self {
+        let begin_ticks = owner.start_ticks;
+        let mut state = Self { owner, begin_ticks, plans: Vec::new(), steps: Vec::new(), applied: false };
+        state.add(plan.steps.clone());
+        state.plans.push(plan);
+        state
+    }
+
+    fn add(&mut self, changes: Vec<Change>) {
+        let step = |change| Step { change, original: None, done: None, refused: None, restored: false };
+        self.steps.extend(changes.into_iter().map(step));
+    }
+
+    /// Takes in another line.
+    ///
+    /// # Errors
+    /// Why it makes no sense behind the others.
+    pub(crate) fn note(&mut self, record: Record) -> Result<(), String> {
+        match record {
+            Record::Begin { .. } => return Err("a second beginning".to_owned()),
+            Record::Original { step, value } => self.step(step)?.original = Some(value),
+            Record::Done { step, value } => self.step(step)?.done = Some(value),
+            Record::Refused { step, why } => self.step(step)?.refused = Some(why),
+            Record::Restored { step, .. } => self.step(step)?.restored = true,
+            Record::Applied => self.applied = true,
+            Record::More { steps } => self.add(steps),
+            Record::Extend { owner, plan } => {
+                (self.owner, self.applied) = (owner, false);
+                self.add(plan.steps.clone());
+                self.plans.push(*plan);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, number: usize) -> Result<&mut Step, String> {
+        let count = self.steps.len();
+        self.steps.get_mut(number).ok_or_else(|| format!("there is no step {number} of {count}"))
+    }
+
+    /// Whether nothing is changed any more.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        !self.steps.iter().any(Step::is_open)
+    }
+}

@@ -1,0 +1,140 @@
+//! The machine as changes see it: files, control groups, threads, systemd. A test puts another in its place.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use becalm_linux::procfs::placement::{Placed, placed_tasks, placement};
+use becalm_linux::{sched, setting};
+use becalm_units::CpuList;
+
+/// What can be read and changed. Paths are absolute, as on the machine itself.
+pub trait Machine {
+    /// The folder below which the files lie.
+    fn root(&self) -> &Path;
+
+    /// The whole text of a file.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn read(&self, path: &Path) -> io::Result<String> {
+        setting::read(self.root(), path)
+    }
+
+    /// Writes a text to a file that is there, in one call.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        setting::write(self.root(), path, text)
+    }
+
+    /// Whether a folder is there.
+    fn has_folder(&self, path: &Path) -> bool {
+        setting::place(self.root(), path).is_dir()
+    }
+
+    /// Makes a control group.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn make_group(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(setting::place(self.root(), path))
+    }
+
+    /// Removes a control group without threads.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn remove_group(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(setting::place(self.root(), path))
+    }
+
+    /// Every thread and where it may run.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    fn tasks(&self) -> io::Result<Vec<Placed>> {
+        placed_tasks(self.root()).map_err(io::Error::other)
+    }
+
+    /// When a thread was started, in clock ticks since boot, and where it may run; nothing if it is gone.
+    ///
+    /// # Errors
+    /// If its files cannot be read.
+    fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
+        placement(self.root(), tid).map_err(io::Error::other)
+    }
+
+    /// Lets a thread run on these CPUs only.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()>;
+
+    /// Calls systemctl, and gives what it prints.
+    ///
+    /// # Errors
+    /// If it cannot be run, or fails, with what it said.
+    fn systemctl(&self, arguments: &[&str]) -> io::Result<String>;
+}
+
+/// The machine that this process runs on.
+#[derive(Debug)]
+pub struct Live {
+    root: PathBuf,
+}
+
+impl Live {
+    /// The machine itself.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::below(Path::new("/"))
+    }
+
+    /// A tree of files in the place of the machine's: plans can be made from it, and its files changed; its threads and
+    /// units are nobody's.
+    #[must_use]
+    pub fn below(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    fn is_fake(&self) -> bool {
+        self.root != Path::new("/")
+    }
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Machine for Live {
+    fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()> {
+        if self.is_fake() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the threads of a tree of files cannot be moved"));
+        }
+        sched::set_affinity_of(tid, cpus).map_err(|error| match error {
+            sched::SchedError::Affinity { source, .. } => source,
+            other => io::Error::other(other),
+        })
+    }
+
+    fn systemctl(&self, arguments: &[&str]) -> io::Result<String> {
+        if self.is_fake() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "a tree of files has no systemd"));
+        }
+        let output = Command::new("systemctl").args(arguments).stdin(Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(format!("systemctl {} failed: {}", arguments.join(" "), said.trim())))
+    }
+}

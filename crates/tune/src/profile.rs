@@ -1,0 +1,92 @@
+//! Profiles: what a quiet CPU is wanted for decides which changes are worth their price.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Family;
+
+/// What the CPUs are wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Bulk-synchronous jobs: everything that can be moved away is, and throughput is not paid for it.
+    #[default]
+    Hpc,
+    /// Real time: latency before all else, also before the protections against a thread that never sleeps.
+    Rt,
+    /// Benchmarks: the same speed in every run, rather than the highest.
+    Benchmark,
+    /// A virtual machine: what a guest has no say in is left alone.
+    CloudGuest,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Hpc, Self::Rt, Self::Benchmark, Self::CloudGuest];
+
+    /// The name by which it is chosen, and in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hpc => "hpc",
+            Self::Rt => "rt",
+            Self::Benchmark => "benchmark",
+            Self::CloudGuest => "cloud-guest",
+        }
+    }
+
+    /// Whether the profile changes knobs of a family at all.
+    #[must_use]
+    pub const fn wants(self, family: Family) -> bool {
+        match family {
+            // Turning the throttling off is a danger that only real time is worth.
+            Family::Throttling => matches!(self, Self::Rt),
+            // A guest's frequency and its siblings are the host's.
+            Family::Frequency | Family::Smt => !matches!(self, Self::CloudGuest),
+            // A CPU that computes does not sleep; shallow sleep elsewhere costs the others their turbo.
+            Family::Idle => !matches!(self, Self::Hpc),
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that no profile has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no profile; there are {known}", known = Profile::ALL.map(Profile::name).join(", "))]
+pub struct UnknownProfile(String);
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+        Self::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(|| UnknownProfile(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_are_those_of_documents() {
+        for profile in Profile::ALL {
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+            assert_eq!(serde_json::to_value(profile).unwrap(), profile.name());
+        }
+        assert!("fast".parse::<Profile>().unwrap_err().to_string().contains("cloud-guest"));
+    }
+
+    #[test]
+    fn only_real_time_gives_up_the_throttling() {
+        let giving_up = Profile::ALL.into_iter().filter(|profile| profile.wants(Family::Throttling));
+        assert_eq!(giving_up.collect::<Vec<_>>(), [Profile::Rt]);
+    }
+}

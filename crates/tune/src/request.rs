@@ -1,0 +1,176 @@
+//! What is asked of a plan, and whether it can be meant.
+
+use std::collections::BTreeSet;
+
+use becalm_linux::procfs::FileError;
+use becalm_linux::sysfs::cpu::{CpuSets, siblings};
+use becalm_units::CpuList;
+
+use crate::{Family, Machine, Plan, Profile};
+
+/// What is wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Request {
+    /// The CPUs that are to become quiet.
+    pub cpus: CpuList,
+    /// What they are wanted for.
+    pub profile: Profile,
+    /// How many of them, the last ones, are left idle for the system's use.
+    pub leave_idle: usize,
+    /// Only knobs of these families; all if empty.
+    pub only: BTreeSet<Family>,
+    /// No knobs of these families.
+    pub skip: BTreeSet<Family>,
+    /// Whether a command will run there in real time, so that the kernel's throttling would stop it.
+    pub realtime: bool,
+}
+
+impl Request {
+    /// Whether knobs of a family are to be changed.
+    #[must_use]
+    pub fn wants(&self, family: Family) -> bool {
+        let asked = if self.only.is_empty() {
+            self.profile.wants(family) || (family == Family::Throttling && self.realtime)
+        } else {
+            self.only.contains(&family)
+        };
+        asked && !self.skip.contains(&family)
+    }
+}
+
+/// No plan can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// No CPUs were named.
+    #[error("the list of CPUs to make quiet is empty")]
+    NoCpus,
+    /// Some are not there.
+    #[error("CPU {missing} is not online; online are {online}")]
+    NotOnline {
+        /// Those that are not.
+        missing: CpuList,
+        /// Those that are.
+        online: CpuList,
+    },
+    /// Nothing would be left for everything else.
+    #[error(
+        "no CPU would be left for everything else: online are {online}, and {cpus} were to become quiet{}",
+        siblings_text(siblings)
+    )]
+    NoHousekeeping {
+        /// Those online.
+        online: CpuList,
+        /// Those asked for.
+        cpus: CpuList,
+        /// Those that would go offline beside them.
+        siblings: CpuList,
+    },
+    /// All of them were to be left idle.
+    #[error("--leave-idle {idle} leaves none of the {count} CPUs {cpus} to run on")]
+    AllIdle {
+        /// How many were to be left.
+        idle: usize,
+        /// How many were asked for.
+        count: usize,
+        /// Which.
+        cpus: CpuList,
+    },
+    /// The machine cannot be looked at.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl PlanError {
+    /// Whether the request itself cannot be meant.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        !matches!(self, Self::File(_))
+    }
+}
+
+fn siblings_text(siblings: &CpuList) -> String {
+    if siblings.is_empty() {
+        return String::new();
+    }
+    format!(", with their siblings {siblings} offline; --skip smt leaves those online")
+}
+
+/// Who gets which CPUs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Division {
+    /// Running now.
+    pub online: CpuList,
+    /// To become quiet.
+    pub cpus: CpuList,
+    /// Asked for, and left to the system.
+    pub left_idle: CpuList,
+    /// To go offline.
+    pub siblings: CpuList,
+    /// For everything else.
+    pub housekeeping: CpuList,
+}
+
+impl Division {
+    /// Divides the machine's CPUs as asked.
+    ///
+    /// # Errors
+    /// If the request cannot be fulfilled with a CPU left for everything else, or the machine's CPUs cannot be read.
+    pub(crate) fn new(machine: &dyn Machine, request: &Request) -> Result<Self, PlanError> {
+        let online = CpuSets::read(machine.root())?.online;
+        let asked = request.cpus.clone();
+        if asked.is_empty() {
+            return Err(PlanError::NoCpus);
+        }
+        let missing = asked.without(&online);
+        if !missing.is_empty() {
+            return Err(PlanError::NotOnline { missing, online });
+        }
+        let count = asked.len();
+        if request.leave_idle >= count {
+            return Err(PlanError::AllIdle { idle: request.leave_idle, count, cpus: asked });
+        }
+        let cpus: CpuList = asked.iter().take(count - request.leave_idle).collect();
+        let left_idle = asked.without(&cpus);
+        let mut others = Vec::new();
+        if request.wants(Family::Smt) {
+            for cpu in cpus.iter() {
+                // One that was asked for is no sibling to be stopped, whether it runs the command or is left idle.
+                let found = siblings(machine.root(), cpu)?.unwrap_or_default();
+                others.extend(found.without(&asked).intersection(&online).iter());
+            }
+        }
+        let siblings: CpuList = others.into_iter().collect();
+        let housekeeping = online.without(&cpus).without(&siblings);
+        if housekeeping.is_empty() {
+            return Err(PlanError::NoHousekeeping { online, cpus, siblings });
+        }
+        Ok(Self { online, cpus, left_idle, siblings, housekeeping })
+    }
+
+    /// The division of a plan.
+    pub(crate) fn of_plan(plan: &Plan, online: CpuList) -> Self {
+        Self {
+            online,
+            cpus: plan.cpus.clone(),
+            left_idle: plan.left_idle.clone(),
+            siblings: plan.siblings.clone(),
+            housekeeping: plan.housekeeping.clone(),
+        }
+    }
+
+    /// The CPUs from which everything is moved away.
+    pub(crate) fn cleared(&self) -> CpuList {
+        self.cpus.iter().chain(self.siblings.iter()).collect()
+    }
+
+    /// Where something may run whose CPUs these are now: elsewhere among them, or on the housekeeping CPUs where they name no
+    /// other one that is online. Nothing if it has no CPU that is cleared.
+    pub(crate) fn moved(&self, now: &CpuList) -> Option<CpuList> {
+        let cleared = self.cleared();
+        if now.intersection(&cleared).is_empty() {
+            return None;
+        }
+        let rest = now.intersection(&self.housekeeping);
+        Some(if rest.is_empty() { self.housekeeping.clone() } else { rest })
+    }
+}
