@@ -29,7 +29,12 @@ becalm record --cpus 1 --duration 5s --quiet -o beside.becalm
 names=/sys/kernel/tracing/instances/names
 mkdir "$names"
 echo 1 >"$names/events/osnoise/enable"
+read -r start _ </proc/uptime
+before=$(interrupts LOC 1)
 rtla osnoise top -c 1 -d 6s -q >rtla
+after=$(interrupts LOC 1)
+read -r end _ </proc/uptime
+echo "$start $end $((after - before))" >ticks
 echo 0 >"$names/tracing_on"
 cat "$names/per_cpu/cpu1/trace" >osnoise
 echo 0 >"$names/events/osnoise/enable"
