@@ -14,6 +14,8 @@ pub enum Exit {
     Usage,
     /// It did what was asked, and a limit given by the user was exceeded.
     LimitExceeded,
+    /// As the command that it ran did: its exit code, or 128 and the number of the signal that ended it.
+    As(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -23,6 +25,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::LimitExceeded => 3,
+            Exit::As(code) => code,
         })
     }
 }

@@ -92,6 +92,17 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// Puts the calling thread into the class; allocates nothing.
+    pub(crate) fn set_for_calling_thread(self) -> io::Result<()> {
+        let parameter = libc::sched_param { sched_priority: i32::from(self.priority()) };
+        // SAFETY: the raw call reads one sched_param, which is alive. The C library's wrapper would do on glibc, but musl's
+        // always fails.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, self.number(), &raw const parameter) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -236,11 +247,7 @@ pub fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
 /// # Errors
 /// If the user may not use that class or priority.
 pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
-    let parameter = libc::sched_param { sched_priority: i32::from(policy.priority()) };
-    // SAFETY: the raw call reads one sched_param, which is alive. The C library's wrapper would do on glibc, but musl's
-    // always fails.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy.number(), &raw const parameter) };
-    if result == 0 { Ok(()) } else { Err(SchedError::Class { policy, source: io::Error::last_os_error() }) }
+    policy.set_for_calling_thread().map_err(|source| SchedError::Class { policy, source })
 }
 
 /// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files read in.

@@ -289,8 +289,11 @@ fn print_finding(finding: &CheckFinding, all: bool, out: &mut dyn Write) -> io::
 /// `irq virtio1-req.0 took 0.400% of CPU 1`.
 fn spent(source: &CheckSource) -> String {
     let share = three_digits(source.time_ratio * 100.0);
-    let times = grouped(source.count);
-    format!("{} {} took {share}% of CPU {} ({times} times)", source.kind, source.source, source.cpus)
+    let times = if source.count == 1 { "once".to_owned() } else { format!("{} times", grouped(source.count)) };
+    // The rests are named by their kinds.
+    let name =
+        if source.kind == source.source { source.kind.clone() } else { format!("{} {}", source.kind, source.source) };
+    format!("{name} took {share}% of CPU {} ({times})", source.cpus)
 }
 
 fn print_ticks(report: &TuneCheckReport, out: &mut dyn Write) -> io::Result<()> {

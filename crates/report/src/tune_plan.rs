@@ -312,6 +312,9 @@ fn boot(report: &TunePlanReport, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Behind the reason of the first of several.
+const MORE: &str = ", and others";
+
 /// Rows that follow each other and are alike, as one.
 fn merged(rows: &[PlannedRow]) -> Vec<PlannedRow> {
     let mut merged: Vec<PlannedRow> = Vec::new();
@@ -323,6 +326,9 @@ fn merged(rows: &[PlannedRow]) -> Vec<PlannedRow> {
             Some(last) => {
                 last.count += 1;
                 last.knob = format!("{} {}", last.count, row.alike);
+                if last.reason != row.reason && !last.reason.ends_with(MORE) {
+                    last.reason += MORE;
+                }
             }
             None => merged.push(row.clone()),
         }

@@ -207,7 +207,7 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
 }
 
 /// The system's own refusal would come after the start, and leave a recording of nothing.
-fn refuse_missing(program: &str) -> Result<()> {
+pub fn refuse_missing(program: &str) -> Result<()> {
     let executable = |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
     if program.contains('/') {
         if !executable(Path::new(program)) {

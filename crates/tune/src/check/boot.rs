@@ -55,10 +55,9 @@ fn mistyped(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         let meant = KNOWN.iter().map(|known| (distance(&name, known), known)).min().filter(|(far, _)| *far <= NEAR);
         if let Some((_, meant)) = meant {
             let title = format!("{} is no parameter of the kernel; {meant} may have been meant", parameter.name);
-            findings
-                .add(AREA, Severity::Error, title)
-                .seen(COMMAND_LINE, parameter.name.clone())
-                .fix("correct it, and reboot");
+            let value = parameter.value.as_ref().map(|value| format!("={value}")).unwrap_or_default();
+            let shown = format!("{}{value}", parameter.name);
+            findings.add(AREA, Severity::Error, title).seen(COMMAND_LINE, shown).fix("correct it, and reboot");
         }
     }
 }
@@ -177,7 +176,7 @@ fn unbound_cpus(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         Ok(list) => {
             if let Some(hit) = subject.hit(&list) {
                 findings
-                    .add(AREA, Severity::Error, format!("{shown} sends work to {}, which are to be quiet", cpus(&hit)))
+                    .add(AREA, Severity::Error, format!("{shown} sends work to {}, to be kept quiet", cpus(&hit)))
                     .seen(COMMAND_LINE, shown)
                     .boot(format!("workqueue.unbound_cpus={}", subject.others))
                     .fix("name the other CPUs");

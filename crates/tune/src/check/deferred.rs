@@ -17,10 +17,10 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     steering(subject, findings, "tx-", "xps_cpus");
 }
 
-/// The CPUs of a mask that are among those checked. What is no mask is a finding.
+/// The CPUs of a mask that are among those checked, maybe none; nothing, which is a finding, where it is no mask.
 fn hit(subject: &Subject<'_>, evidence: &Evidence, findings: &mut Findings<'_>) -> Option<CpuList> {
     match CpuList::from_mask(&evidence.value) {
-        Ok(mask) => subject.hit(&mask),
+        Ok(mask) => Some(subject.cpus.intersection(&mask)),
         Err(_) => {
             let value: String = evidence.value.chars().take(60).collect();
             let title = "a mask of CPUs could not be understood, so it was not checked";
@@ -35,17 +35,19 @@ fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let own = queues.iter().map(|queue| format!("{WORKQUEUES}/{queue}/cpumask"));
     let paths: Vec<String> = std::iter::once(format!("{WORKQUEUES}/cpumask")).chain(own).collect();
     let mut found: Vec<(Evidence, CpuList)> = Vec::new();
-    let mut seen = false;
+    let mut away: Vec<Evidence> = Vec::new();
     for path in paths {
         let Some(evidence) = findings.setting(AREA, &path) else { continue };
-        seen = true;
-        let hit = hit(subject, &evidence, findings);
-        found.extend(hit.map(|hit| (evidence, hit)));
+        match hit(subject, &evidence, findings) {
+            Some(hit) if hit.is_empty() => away.push(evidence),
+            Some(hit) => found.push((evidence, hit)),
+            None => {}
+        }
     }
     if found.is_empty() {
-        if seen {
+        if !away.is_empty() {
             let title = format!("work queues that are bound to no CPU stay away from {}", subject.named());
-            findings.add(AREA, Severity::Fine, title).seen(format!("{WORKQUEUES}/cpumask"), "the other CPUs");
+            findings.add(AREA, Severity::Fine, title).evidence = away;
         }
         return;
     }
@@ -70,7 +72,7 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
         let queues = findings.read(AREA, small_file::names(subject.root, &folder)).unwrap_or_default();
         for name in queues.iter().filter(|name| name.starts_with(queue)) {
             let Some(evidence) = findings.setting(AREA, &format!("{folder}/{name}/{file}")) else { continue };
-            if !evidence.value.is_empty() && hit(subject, &evidence, findings).is_some() {
+            if !evidence.value.is_empty() && hit(subject, &evidence, findings).is_some_and(|hit| !hit.is_empty()) {
                 found.push(evidence);
                 devices.push(device.clone());
             }
@@ -83,14 +85,20 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     let (severity, title) = if receiving {
         (Severity::Warning, format!("packets received by {} are handled on {}", some(&devices, 4), subject.named()))
     } else {
-        (Severity::Note, format!("{} send by a queue that is chosen for {}", some(&devices, 4), subject.named()))
+        // It chooses the queue by the CPU that sends.
+        (
+            Severity::Fine,
+            format!(
+                "{} has a queue by which {} may send; that brings no work of others",
+                some(&devices, 4),
+                subject.named()
+            ),
+        )
     };
     let finding = findings.add(AREA, severity, title);
     finding.evidence = found;
-    finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
     if receiving {
+        finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
         finding.lets("softirq", "net_rx").lets("irq", "call_function_single");
-    } else {
-        finding.lets("softirq", "net_tx");
     }
 }

@@ -78,7 +78,7 @@ fn from_now_on(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             }
             Ok(list) => {
                 if let Some(hit) = subject.hit(&list) {
-                    let title = format!("irqaffinity sends new interrupts to {}, which are to be quiet", cpus(&hit));
+                    let title = format!("irqaffinity sends new interrupts to {}, to be kept quiet", cpus(&hit));
                     findings
                         .add(AREA, Severity::Error, title)
                         .seen(COMMAND_LINE, shown)

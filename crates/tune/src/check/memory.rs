@@ -48,8 +48,7 @@ fn huge_pages(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         findings
             .add(AREA, Severity::Warning, "a page fault may compact memory before it returns")
             .seen(defrag.path, defrag.value)
-            .fix("choose defer or madvise")
-            .by(Family::Memory)
+            .fix(format!("choose defer or madvise: echo madvise > {HUGE}/defrag"))
             .lets("fault", "*");
     }
 }
@@ -98,8 +97,7 @@ fn compaction(findings: &mut Findings<'_>) {
         findings
             .add(AREA, Severity::Note, "kcompactd compacts memory ahead of need")
             .seen(path, value.to_string())
-            .fix("set it to 0")
-            .by(Family::Memory)
+            .fix("sysctl vm.compaction_proactiveness=0")
             .lets("kthread", "kcompactd");
     }
 }

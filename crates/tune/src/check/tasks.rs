@@ -95,8 +95,8 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
     if seen.kernel.threads > 0 {
         let names = seen.kernel.named();
         let title = format!(
-            "{} kernel threads that could be moved may run on {}: {}",
-            seen.kernel.threads,
+            "{} that could be moved may run on {}: {}",
+            counted(seen.kernel.threads, "kernel thread"),
             subject.named(),
             some(&names, 4)
         );
@@ -120,11 +120,12 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
     let apart = subject.cpus.without(&subject.apart()).is_empty();
     // On CPUs that are kept apart only what was put there on purpose may run.
     let (severity, what) = if apart {
-        (Severity::Note, "were placed where they may run on")
+        (Severity::Note, "placed by somebody may run on")
     } else {
         (Severity::Warning, "of processes may run on")
     };
-    let title = format!("{} threads {what} {}: {}", seen.users.threads, subject.named(), some(&names, 4));
+    let threads = counted(seen.users.threads, "thread");
+    let title = format!("{threads} {what} {}: {}", subject.named(), some(&names, 4));
     let (path, value) = evidence(&seen.users);
     let finding = findings.add(AREA, severity, title);
     finding.seen(path, value);
@@ -136,6 +137,10 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
     for name in names {
         finding.lets("task", name);
     }
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A parameter of some vendors' kernels.

@@ -96,17 +96,20 @@ fn vmstat(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 fn migration(findings: &mut Findings<'_>) {
     let path = "/proc/sys/kernel/timer_migration";
     match findings.number(AREA, path) {
+        // From the CPUs that are kept apart the kernel moves them away, and brings them none (`get_nohz_timer_target`).
         Some(0) => {
-            findings.add(AREA, Severity::Fine, "timers of idle CPUs are not moved to busy ones").seen(path, "0");
-        }
-        Some(on) => {
             findings
-                .add(AREA, Severity::Note, "timers of idle CPUs may be run by busy ones")
-                .seen(path, on.to_string())
-                .fix("switch it off")
+                .add(AREA, Severity::Note, "timers that are set on an isolated CPU fire there, and not on another one")
+                .seen(path, "0")
+                .fix("let them move")
                 .by(Family::Timers)
                 .lets("softirq", "timer")
                 .lets("softirq", "hrtimer");
+        }
+        Some(on) => {
+            findings
+                .add(AREA, Severity::Fine, "timers that are set on an isolated CPU fire on another one")
+                .seen(path, on.to_string());
         }
         None => {}
     }

@@ -12,8 +12,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use becalm_units::CpuList;
-
 pub use slurm::{NoTopology, Topology};
 
 use crate::{Change, Family, Knob, Plan};
@@ -90,11 +88,6 @@ pub fn files(format: Format, plan: &Plan, topology: &Topology) -> Vec<ConfigFile
     }
 }
 
-/// The CPUs that everything else is kept away from: those that run the job, and those left idle.
-fn quiet(plan: &Plan) -> CpuList {
-    plan.cpus.iter().chain(plan.left_idle.iter()).collect()
-}
-
 /// The settings of a plan that have the same place after every boot: files of /proc/sys and /sys, but for those of single
 /// interrupts and of control groups.
 fn settings(plan: &Plan) -> impl Iterator<Item = (&Change, String)> {
@@ -128,9 +121,8 @@ fn sysctl_name(path: &str) -> Option<String> {
 
 /// What stands at the head of each file: what it is for, and what it leaves to others.
 fn head(plan: &Plan, how: &[&str]) -> Vec<String> {
-    let quiet = quiet(plan);
-    let mut lines =
-        vec![format!("# Written by becalm: CPU {quiet} quiet, CPU {} for everything else.", plan.housekeeping)];
+    let (quiet, rest) = (&plan.cpus, &plan.housekeeping);
+    let mut lines = vec![format!("# Written by becalm: CPU {quiet} quiet, CPU {rest} for everything else.")];
     lines.extend(how.iter().map(|line| format!("# {line}")));
     lines
 }

@@ -10,7 +10,7 @@ use becalm_linux::small_file;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
 use becalm_units::{CpuId, CpuList};
 
-use super::{ConfigFile, head, quiet};
+use super::{ConfigFile, head};
 use crate::Plan;
 
 /// The CPUs of a machine in Slurm's order.
@@ -59,13 +59,13 @@ impl Topology {
     }
 
     /// Slurm's numbers of some CPUs.
-    fn abstract_ids(&self, cpus: &CpuList) -> CpuList {
+    pub(super) fn abstract_ids(&self, cpus: &CpuList) -> CpuList {
         let order = self.cores.iter().flat_map(CpuList::iter).zip(0..);
         order.filter(|(cpu, _)| cpus.contains(*cpu)).map(|(_, number)| CpuId::new(number)).collect()
     }
 
     /// The cores of which all threads are among some CPUs, and those of which only some are.
-    fn split(&self, cpus: &CpuList) -> (usize, Vec<&CpuList>) {
+    pub(super) fn split(&self, cpus: &CpuList) -> (usize, Vec<&CpuList>) {
         let touched = self.cores.iter().filter(|core| !core.intersection(cpus).is_empty());
         let (whole, part): (Vec<_>, Vec<_>) = touched.partition(|core| core.without(cpus).is_empty());
         (whole.len(), part)
@@ -91,13 +91,13 @@ pub(super) fn files(plan: &Plan, topology: &Topology) -> Vec<ConfigFile> {
     lines.push("TaskPluginParam=None".to_owned());
     lines.push(format!("# CPU {rest} of Linux, in Slurm's own order of CPUs (compare with: slurmd -C; lstopo)."));
     for core in part {
-        let both = core.intersection(&quiet(plan));
+        let both = core.intersection(&plan.cpus);
         if !both.is_empty() {
             lines.push(format!("# Slurm reserves whole cores: CPU {both} shares one of them, and is reserved, too."));
         }
     }
     lines.push(format!(
-        "# Add to the line of the node ({whole} whole cores, so CoreSpecCount={whole} is nearly the same):"
+        "# Add to the line of the node (whole cores: {whole}; CoreSpecCount={whole} takes as many, of its own choice):"
     ));
     let node = if topology.node.is_empty() { "NODE" } else { &topology.node };
     let list: Vec<String> = ids.iter().map(|id| id.to_string()).collect();

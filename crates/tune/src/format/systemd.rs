@@ -4,7 +4,7 @@
 //! systemd has no setting for isolated partitions: the slice's CPUs are its own as nobody else may use them, and are still
 //! balanced among its threads.
 
-use super::{ConfigFile, head, left_out, quiet, settings, sysctl_name};
+use super::{ConfigFile, head, left_out, settings, sysctl_name};
 use crate::{Family, Plan};
 
 /// Everything that systemd starts lies in one of these.
@@ -21,7 +21,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     slice.extend(left_out(plan));
     let text = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
     slice.extend(text(&["", "[Unit]", "Description=CPUs for a job that must not be disturbed", "", "[Slice]"]));
-    slice.push(format!("AllowedCPUs={}", quiet(plan)));
+    slice.push(format!("AllowedCPUs={}", plan.cpus));
     let mut files = vec![ConfigFile::new("etc/systemd/system/becalm.slice", &slice)];
     let drop_in = |lines: Vec<String>| {
         let mut all = head(plan, &[]);
@@ -37,10 +37,9 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
         // systemd itself, and what is started before any cpuset is there.
         let manager = drop_in(vec!["[Manager]".to_owned(), format!("CPUAffinity={}", words(&rest))]);
         files.push(ConfigFile::new("etc/systemd/system.conf.d/50-becalm.conf", &manager));
-        // The slice's jobs would inherit that affinity.
     }
     if wants(Family::Irq) {
-        let banned = format!("Environment=IRQBALANCE_BANNED_CPULIST={}", quiet(plan));
+        let banned = format!("Environment=IRQBALANCE_BANNED_CPULIST={}", plan.cpus);
         let lines = drop_in(vec!["[Service]".to_owned(), banned]);
         files.push(ConfigFile::new("etc/systemd/system/irqbalance.service.d/50-becalm.conf", &lines));
     }

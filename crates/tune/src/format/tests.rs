@@ -1,1 +1,88 @@
-//! x
+//! Names of formats, and what is common to them.
+
+use std::fs;
+
+use becalm_units::CpuList;
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn names_read_back() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    assert!(
+        "table".parse::<Format>().unwrap_err().to_string().contains("'table' is no format; there are tuned, systemd")
+    );
+}
+
+#[test]
+fn names_of_sysctls() {
+    assert_eq!(sysctl_name("/proc/sys/kernel/timer_migration").unwrap(), "kernel.timer_migration");
+    assert_eq!(sysctl_name("/proc/sys/net/ipv4/conf/eth0.7/mtu").unwrap(), "net.ipv4.conf.eth0/7.mtu");
+    assert_eq!(sysctl_name("/sys/kernel/mm/ksm/run"), None);
+}
+
+/// Packages, cores and threads as Linux numbers them on a machine of two packages: the first threads of all cores first.
+fn tree(packages: u32, cores: u32, threads: u32) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let all = packages * cores;
+    let base = root.path().join("sys/devices/system/cpu");
+    fs::create_dir_all(&base).unwrap();
+    fs::write(base.join("online"), format!("0-{}\n", all * threads - 1)).unwrap();
+    for cpu in 0..all * threads {
+        let core = cpu % all;
+        let siblings: Vec<String> = (0..threads).map(|thread| (core + thread * all).to_string()).collect();
+        let folder = base.join(format!("cpu{cpu}/topology"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("thread_siblings_list"), siblings.join(",")).unwrap();
+        // Cores alternate between the packages, as some firmware has them.
+        fs::write(folder.join("physical_package_id"), (core % packages).to_string()).unwrap();
+    }
+    root
+}
+
+#[test]
+fn slurm_counts_threads_of_a_core_beside_each_other() {
+    let root = tree(1, 4, 2);
+    let topology = Topology::read(root.path()).unwrap();
+    let ids = |list: &str| topology.abstract_ids(&list.parse().unwrap()).to_string();
+    // Core 0 is CPU 0 and 4 of Linux, 0 and 1 of Slurm.
+    assert_eq!((ids("0"), ids("4"), ids("0,4"), ids("3,7")), ("0".into(), "1".into(), "0-1".into(), "6-7".into()));
+    let (whole, part) = topology.split(&"0,4,1".parse().unwrap());
+    assert_eq!((whole, part), (1, vec![&"1,5".parse().unwrap()]));
+}
+
+#[test]
+fn slurm_counts_package_by_package() {
+    let topology = Topology::read(tree(2, 2, 1).path()).unwrap();
+    let ids = |list: &str| topology.abstract_ids(&list.parse().unwrap()).to_string();
+    // CPU 0 and 2 lie in the first package.
+    assert_eq!((ids("0"), ids("2"), ids("1"), ids("3")), ("0".into(), "1".into(), "2".into(), "3".into()));
+}
+
+#[test]
+fn a_machine_that_does_not_tell_its_topology_has_cores_of_one_thread() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("sys/devices/system/cpu")).unwrap();
+    fs::write(root.path().join("sys/devices/system/cpu/online"), "0,2-3\n").unwrap();
+    let topology = Topology::read(root.path()).unwrap();
+    assert_eq!(topology.abstract_ids(&"2".parse().unwrap()).to_string(), "1");
+    assert!(Topology::read(tempfile::tempdir().unwrap().path()).unwrap_err().to_string().contains("online"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_cpu_has_one_number(packages in 1_u32..4, cores in 1_u32..5, threads in 1_u32..4) {
+        let topology = Topology::read(tree(packages, cores, threads).path()).unwrap();
+        let all = packages * cores * threads;
+        let numbers: CpuList = (0..all).flat_map(|cpu| {
+            let ids = topology.abstract_ids(&cpu.to_string().parse().unwrap());
+            ids.iter().collect::<Vec<_>>()
+        }).collect();
+        prop_assert_eq!(numbers.to_string(), format!("0-{}", all - 1).parse::<CpuList>().unwrap().to_string());
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! tuned reads it with Python's configparser: `=` parts name and value, `#` begins a remark, also behind a value.
 
-use super::{ConfigFile, head, left_out, quiet, settings, sysctl_name};
+use super::{ConfigFile, head, left_out, settings, sysctl_name};
 use crate::{Family, Plan};
 
 const PATH: &str = "etc/tuned/profiles/becalm/tuned.conf";
@@ -16,7 +16,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
         ],
     );
     lines.extend(left_out(plan));
-    let quiet = quiet(plan).to_string();
+    let quiet = &plan.cpus;
     section(&mut lines, "main", &[format!("summary=CPU {quiet} quiet, profile {}", plan.profile)]);
     let variables = [format!("isolated_cores={quiet}"), format!("housekeeping_cores={}", plan.housekeeping)];
     section(&mut lines, "variables", &variables);
@@ -48,7 +48,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
 /// The governor of the quiet CPUs, which tuned's own plugin sets, so that it knows of it.
 fn frequency(plan: &Plan) -> Vec<String> {
     let governor = plan.steps.iter().find(|change| change.knob.to_string().ends_with("/scaling_governor"));
-    let devices: Vec<String> = quiet(plan).iter().map(|cpu| format!("cpu{cpu}")).collect();
+    let devices: Vec<String> = plan.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect();
     let mut lines: Vec<String> = Vec::new();
     if let Some(change) = governor {
         lines.push(format!("devices={}", devices.join(",")));

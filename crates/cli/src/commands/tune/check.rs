@@ -12,7 +12,9 @@ use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_trace::Kind;
 use becalm_trace::bundle::Bundle;
 use becalm_trace::node::Rung;
-use becalm_tune::check::{Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose};
+use becalm_tune::check::{
+    Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose,
+};
 use becalm_units::{CpuList, Nanos};
 use clap::{Args, ValueEnum};
 

@@ -27,7 +27,7 @@ pub fn add(report: &mut TunePlanReport, plan: &Plan, run: &Path, ranks: &[u64], 
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()) };
     let source = Source::of_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
-    let mut scale = Scale { booked, question: question(grain), ranks, known: HashMap::new() };
+    let mut scale = Scale { booked, question: question(grain)?, ranks, known: HashMap::new() };
     let none = vec![false; booked.sources().len()];
     let now = scale.slowdowns(&none)?;
     let mut all = none;
@@ -48,18 +48,20 @@ pub fn add(report: &mut TunePlanReport, plan: &Plan, run: &Path, ranks: &[u64], 
     Ok(())
 }
 
-fn question(grain: Nanos) -> Question {
-    Question {
+fn question(grain: Nanos) -> Result<Question, ScaleError> {
+    // With the ideal collective no message is sent, and the network has no say.
+    let network = Network::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO, 0)?;
+    Ok(Question {
         grain,
         phases: 10_000,
         collective: Collective::Ideal,
-        network: Network::default(),
+        network,
         bytes: 0,
         per_node: 1,
         synchronized: false,
         seed: 1,
         replicas: 3,
-    }
+    })
 }
 
 /// The slowdowns of one recording, each set of sources asked once.

@@ -2,12 +2,16 @@
 
 mod apply;
 mod check;
+mod formats;
 mod gain;
 mod plan;
 mod planning;
 mod restore;
 mod rows;
+mod run;
 mod status;
+mod verify;
+mod watch;
 
 use std::io::Write;
 
@@ -29,6 +33,9 @@ enum TuneCommand {
     Apply(apply::ApplyArgs),
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
+    Run(run::RunArgs),
+    #[command(hide = true)]
+    Watch(watch::WatchArgs),
 }
 
 /// Does what was asked.
@@ -42,5 +49,7 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         TuneCommand::Apply(args) => apply::run(args, out),
         TuneCommand::Restore(args) => restore::run(args, out),
         TuneCommand::Status(args) => status::run(args, out),
+        TuneCommand::Run(args) => run::run(args, out),
+        TuneCommand::Watch(args) => watch::run(args),
     }
 }

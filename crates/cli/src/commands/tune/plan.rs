@@ -3,9 +3,11 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use becalm_tune::Machine;
 use becalm_units::{Count, Nanos};
 use clap::Args;
 
+use super::formats::FormatArgs;
 use super::planning::{PlanningArgs, plan};
 use super::{gain, rows};
 use crate::exit::Exit;
@@ -38,6 +40,9 @@ pub struct PlanArgs {
     /// Print one JSON document (becalm.tune-plan/1), which always holds everything
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    files: FormatArgs,
 }
 
 /// Plans and prints.
@@ -46,6 +51,9 @@ pub struct PlanArgs {
 /// If the request cannot be meant, the machine or the recording cannot be read, or `out` cannot be written.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let plan = plan(&args.planning.machine(), &args.planning.request())?;
+    if args.files.are_wanted() {
+        return args.files.write(&plan, args.planning.machine().root(), out);
+    }
     let mut report = rows::plan_report(&plan);
     if let Some(run) = &args.run {
         let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();

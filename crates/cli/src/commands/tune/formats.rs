@@ -1,0 +1,72 @@
+//! `becalm tune plan --format`: a plan as files of another program.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use becalm_tune::Plan;
+use becalm_tune::format::{ConfigFile, Format, Topology, files};
+use clap::Args;
+
+use crate::exit::Exit;
+
+/// Which files, and where to.
+#[derive(Args, Debug)]
+pub struct FormatArgs {
+    /// Print the plan as files of another program, which then makes the changes at every boot: tuned, systemd or slurm
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "run", "all"])]
+    format: Option<Format>,
+
+    /// Write these files below a folder instead, each where it belongs below /; a file that becalm did not write stays
+    #[arg(short, long, value_name = "DIR", requires = "format")]
+    output: Option<PathBuf>,
+}
+
+/// How every file begins.
+const MARK: &str = "# Written by becalm";
+
+impl FormatArgs {
+    /// Whether files are wanted at all.
+    pub const fn are_wanted(&self) -> bool {
+        self.format.is_some()
+    }
+
+    /// Writes or prints a plan's files, for the machine below a root.
+    ///
+    /// # Errors
+    /// If the machine's topology cannot be read, another program's file is in the way, or a file cannot be written.
+    pub fn write(&self, plan: &Plan, root: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+        let Some(format) = self.format else { return Ok(Exit::Done) };
+        let files = files(format, plan, &Topology::read(root)?);
+        let Some(folder) = &self.output else {
+            for (number, file) in files.iter().enumerate() {
+                let gap = if number > 0 { "\n" } else { "" };
+                write!(out, "{gap}==> /{}\n{}", file.path.display(), file.text)?;
+            }
+            return Ok(Exit::Done);
+        };
+        // All or none, as far as that can be known before.
+        for file in &files {
+            let path = folder.join(&file.path);
+            match fs::read_to_string(&path) {
+                Ok(text) if text.starts_with(MARK) => {}
+                Ok(_) => anyhow::bail!("{} is there and not written by becalm; nothing was written", path.display()),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot look at {}", path.display())),
+            }
+        }
+        for file in &files {
+            put(folder, file)?;
+            writeln!(out, "{}", folder.join(&file.path).display())?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn put(folder: &Path, file: &ConfigFile) -> anyhow::Result<()> {
+    let path = folder.join(&file.path);
+    let parent = path.parent().unwrap_or(folder);
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    fs::write(&path, &file.text).with_context(|| format!("cannot write {}", path.display()))
+}

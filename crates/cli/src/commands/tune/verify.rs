@@ -1,0 +1,86 @@
+//! Proof that tuning helps: the CPUs recorded before it and inside it, and held against each other.
+
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use becalm_analyze::compare::compare;
+use becalm_analyze::summary::Selection;
+use becalm_linux::placed::{Start, begin_in};
+use becalm_linux::relay::Relay;
+use becalm_linux::sched::Policy;
+use becalm_report::CompareReport;
+use becalm_trace::bundle::Bundle;
+use becalm_units::{CpuList, Nanos};
+
+use super::super::record::refuse_existing;
+
+/// Two recordings of the same CPUs.
+#[derive(Debug)]
+pub struct Proof {
+    cpus: CpuList,
+    duration: Nanos,
+    before: PathBuf,
+    inside: PathBuf,
+    /// Where they lie if nobody wants to keep them.
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Proof {
+    /// To be recorded for so long each, into a folder or into one that goes away.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or holds such recordings already.
+    pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> anyhow::Result<Self> {
+        let temporary = if keep.is_none() { Some(tempfile::tempdir()?) } else { None };
+        let folder = keep.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        let (before, inside) = (folder.join("before.becalm"), folder.join("inside.becalm"));
+        for path in [&before, &inside] {
+            refuse_existing(path)?;
+            anyhow::ensure!(!path.exists(), "{} is there already; give another folder", path.display());
+        }
+        Ok(Self { cpus: cpus.clone(), duration, before, inside, _folder: temporary })
+    }
+
+    /// Records the CPUs as they are.
+    ///
+    /// # Errors
+    /// If the recording fails.
+    pub fn before(&self) -> anyhow::Result<()> {
+        self.record(&self.before, Start::default(), Policy::Other, None)
+    }
+
+    /// Records them from a place on the tuned CPUs.
+    ///
+    /// # Errors
+    /// If the recording fails.
+    pub fn inside(&self, group: Option<&Path>, policy: Policy, relay: &Relay) -> anyhow::Result<()> {
+        self.record(&self.inside, Start { group, ..Start::default() }, policy, Some(relay))
+    }
+
+    fn record(&self, path: &Path, start: Start<'_>, policy: Policy, relay: Option<&Relay>) -> anyhow::Result<()> {
+        let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
+        command.args(["record", "--quiet", "--cpus", &self.cpus.to_string(), "--duration", &self.duration.to_string()]);
+        command.args(["--sched", &policy.to_string(), "--output"]).arg(path);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        begin_in(&mut command, start, relay)?;
+        let status = command.status().with_context(|| format!("cannot record CPU {}", self.cpus))?;
+        anyhow::ensure!(status.success(), "the recording of CPU {} failed; see above", self.cpus);
+        Ok(())
+    }
+
+    /// Prints what changed.
+    ///
+    /// # Errors
+    /// If a recording cannot be read, the two have nothing in common, or `out` cannot be written.
+    pub fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let (before, inside) = (Bundle::open(&self.before)?, Bundle::open(&self.inside)?);
+        let all = Selection { node: None, cpus: None };
+        let comparison = compare((&before, &all), (&inside, &all))?;
+        becalm_report::render_compare(&CompareReport { comparison: &comparison, checks: &[] }, out, false)?;
+        Ok(())
+    }
+}
