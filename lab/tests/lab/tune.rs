@@ -79,6 +79,8 @@ fn tuning_is_undone_whatever_happens_and_quiet_meanwhile() {
     assert_eq!(text(&quiet, "partition"), "isolated");
     assert_eq!(state(&quiet, "status.json"), "untuned");
     assert_restored(&quiet, "before", "after");
+    assert_eq!(state(&quiet, "status_running.json"), "running");
+    assert_restored(&quiet, "before", "after_kill");
 
     lab.recorded(&outcome, "untuned.becalm").assert_whole();
     lab.recorded(&quiet, "tuned.becalm").assert_whole();
