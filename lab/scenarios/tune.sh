@@ -3,44 +3,40 @@
 
 journal=/run/becalm/tune/journal.jsonl
 
-# Milliseconds since boot.
-now() {
-    awk '{ print int($1 * 1000) }' /proc/uptime
+# Lines of the journal, which grows with every step.
+lines() {
+    grep -cs '' "$journal" || echo 0
 }
 
-# Kills becalm so many milliseconds after its journal began or was gone on with.
-kill_amidst() {
-    until [ -s "$journal" ]; do usleep 1000; done
-    usleep "$2"000
+# Kills becalm when the journal has so many lines, unless it ends before.
+kill_at() {
+    while kill -0 "$1" 2>/dev/null && [ "$(lines)" -lt "$2" ]; do :; done
     kill -9 "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
 }
 
-settings >before
 # What a CPU suffers that nobody tuned, for the comparison with one that was.
 background_load
 becalm record --cpus 1 --duration 5s --quiet -o untuned.becalm
-settings >before_apply
-start=$(now)
+settings >before
 becalm tune apply --cpus 1 --json >apply.json
-took=$(($(now) - start))
+applied=$(lines)
 settings >tuned
 becalm tune status --json >status.json
 status=0
 becalm tune apply --cpus 1 2>second_apply || status=$?
 echo "$status" >second_apply_status
-start=$(now)
 becalm tune restore --json >restore.json
-undoing=$(($(now) - start))
 settings >restored
 
-# Killed amidst of apply at five moments, and amidst of the restore that follows.
+# Killed at five moments of apply, and amidst of the restore that follows.
 for part in 1 2 3 4 5; do
     becalm tune apply --cpus 1 >/dev/null 2>&1 &
-    kill_amidst $! $((took * part / 8))
+    kill_at $! $((applied * part / 6))
     becalm tune status --json >"killed_$part.json"
     becalm tune restore >/dev/null 2>&1 &
-    kill_amidst $! $((undoing * part / 8))
+    kill_at $! $(($(lines) + part))
+    becalm tune status --json >"killed_again_$part.json"
     becalm tune restore --json >"restore_$part.json"
     settings >"restored_$part"
 done

@@ -63,13 +63,22 @@ fn tuning_is_undone_whatever_happens_and_quiet_meanwhile() {
     assert_eq!(state(&outcome, "restore.json"), "restored");
     assert_restored(&outcome, "before", "restored");
 
-    let killed = (1..=5).map(|part| {
+    let mut amidst = (0, 0);
+    for part in 1..=5 {
         assert_restored(&outcome, "before", &format!("restored_{part}"));
-        state(&outcome, &format!("killed_{part}.json"))
-    });
-    let killed: Vec<String> = killed.collect();
-    println!("after a kill becalm was {killed:?}");
-    assert!(killed.iter().filter(|state| *state == "unfinished").count() >= 2, "{killed:?}");
+        let after_apply = json(&outcome.path(&format!("killed_{part}.json")));
+        let after_restore = json(&outcome.path(&format!("killed_again_{part}.json")));
+        let knobs = |status: &Value| each(status, "knobs").count();
+        println!(
+            "killed amidst of apply with {} knobs changed, of restore with {}",
+            knobs(&after_apply),
+            knobs(&after_restore)
+        );
+        amidst.0 += usize::from(after_apply["state"] == "unfinished" && knobs(&after_apply) > 0);
+        amidst.1 += usize::from(knobs(&after_restore) > 0);
+    }
+    // The shell cannot know when exactly becalm is where, but it hits it more often than not.
+    assert!(amidst.0 >= 3 && amidst.1 >= 1, "killed {} times amidst of apply and {} of restore", amidst.0, amidst.1);
     assert_eq!(state(&outcome, "status_after.json"), "untuned");
 
     // The same load on a kernel that was told to free the CPU, which becalm keeps quiet for as long as a command runs.
