@@ -205,7 +205,7 @@ fn a_command_runs_there_and_its_exit_code_comes_back() {
     // A program that is not there, one that cannot be executed, and CPUs that cannot all be given.
     run(bench.tune(&["run", "--cpus", &bench.cpu, "--", "no-such-program"])).expect(1, &["no-such-program"]);
     let text = bench.journal.path().join("text");
-    fs::write(&text, "neither a script nor a program").unwrap();
+    fs::write(&text, "#!/no/such/interpreter\n").unwrap();
     fs::set_permissions(&text, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     run(bench.tune(&["run", "--cpus", &bench.cpu, "--", path(&text)])).expect(1, &["cannot start"]);
     let all = allowed_cpus().unwrap().to_string();

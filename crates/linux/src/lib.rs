@@ -3,6 +3,7 @@
 //!
 //! Nothing here interprets what it reads.
 
+pub mod alarm;
 pub mod audit;
 pub mod clock;
 pub mod ftrace;
@@ -16,6 +17,7 @@ pub mod procfs;
 pub mod relay;
 pub mod sched;
 pub mod setting;
+pub mod shared;
 pub mod signals;
 pub mod small_file;
 pub mod sysfs;

@@ -172,6 +172,26 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
+/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does.
+///
+/// # Errors
+/// If the kernel refuses; or that has ended already.
+pub fn end_with_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    // SAFETY: the operation takes a plain number.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // It may have ended before the kernel knew.
+    if rustix::process::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+}
+
+/// The user and the group whose rights this process has.
+#[must_use]
+pub fn effective_ids() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+}
+
 /// Stops the calling process as Ctrl-Z does, and returns when it goes on.
 ///
 /// # Errors

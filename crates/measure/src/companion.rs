@@ -28,7 +28,7 @@ impl Companion {
     ///
     /// # Errors
     /// Its name, and why it cannot be started.
-    pub(crate) fn start(
+    pub fn start(
         command: Option<(std::process::Command, Vec<String>)>,
         allowed: &CpuList,
         stop: &StopSignals,
@@ -52,7 +52,8 @@ impl Companion {
     }
 
     /// A descriptor that becomes readable when it ends, where the kernel has such.
-    pub(crate) fn end_fd(&self) -> Option<BorrowedFd<'_>> {
+    #[must_use]
+    pub fn end_fd(&self) -> Option<BorrowedFd<'_>> {
         self.ended.as_ref().map(AsFd::as_fd)
     }
 

@@ -33,6 +33,7 @@ pub use counters::Snapshot as CounterSnapshot;
 pub use error::RecordError;
 pub use event_clock::EventClock;
 pub use plan::{Plan, Threshold, WorkPlan};
+pub use preflight::{CpuError, Selection as CpuSelection, select as select_cpus};
 pub use recorder::{Progress, Recording, record};
 pub use steps::StepProfile;
 pub use threads::Names;

@@ -11,7 +11,7 @@ use crate::field::{Field, Object, columns};
 use crate::header::{line, paragraph};
 use crate::json;
 use crate::table::Table;
-use crate::value::factor;
+use crate::value::{factor, grouped};
 
 /// A plan, as it is shown.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -220,7 +220,7 @@ fn step_document(row: &PlannedRow) -> StepDocument<'_> {
 /// If `out` cannot be written.
 pub fn render_tune_plan(report: &TunePlanReport, out: &mut dyn Write, all: bool) -> io::Result<()> {
     line(out, "quiet", &format!("CPU {}, for {}", report.cpus, report.profile))?;
-    for (label, cpus) in [("left idle", &report.left_idle), ("offline", &report.siblings)] {
+    for (label, cpus) in [("idle", &report.left_idle), ("offline", &report.siblings)] {
         if !cpus.is_empty() {
             line(out, label, &format!("CPU {cpus}"))?;
         }
@@ -269,7 +269,7 @@ fn gains(report: &TunePlanReport, out: &mut dyn Write) -> io::Result<()> {
     if let Some(last) = report.gains.last() {
         let text = format!(
             "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether",
-            last.ranks,
+            grouped(last.ranks),
             factor(last.slowdown)
         );
         paragraph(out, "  ", &text)?;
@@ -315,19 +315,19 @@ fn boot(report: &TunePlanReport, out: &mut dyn Write) -> io::Result<()> {
 /// Behind the reason of the first of several.
 const MORE: &str = ", and others";
 
-/// Rows that follow each other and are alike, as one.
+/// Rows that are alike, as one, at the place of the first; but those that have a gain of their own.
 fn merged(rows: &[PlannedRow]) -> Vec<PlannedRow> {
     let mut merged: Vec<PlannedRow> = Vec::new();
     for row in rows {
-        let fits = |last: &&mut PlannedRow| {
-            !row.alike.is_empty() && last.alike == row.alike && (&last.from, &last.to) == (&row.from, &row.to)
-        };
-        match merged.last_mut().filter(fits) {
-            Some(last) => {
-                last.count += 1;
-                last.knob = format!("{} {}", last.count, row.alike);
-                if last.reason != row.reason && !last.reason.ends_with(MORE) {
-                    last.reason += MORE;
+        let key = |row: &PlannedRow| (row.alike.clone(), row.from.clone(), row.to.clone());
+        let alone = row.alike.is_empty() || !row.without.is_empty();
+        let alike = merged.iter_mut().find(|seen| !alone && seen.without.is_empty() && key(seen) == key(row));
+        match alike {
+            Some(seen) => {
+                seen.count += 1;
+                seen.knob = format!("{} {}", seen.count, row.alike);
+                if seen.reason != row.reason && !seen.reason.ends_with(MORE) {
+                    seen.reason += MORE;
                 }
             }
             None => merged.push(row.clone()),
@@ -373,6 +373,18 @@ mod tests {
         assert_eq!(document["schema"], "becalm.tune-plan/1");
         assert_eq!(document["steps"].as_array().unwrap().len(), 3);
         assert_eq!(document["steps"][1]["knob"], "CPUs of b (8)");
+    }
+
+    #[test]
+    fn what_has_a_gain_of_its_own_is_a_row_of_its_own() {
+        let gaining = PlannedRow { without: vec![(64, 1.25)], ..row(2, "CPUs of b (8)", "threads") };
+        let changes = vec![row(1, "CPUs of a (7)", "threads"), gaining, row(3, "CPUs of c (9)", "threads")];
+        let gains = vec![GainRow { ranks: 64, slowdown: 1.5, without: 1.25 }];
+        let report = TunePlanReport { changes, gains, ..TunePlanReport::default() };
+        let mut out = Vec::new();
+        render_tune_plan(&report, &mut out, false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("2 threads") && text.contains("CPUs of b (8)") && text.contains("1.2500"), "{text}");
     }
 
     #[test]

@@ -66,12 +66,10 @@ pub enum PlanError {
         siblings: CpuList,
     },
     /// All of them were to be left idle.
-    #[error("--leave-idle {idle} leaves none of the {count} CPUs {cpus} to run on")]
+    #[error("--leave-idle {idle} leaves none of CPU {cpus} to run on")]
     AllIdle {
         /// How many were to be left.
         idle: usize,
-        /// How many were asked for.
-        count: usize,
         /// Which.
         cpus: CpuList,
     },
@@ -127,7 +125,7 @@ impl Division {
         }
         let count = asked.len();
         if request.leave_idle >= count {
-            return Err(PlanError::AllIdle { idle: request.leave_idle, count, cpus: asked });
+            return Err(PlanError::AllIdle { idle: request.leave_idle, cpus: asked });
         }
         let cpus: CpuList = asked.iter().take(count - request.leave_idle).collect();
         let left_idle = asked.without(&cpus);

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod cost;
 pub mod export;
 pub mod import;
+pub mod inject;
 pub mod law;
 pub mod man;
 pub mod predict;

@@ -3,6 +3,8 @@
 //! Interrupts that the kernel manages itself (one queue of a device a CPU) refuse; that is found out when it is tried, since
 //! nothing outside of debugfs tells them apart.
 
+use std::path::Path;
+
 use becalm_linux::procfs::interrupts::Interrupts;
 
 use crate::Noise;
@@ -21,8 +23,8 @@ pub(super) fn add(draft: &mut Draft<'_>) {
     let mut numbers: Vec<u32> = draft.entries("/proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
     for number in numbers {
-        let handlers = names.device(number).map_or(&[][..], |device| &device.names[..]);
-        let reason = match handlers {
+        let handlers = names.device(number).map_or_else(|| folders(draft, number), |device| device.names.clone());
+        let reason = match &handlers[..] {
             [] => format!("interrupt {number}, which has no handler now"),
             names => format!("interrupts of {}", names.join(", ")),
         };
@@ -43,4 +45,11 @@ pub(super) fn add(draft: &mut Draft<'_>) {
             draft.division.cleared()
         ));
     }
+}
+
+/// The handlers of an interrupt that no CPU has counted yet: each has a folder.
+fn folders(draft: &Draft<'_>, number: u32) -> Vec<String> {
+    let folder = format!("/proc/irq/{number}");
+    let is_folder = |name: &String| draft.machine.has_folder(Path::new(&format!("{folder}/{name}")));
+    draft.entries(&folder).into_iter().filter(is_folder).collect()
 }

@@ -94,15 +94,11 @@ impl Folder {
     /// If another process is at work, a journal that is there cannot be understood, or none can be written.
     pub(crate) fn begin(&self, owner: &Owner, plan: &Plan) -> Result<Begun, JournalError> {
         let lock = self.lock()?;
-        if let Some(journal) = self.open(lock.try_clone().map_err(|source| JournalError::File {
-            action: "lock",
-            path: self.path.clone(),
-            source,
-        })?)? {
-            if journal.state.owner.boot_id == owner.boot_id && !journal.state.is_spent() {
-                return Ok(Begun::There(journal));
+        if let Some((file, state)) = self.reopen()? {
+            if state.owner.boot_id == owner.boot_id && !state.is_spent() {
+                return Ok(Begun::There(Journal { folder: self.clone(), _lock: lock, file, state }));
             }
-            journal.close()?;
+            self.put_away()?;
         }
         let path = self.journal();
         let draft = self.path.join("journal.new");
@@ -110,7 +106,7 @@ impl Folder {
         let begin = Record::Begin { version: VERSION, owner: owner.clone(), plan: Box::new(plan.clone()) };
         // Under its name it is whole from the beginning.
         let mut file = File::create(&draft).map_err(failed)?;
-        file.write_all(&line(&begin)).and_then(|()| file.sync_all()).map_err(failed)?;
+        line(&begin).and_then(|line| file.write_all(&line)).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&draft, &path).and_then(|()| sync_folder(&self.path)).map_err(failed)?;
         let state = State::begin(owner.clone(), plan.clone());
         Ok(Begun::New(Journal { folder: self.clone(), _lock: lock, file, state }))
@@ -126,17 +122,26 @@ impl Folder {
             return Ok(None);
         }
         let lock = self.lock()?;
-        self.open(lock)
+        let found = self.reopen()?;
+        Ok(found.map(|(file, state)| Journal { folder: self.clone(), _lock: lock, file, state }))
     }
 
-    fn open(&self, lock: File) -> Result<Option<Journal>, JournalError> {
+    /// The journal that is there, to be written on.
+    fn reopen(&self) -> Result<Option<(File, State)>, JournalError> {
         let Some((state, whole)) = self.read_whole()? else { return Ok(None) };
         let path = self.journal();
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         // What comes next begins a line of its own.
         file.set_len(whole as u64).map_err(failed)?;
-        Ok(Some(Journal { folder: self.clone(), _lock: lock, file, state }))
+        Ok(Some((file, state)))
+    }
+
+    /// Gives the journal the name of the last one.
+    fn put_away(&self) -> Result<(), JournalError> {
+        let (path, last) = (self.journal(), self.last());
+        let failed = |source| JournalError::File { action: "put away the journal", path: path.clone(), source };
+        fs::rename(&path, &last).and_then(|()| sync_folder(&self.path)).map_err(failed)
     }
 }
 
@@ -167,22 +172,23 @@ impl Journal {
     /// Writes a line; when this returns, it is on disk.
     pub(crate) fn write(&mut self, record: Record) -> Result<(), JournalError> {
         let failed = |source| JournalError::File { action: "write the journal", path: self.folder.journal(), source };
-        self.file.write_all(&line(&record)).and_then(|()| self.file.sync_data()).map_err(failed)?;
+        line(&record)
+            .and_then(|line| self.file.write_all(&line))
+            .and_then(|()| self.file.sync_data())
+            .map_err(failed)?;
         let number = self.state.steps.len();
         self.state.note(record).map_err(|why| JournalError::Damaged { path: self.folder.journal(), line: number, why })
     }
 
     /// Puts it away, as everything is restored.
     pub(crate) fn close(self) -> Result<(), JournalError> {
-        let (path, last) = (self.folder.journal(), self.folder.last());
-        let failed = |source| JournalError::File { action: "put away the journal", path: path.clone(), source };
-        fs::rename(&path, &last).and_then(|()| sync_folder(&self.folder.path)).map_err(failed)
+        self.folder.put_away()
     }
 }
 
-fn line(record: &Record) -> Vec<u8> {
-    // Records hold nothing that JSON cannot: no maps with other keys than texts, no numbers that are none.
-    let mut bytes = serde_json::to_vec(record).unwrap_or_default();
+/// A record with its line's end, to be written in one call.
+fn line(record: &Record) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(record)?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }

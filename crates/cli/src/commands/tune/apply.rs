@@ -64,8 +64,9 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         render_tune_done(&report, &mut out, args.all)?;
     }
     out.flush()?;
-    let all_refused = !applied.changes.is_empty() && applied.refused().count() == applied.changes.len();
-    Ok(if all_refused { Exit::Failed } else { Exit::Done })
+    // That something is refused is usual; that nothing at all is changed is not what was asked.
+    let nothing = folder.read()?.is_none_or(|state| state.is_spent());
+    Ok(if nothing && applied.refused().next().is_some() { Exit::Failed } else { Exit::Done })
 }
 
 /// An error with what is known of the journal that is there.

@@ -1,0 +1,447 @@
+//! `becalm inject`: known noise on chosen CPUs.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fmt, process};
+
+use anyhow::{Context, Result};
+use becalm_analyze::summary::Selection;
+use becalm_inject::tally::{Moments, Tally};
+use becalm_inject::{Delivered, DeliveredThread, InjectError, Injection, Plan, SignalNoise, SignalPlan, program};
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
+use becalm_linux::signals::{self, StopSignals};
+use becalm_linux::{clock, memory, sched};
+use becalm_measure::{Companion, select_cpus};
+use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
+use becalm_scale::NoiseTrace;
+use becalm_scale::spec::NoiseSpec;
+use becalm_trace::Bundle;
+use becalm_units::{CpuList, Nanos, Share};
+use clap::{ArgGroup, Args};
+
+use crate::exit::{Exit, UsageError};
+use crate::noise::Source;
+
+/// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
+///
+/// A real-time thread on each CPU sleeps until a detour is due and then burns the time; that needs the right to such threads.
+/// With --signal nothing but COMMAND is held up, and no right is needed: a library in it has a timer for each thread, whose
+/// signal's handler burns the time. What a detour costs beyond that is measured first and made up for. Says at the end what
+/// was delivered beside what was asked for. Ends with the command or with the process that started it.
+///
+/// The same words and the same seed give the noise that `becalm predict` replays.
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("how often").required(true).args(["interval", "rate", "ratio", "replay"])))]
+pub struct InjectArgs {
+    /// From one detour to the next, like 1ms
+    #[arg(long, value_name = "TIME", requires = "detour", allow_hyphen_values = true)]
+    interval: Option<Nanos>,
+
+    /// How often at random, independently of each other (a Poisson process), like 10Hz
+    #[arg(long, value_name = "HZ", requires = "detour", allow_hyphen_values = true)]
+    rate: Option<String>,
+
+    /// Which share of the time, in regular detours of the length given, like 1%
+    #[arg(long, value_name = "SHARE", requires = "detour", allow_hyphen_values = true)]
+    ratio: Option<Share>,
+
+    /// How long each detour lasts, like 50us
+    #[arg(long, value_name = "TIME", conflicts_with = "replay", allow_hyphen_values = true)]
+    detour: Option<Nanos>,
+
+    /// Each detour comes later than its turn by up to this, at random
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
+    jitter: Option<Nanos>,
+
+    /// The detours of a recorded run, round and round: its first CPU on the first, and so on
+    #[arg(long, value_name = "RUN")]
+    replay: Option<PathBuf>,
+
+    /// Of the recorded detours, only what these sources took of them; may be given more than once
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    source: Vec<String>,
+
+    /// Recorded detours are this many times as long
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "replay", value_parser = factor, allow_hyphen_values = true)]
+    scale: f64,
+
+    /// Hold up the threads of COMMAND and of what it starts on this machine, by a signal, instead of CPUs
+    #[arg(long, conflicts_with_all = ["cpus", "sched"], requires = "command")]
+    signal: bool,
+
+    /// Hold up only the first thread of each process
+    #[arg(long, requires = "signal")]
+    main_thread: bool,
+
+    /// The CPUs, like 0-3,8 [default: all that are online]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    cpus: Option<CpuList>,
+
+    /// All CPUs or threads, and all nodes whose wall clocks agree, lose the same instants; else each starts at a random
+    /// place
+    #[arg(long)]
+    sync: bool,
+
+    /// What random places and detours are drawn from
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// For how long [default: until Ctrl-C; with a command, until it ends]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    duration: Option<Nanos>,
+
+    /// The class of the injecting threads: fifo:PRIORITY or rr:PRIORITY; 51 is just above the interrupt threads of
+    /// real-time kernels
+    #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
+    sched: Policy,
+
+    /// Print the result as one JSON document (becalm.inject/1)
+    #[arg(long)]
+    json: bool,
+
+    /// Print no result
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// A command to run under the noise, which ends with it
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| factor.is_finite() && (1e-6..=1e6).contains(factor));
+    factor.ok_or_else(|| format!("'{text}' is not a factor: write a number above 0, like 0.5"))
+}
+
+/// Injects, and says what was delivered.
+///
+/// # Errors
+/// If the noise cannot be made here, the command fails, or `out` cannot be written.
+pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
+    let root = Path::new("/");
+    if !args.sched.is_realtime() {
+        let why =
+            format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
+        return Err(UsageError(why).into());
+    }
+    let (name, traces) = noise(args)?;
+    let request = request(args, root, traces)?;
+    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
+    let stop = StopSignals::block().context("cannot block signals")?;
+    let allowed = sched::allowed_cpus()?;
+    let injector = request.start(root)?;
+    let started = Instant::now();
+    let command = args.command.split_first().map(|(program, arguments)| {
+        let mut command = process::Command::new(program);
+        command.args(arguments).envs(injector.environment());
+        if args.json {
+            // Standard output holds one document.
+            command.stdout(io::stderr());
+        }
+        (command, args.command.clone())
+    });
+    let mut command = Companion::start(command, &allowed, &stop)
+        .map_err(|(program, error)| anyhow::anyhow!("cannot start the command '{program}': {error}"))?;
+    let stopped = wait(args, &mut command, &stop, started)?;
+    let stopped_noise = injector.stop()?;
+    let status = if stopped { command.end() } else { command.wait() };
+    let (way, places) = stopped_noise.delivered(args)?;
+
+    if args.json || !args.quiet {
+        let report = InjectReport { noise: name, synchronized: args.sync, seed: args.seed, way, places };
+        let mut out = BufWriter::new(out);
+        if args.json {
+            out.write_all(becalm_report::inject_json(&report).as_bytes())?;
+        } else {
+            becalm_report::render_inject(&report, &mut out)?;
+        }
+        out.flush()?;
+    }
+    if let Some(status) = status
+        && !stopped
+        && !status.success()
+    {
+        anyhow::bail!("the command '{}' ended with {status}", args.command.join(" "));
+    }
+    Ok(Exit::Done)
+}
+
+/// Noise that is to be made.
+enum Request {
+    Cpus(Plan),
+    Command(SignalPlan),
+}
+
+/// Noise that is made.
+enum Injector {
+    Cpus(Injection),
+    Command(SignalNoise),
+}
+
+/// Noise that is over.
+enum Finished {
+    Cpus(Vec<Delivered>),
+    /// Its figures are read when the command has ended.
+    Command(SignalNoise),
+}
+
+fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Request> {
+    let node = kernel::hostname(root).map_or(0, |host| number(&host));
+    // At random, detours meet; regular ones that do were asked for wrongly.
+    let exact = args.replay.is_none() && args.rate.is_none();
+    let (synchronized, seed) = (args.sync, args.seed);
+    if args.signal {
+        program::check(&args.command[0]).map_err(refusal)?;
+        // Ranks on one node are told apart by what their launcher calls them.
+        let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
+        let node = node ^ rank.map_or(0, |rank| number(&rank));
+        let main_thread_only = args.main_thread;
+        return Ok(Request::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
+    }
+    let cpus = select_cpus(root, args.cpus.as_ref()).map_err(|error| UsageError(error.to_string()))?.cpus;
+    Ok(Request::Cpus(Plan {
+        cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
+        synchronized,
+        seed,
+        node,
+        policy: args.sched,
+        exact,
+        log: 0,
+    }))
+}
+
+/// Where launchers of parallel jobs put the number of a rank: PMIx and Open MPI, MPICH and its kin, Slurm.
+const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+
+impl Request {
+    fn start(self, root: &Path) -> Result<Injector> {
+        match self {
+            Self::Cpus(plan) => {
+                let throttling = kernel::rt_throttling(root).ok();
+                memory::lock_current_pages();
+                let injection = Injection::start(&plan, clock::choose(root).source, throttling);
+                Ok(Injector::Cpus(injection.map_err(refusal)?))
+            }
+            Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan)?)),
+        }
+    }
+}
+
+impl Injector {
+    /// What the command needs to have noise.
+    fn environment(&self) -> Vec<(&'static str, OsString)> {
+        match self {
+            Self::Cpus(_) => Vec::new(),
+            Self::Command(noise) => noise.environment().into(),
+        }
+    }
+
+    fn stop(self) -> Result<Finished> {
+        match self {
+            Self::Cpus(injection) => Ok(Finished::Cpus(injection.stop()?)),
+            Self::Command(noise) => {
+                noise.stop();
+                Ok(Finished::Command(noise))
+            }
+        }
+    }
+}
+
+impl Finished {
+    fn delivered(self, args: &InjectArgs) -> Result<(Way, Vec<InjectedPlace>)> {
+        match self {
+            Self::Cpus(delivered) => {
+                Ok((Way::Preempt(args.sched.to_string()), delivered.iter().map(place_of_cpu).collect()))
+            }
+            Self::Command(noise) => {
+                let delivered = noise.delivered().map_err(refusal)?;
+                let way = Way::Signal {
+                    processes: delivered.processes,
+                    unattended: delivered.unattended,
+                    given_up: delivered.given_up,
+                    without_signal: delivered.without_signal,
+                };
+                Ok((way, delivered.threads.iter().map(place_of_thread).collect()))
+            }
+        }
+    }
+}
+
+/// Waits for the end, whichever comes first; says whether it was a signal.
+fn wait(args: &InjectArgs, command: &mut Companion, stop: &StopSignals, started: Instant) -> Result<bool> {
+    use std::os::fd::AsFd;
+    loop {
+        if stop.take().is_some() {
+            return Ok(true);
+        }
+        let left = args.duration.map(|duration| duration.to_std().saturating_sub(started.elapsed()));
+        if left == Some(Duration::ZERO) || !args.command.is_empty() && !command.is_running() {
+            return Ok(false);
+        }
+        // Without a descriptor for the command's end it is looked for now and then.
+        let nap = if args.command.is_empty() || command.end_fd().is_some() { 3_600_000 } else { 100 };
+        let nap = Duration::from_millis(nap).min(left.unwrap_or(Duration::MAX));
+        signals::wait_readable([Some(stop.as_fd()), command.end_fd()], nap)?;
+    }
+}
+
+/// The noise of each CPU in turn, and its name.
+fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
+    if let Some(path) = &args.replay {
+        return replay(args, path);
+    }
+    if !args.source.is_empty() {
+        return Err(UsageError("--source chooses among what was recorded: it needs --replay".to_owned()).into());
+    }
+    let detour = args.detour.expect("the arguments require it");
+    if detour <= Nanos::ZERO {
+        return Err(UsageError(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
+    }
+    let jitter = args.jitter.unwrap_or(Nanos::ZERO);
+    let spec = match (&args.interval, &args.rate, args.ratio) {
+        (Some(interval), ..) => NoiseSpec::Periodic { interval: *interval, detour, jitter },
+        (_, Some(rate), _) => format!("poisson:rate={rate},detour={detour}").parse().map_err(usage)?,
+        (_, _, Some(ratio)) => {
+            let interval = detour.get() as f64 / ratio.ratio();
+            if !(1.0..1e18).contains(&interval) {
+                return Err(UsageError(format!("detours of {detour} do not make up {ratio} of the time")).into());
+            }
+            NoiseSpec::Periodic { interval: Nanos::new(interval.round() as i64), detour, jitter }
+        }
+        _ => unreachable!("the arguments require one"),
+    };
+    let trace = spec.trace(args.seed).map_err(usage)?;
+    Ok((spec.to_string(), vec![trace]))
+}
+
+fn usage(error: impl fmt::Display) -> UsageError {
+    UsageError(error.to_string())
+}
+
+/// The recorded detours, CPU by CPU.
+fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
+    let source = Source::of_run(&Bundle::open(path)?, &Selection { node: None, cpus: None }, !args.source.is_empty())?;
+    let noise = match &source.booked {
+        Some(booked) if !args.source.is_empty() => {
+            let mut out = vec![true; booked.sources().len()];
+            for name in &args.source {
+                for number in source.numbers_of(name).map_err(usage)? {
+                    out[number] = false;
+                }
+            }
+            booked.without(&out)?
+        }
+        _ => source.noise,
+    };
+    let longer = |trace: &NoiseTrace| {
+        let scaled = |length: Nanos| Nanos::new((length.get() as f64 * args.scale).round() as i64);
+        NoiseTrace::new(trace.length(), trace.detours().map(|(start, length)| (start, scaled(length))))
+    };
+    let traces: Result<Vec<NoiseTrace>, _> = match args.scale {
+        1.0 => Ok(noise.traces().cloned().collect()),
+        factor => {
+            noise.traces().map(longer).collect::<Result<_, _>>().with_context(|| format!("{factor} times as long"))
+        }
+    };
+    Ok((format!("replay of {}", path.display()), traces?))
+}
+
+/// A number for a node's name, the same on all machines (FNV-1a).
+fn number(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Noise that cannot be made was asked for wrongly; a machine that refuses a priority was not.
+fn refusal(error: impl Into<InjectError>) -> anyhow::Error {
+    let error = error.into();
+    match error {
+        InjectError::Short { .. }
+        | InjectError::Close { .. }
+        | InjectError::Throttled { .. }
+        | InjectError::ShortSignal { .. }
+        | InjectError::CloseSignals { .. }
+        | InjectError::Program(_) => UsageError(error.to_string()).into(),
+        _ => error.into(),
+    }
+}
+
+fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
+    Injected {
+        count: lengths.count,
+        interval_ns: intervals.mean_ns(),
+        interval_stddev_ns: intervals.stddev_ns(),
+        length_ns: lengths.mean_ns(),
+        length_stddev_ns: lengths.stddev_ns(),
+        ends: lengths.ends(),
+        ratio: (observed > Nanos::ZERO).then(|| lengths.sum_ns() / observed.get() as f64),
+    }
+}
+
+fn place(place: Place, observed: Nanos, shortest: Nanos, tally: &Tally) -> InjectedPlace {
+    InjectedPlace {
+        place,
+        observed,
+        requested: figures(&tally.due, &tally.due_intervals, observed),
+        delivered: figures(&tally.delivered, &tally.intervals, observed),
+        missed: tally.missed,
+        joined: tally.joined,
+        late: tally.late(0.5).zip(tally.late(0.99)),
+        shortest,
+        left_out: (0, Nanos::ZERO),
+        merged: 0,
+    }
+}
+
+fn place_of_cpu(delivered: &Delivered) -> InjectedPlace {
+    let left_out = (delivered.left_out.0 as u64, delivered.left_out.1);
+    let named = Place::Cpu(delivered.cpu.get());
+    let place = place(named, delivered.observed, delivered.toll.shortest, &delivered.tally);
+    InjectedPlace { left_out, merged: delivered.merged, ..place }
+}
+
+fn place_of_thread(delivered: &DeliveredThread) -> InjectedPlace {
+    let named = Place::Thread { pid: delivered.pid, tid: delivered.tid };
+    let place = place(named, delivered.observed, delivered.shortest, &delivered.tally);
+    InjectedPlace { left_out: delivered.left_out, ..place }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_inject::toll::Toll;
+    use becalm_units::CpuId;
+
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_are_numbers_that_stay() {
+        assert_eq!(number(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(number("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_ne!(number("node1"), number("node2"));
+    }
+
+    #[test]
+    fn factors_are_above_zero() {
+        assert_eq!(factor("0.5"), Ok(0.5));
+        for text in ["", "0", "-1", "nan", "inf", "1e9"] {
+            assert!(factor(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_nothing() {
+        let nothing = Delivered {
+            cpu: CpuId::new(1),
+            observed: Nanos::ZERO,
+            toll: Toll::default(),
+            left_out: (0, Nanos::ZERO),
+            merged: 0,
+            tally: Tally::default(),
+            log: Vec::new(),
+        };
+        assert_eq!(place_of_cpu(&nothing).requested, Injected::default());
+        assert_eq!(place_of_cpu(&nothing).late, None);
+    }
+}

@@ -1,0 +1,231 @@
+//! What an injected detour costs beyond its own loop, on one CPU.
+//!
+//! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
+//! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with
+//! trial detours of no length on the CPU itself: a second thread there reads the counter as fast as it can, as the victim.
+//! It does so for three tenths of a second, in which nobody below it gets the CPU; and once more where too few of the trials
+//! were seen, as somebody above it had the CPU.
+//!
+//! The trials come as often as the detours will, within limits: whether the kernel has to set the CPU's timer anew when the
+//! injecting thread goes to sleep depends on whether its next turn comes before the next tick, and on a virtual machine
+//! that takes some microseconds. Where both happen, the mean of the cost is nearest to each.
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use becalm_linux::alarm::{Alarm, monotonic_ns, set_timer_slack};
+use becalm_linux::clock::Counter;
+use becalm_linux::memory::LockedWords;
+use becalm_linux::sched::{Policy, pin_current_thread, set_policy};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
+
+use crate::InjectError;
+
+/// Room for the victim's long steps: on a virtual machine the hypervisor makes thousands a second.
+const STEPS_WORDS: usize = 1 << 16;
+/// How long trials are made, and how often at most.
+const TRIALS_NS: u64 = 300_000_000;
+const ATTEMPTS: usize = 2;
+/// How far apart they are, at least and at most.
+const APART_NS: RangeInclusive<u64> = 500_000..=5_000_000;
+/// Fewer trials than this say too little of the highest twentieth.
+const ENOUGH: usize = 30;
+/// The victim had the CPU until a trial was due if it lost it no earlier than this: the error of the two clocks' readings.
+const EARLY: Nanos = Nanos::from_micros(1);
+
+/// The cost of one detour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Toll {
+    /// From when the thread is to be woken to when whoever runs there loses the CPU.
+    pub lag: Nanos,
+    /// From then to the first reading of the injecting thread.
+    pub entry: Nanos,
+    /// From its last reading to when the other has the CPU again.
+    pub exit: Nanos,
+    /// The shortest detour that can be made as a rule: of twenty, nineteen ways in and out take no longer than that
+    /// together.
+    pub shortest: Nanos,
+    /// Between these are nine of ten ways in.
+    pub entries: (Nanos, Nanos),
+}
+
+/// A detour of no length: what the victim lost before it, what after it, and how late it was.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    lag: Nanos,
+    entry: Nanos,
+    exit: Nanos,
+}
+
+impl Toll {
+    fn of(trials: &[Trial]) -> Self {
+        let sorted = |value: fn(&Trial) -> Nanos| {
+            let mut values: Vec<Nanos> = trials.iter().map(value).collect();
+            values.sort_unstable();
+            values
+        };
+        let (lags, entries, exits) =
+            (sorted(|trial| trial.lag), sorted(|trial| trial.entry), sorted(|trial| trial.exit));
+        Self {
+            // One below zero would be a timer ahead of its time, which is the error of the readings.
+            lag: usual(&lags).max(Nanos::ZERO),
+            entry: usual(&entries),
+            exit: usual(&exits),
+            shortest: quantile(&sorted(|trial| trial.entry + trial.exit), 95),
+            entries: (quantile(&entries, 5), quantile(&entries, 95)),
+        }
+    }
+}
+
+/// The lowest value that so many percent of all values do not exceed; zero of nothing.
+fn quantile(sorted: &[Nanos], percent: usize) -> Nanos {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(Nanos::ZERO)
+}
+
+/// The mean without the highest fifth: other interrupts, and others who run where the victim could not be put above them,
+/// are in some of its steps.
+fn usual(sorted: &[Nanos]) -> Nanos {
+    let kept = &sorted[..sorted.len() - sorted.len() / 5];
+    let sum: i64 = kept.iter().map(|value| value.get()).sum();
+    Nanos::new(sum / kept.len().max(1) as i64)
+}
+
+/// Measures it by trial detours, within about three tenths of a second, for detours whose mean interval is `interval`.
+///
+/// # Errors
+/// If the CPU cannot be had or the class is refused, or too few of the trial detours are seen.
+pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
+    let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
+    let steps = LockedWords::new(STEPS_WORDS).map_err(|source| InjectError::Log {
+        entries: STEPS_WORDS / 2,
+        source: std::io::Error::other(source.to_string()),
+    })?;
+    let mut trials = Vec::new();
+    for _ in 0..ATTEMPTS {
+        trials.extend(attempted::<C>(cpu, policy, rate, apart, &steps)?);
+        if trials.len() >= ENOUGH {
+            return Ok(Toll::of(&trials));
+        }
+    }
+    let rounds = ATTEMPTS * (TRIALS_NS / apart) as usize;
+    Err(InjectError::Toll { cpu, seen: trials.len(), rounds, needed: ENOUGH })
+}
+
+/// Makes trial detours for three tenths of a second, and adds those that the victim has seen.
+fn attempted<C: Counter>(
+    cpu: CpuId,
+    policy: Policy,
+    rate: TickRate,
+    apart: u64,
+    steps: &LockedWords,
+) -> Result<Vec<Trial>, InjectError> {
+    let rounds = (TRIALS_NS / apart) as usize;
+    let sched = |source| InjectError::Sched { cpu, source };
+    let axis = TicksToNanos::new(Ticks::new(0), rate);
+    let stop = AtomicBool::new(false);
+    let long_step = rate.ticks_in(Nanos::from_micros(1)).get();
+    let mut readings = Vec::with_capacity(rounds);
+    let kept = thread::scope(|scope| {
+        // Keeps what is before and after each step that took longer than any of its own.
+        let victim = scope.spawn(|| -> Result<usize, InjectError> {
+            pin_current_thread(cpu).and_then(|()| set_policy(below(policy))).map_err(sched)?;
+            let (mut kept, mut last) = (0, C::read());
+            while !stop.load(Ordering::Relaxed) {
+                let now = C::read();
+                if now.wrapping_sub(last) > long_step && kept + 2 <= steps.len() {
+                    steps[kept].store(last, Ordering::Relaxed);
+                    steps[kept + 1].store(now, Ordering::Relaxed);
+                    kept += 2;
+                    last = C::read();
+                } else {
+                    last = now;
+                }
+            }
+            Ok(kept)
+        });
+        let injector = scope.spawn(|| -> Result<(), InjectError> {
+            // From here: whoever waits for this thread may do so on that very CPU, and not get it before the victim ends.
+            let _end = Ends(&stop);
+            pin_current_thread(cpu).map_err(sched)?;
+            set_policy(policy).map_err(sched)?;
+            set_timer_slack(1);
+            let alarm = Alarm::new();
+            let mut at = monotonic_ns() + 2 * apart;
+            for _ in 0..rounds {
+                alarm.sleep_until(at);
+                let first = C::read();
+                let woken = monotonic_ns();
+                let last = C::read();
+                readings.push((first, last, woken.saturating_sub(at)));
+                at = (at + apart).max(woken + apart / 2);
+            }
+            Ok(())
+        });
+        let injected = injector.join();
+        let kept = victim.join();
+        flatten(injected)?;
+        flatten(kept)
+    })?;
+
+    let steps: Vec<(u64, u64)> = steps[..kept]
+        .chunks_exact(2)
+        .map(|step| (step[0].load(Ordering::Relaxed), step[1].load(Ordering::Relaxed)))
+        .collect();
+    let seen = readings.into_iter().filter_map(|(first, last, late)| {
+        let index = steps.partition_point(|(_, after)| *after < last);
+        let (before, after) = steps.get(index).filter(|(before, _)| *before <= first)?;
+        let entry = axis.duration(Ticks::new(first - before));
+        let lag = Nanos::new(late as i64) - entry;
+        // Else somebody else had the CPU, and the way in is not from the victim.
+        (lag >= -EARLY).then(|| Trial { lag, entry, exit: axis.duration(Ticks::new(after - last)) })
+    });
+    Ok(seen.collect())
+}
+
+/// Says that it is over when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the victim runs as: below the injector, and where there is room for that above everybody else, as one that shares
+/// the CPU with others often is not the one who runs when a trial comes.
+fn below(policy: Policy) -> Policy {
+    match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) if priority > 1 => Policy::Fifo(priority - 1),
+        _ => Policy::Other,
+    }
+}
+
+fn flatten<T>(joined: thread::Result<Result<T, InjectError>>) -> Result<T, InjectError> {
+    joined.unwrap_or_else(|_| Err(InjectError::Thread(std::io::Error::other("it failed"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_detour_has_room_for_nineteen_of_twenty() {
+        // Ways in of 1 to 100 us, and of these the longest tenth with a longer way out.
+        let trials: Vec<Trial> = (1..=100)
+            .rev()
+            .map(|us| Trial {
+                lag: Nanos::new(200 - us),
+                entry: Nanos::from_micros(us),
+                exit: Nanos::from_micros(if us > 90 { 50 } else { 2 }),
+            })
+            .collect();
+        let toll = Toll::of(&trials);
+        assert_eq!(toll.shortest, Nanos::from_micros(95 + 50));
+        assert_eq!(toll.entries, (Nanos::from_micros(5), Nanos::from_micros(95)));
+        assert_eq!((toll.entry, toll.exit), (Nanos::new(40_500), Nanos::from_micros(2)));
+        assert_eq!(toll.lag, Nanos::new((100 + 179) / 2));
+        assert_eq!(Toll::of(&[]), Toll::default());
+    }
+}
