@@ -128,6 +128,12 @@ pub fn rate<'a>(comparison: &'a Value, kind: &str, source: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("{kind} {source} is not compared: {}", comparison["rows"]))
 }
 
+/// A row of a comparison says that B is better; or that the emulated CPUs got their time too unevenly to be sure of it.
+pub fn assert_better(row: &Value) {
+    assert!(row["b"].as_f64() < row["a"].as_f64(), "{row}");
+    assert!(row["verdict"] == "better" || row["verdict"] == "not enough data", "{row}");
+}
+
 pub fn sum(document: &Value, list: &str, field: &str) -> u64 {
     each(document, list)
         .map(|entry| entry[field].as_u64().unwrap_or_else(|| panic!("no number '{field}' in {entry}")))

@@ -2,7 +2,7 @@
 
 use crate::guests::{Lab, json, number, tell, text};
 use crate::osnoise::Osnoise;
-use crate::recording::{Run, assert_events_are_the_kernels, rate};
+use crate::recording::{Run, assert_better, assert_events_are_the_kernels, rate};
 
 #[test]
 fn an_isolated_cpu_is_measured_and_is_quiet() {
@@ -26,7 +26,7 @@ fn an_isolated_cpu_is_measured_and_is_quiet() {
     let (kept, gone) = (tick["a"].as_f64().expect("a rate"), tick["b"].as_f64().expect("a rate"));
     tell(&format!("isolated: {kept:.0} timer interrupts a second on CPU 0, {gone:.1} on CPU 1"));
     assert!(kept > 10.0 * gone, "{tick}");
-    assert_eq!(tick["verdict"], "better", "{tick}");
+    assert_better(tick);
     assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");
 }
 

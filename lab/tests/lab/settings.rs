@@ -1,7 +1,7 @@
 //! Settings of the kernel that becalm's recordings must show: interrupts that were moved, throttling, cpuset partitions.
 
 use crate::guests::{Lab, number, text};
-use crate::recording::{each, rate};
+use crate::recording::{assert_better, each, rate};
 
 #[test]
 fn an_interrupt_that_was_moved_away_is_gone() {
@@ -22,7 +22,7 @@ fn an_interrupt_that_was_moved_away_is_gone() {
 
     let (a, b) = (outcome.path("on_1.becalm"), outcome.path("on_0.becalm"));
     let comparison = lab.ask(&["compare".as_ref(), a.as_ref(), b.as_ref()]);
-    assert_eq!(rate(&comparison, "irq", "ttyS1")["verdict"], "better", "{comparison}");
+    assert_better(rate(&comparison, "irq", "ttyS1"));
     assert!(text(&outcome, "managed").contains("Input/output error"), "a managed interrupt could be moved");
 }
 
