@@ -39,11 +39,11 @@ fn throttling_is_told_from_other_noise() {
     let entry = each(&throttled.report, "sources").find(|entry| entry["kind"] == "throttling");
     let entry = entry.unwrap_or_else(|| panic!("no throttling: {}", throttled.report["sources"]));
     assert_eq!(entry["source"], "rt_throttling");
-    // Every second once, for 50 ms, in the 4 s; the kernel notices at a tick, which an emulated CPU gets late.
-    let count = entry["count"].as_u64().expect("a source has a count");
-    let mean_ms = entry["mean_ns"].as_f64().expect("a source has a mean") / 1e6;
-    assert!((2..=5).contains(&count), "{entry}");
-    assert!((20.0..100.0).contains(&mean_ms), "{entry}");
+    // Every second once, for 50 ms, in the 4 s; the kernel notices at a tick, which an emulated CPU gets late, and a thread
+    // that runs meanwhile parts the gap.
+    let milliseconds = |field: &str| entry[field].as_f64().expect("a source has times") / 1e6;
+    let (longest, total) = (milliseconds("max_ns"), milliseconds("total_ns"));
+    assert!((20.0..100.0).contains(&longest) && (60.0..400.0).contains(&total), "{entry}");
     assert!(throttled.warnings().contains("throttling"), "{}", throttled.warnings());
 
     assert!(!free.kinds().contains("throttling"), "{:?}", free.kinds());
