@@ -32,10 +32,26 @@ fn changed(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> BTreeS
     differ.cloned().collect()
 }
 
+/// Every setting is as before, and so is where threads may run that could run anywhere.
 fn assert_restored(outcome: &Outcome, before: &str, after: &str) {
+    assert_unchanged(outcome, before, after, |path, value| thread(path).is_none() || value.ends_with(ANYWHERE));
+}
+
+/// Threads that could not run anywhere, by somebody's will or the boot parameters', may run where they could.
+fn assert_bound_threads_restored(outcome: &Outcome, before: &str, after: &str) {
+    assert_unchanged(outcome, before, after, |path, value| thread(path).is_some() && !value.ends_with(ANYWHERE));
+}
+
+/// How the mask of both CPUs ends.
+const ANYWHERE: &str = "\t3";
+
+fn assert_unchanged(outcome: &Outcome, before: &str, after: &str, wanted: fn(&str, &str) -> bool) {
     let (a, b) = (settings(outcome, before), settings(outcome, after));
-    let changed: Vec<String> =
-        changed(&a, &b).into_iter().map(|path| format!("{path}: {:?}, now {:?}", a.get(&path), b.get(&path))).collect();
+    let changed: Vec<String> = changed(&a, &b)
+        .into_iter()
+        .filter(|path| wanted(path, a.get(path).map_or("", String::as_str)))
+        .map(|path| format!("{path}: {:?}, now {:?}", a.get(&path), b.get(&path)))
+        .collect();
     assert!(changed.is_empty(), "{after} is not as {before}: {changed:#?}");
 }
 
@@ -103,6 +119,13 @@ fn tuning_is_undone_whatever_happens_and_quiet_meanwhile() {
         tell(&format!("tune: {what} of the kernel a second on CPU 1: {untuned:.1} untuned, {tuned:.1} tuned"));
         assert!(untuned >= 20.0 * tuned, "{what}: {untuned} untuned, {tuned} tuned: {}", comparison["rows"]);
     }
+
+    // Making and removing a partition, the kernel (until 6.2) gives all CPUs of the group to every thread of it.
+    for after in ["restored", "restored_1", "restored_2", "restored_3", "restored_4", "restored_5"] {
+        assert_bound_threads_restored(&outcome, "before", after);
+    }
+    assert_bound_threads_restored(&quiet, "before", "after");
+    assert_bound_threads_restored(&quiet, "before", "after_kill");
 }
 
 /// What differs since `becalm tune apply` is what it says that it changed.
