@@ -230,6 +230,43 @@ mod tests {
         parameters.map(|p| (p.name.into_bytes(), p.value.map(String::into_bytes))).collect()
     }
 
+    /// `housekeeping_isolcpus_setup` of Linux 6.18: (nohz, domain, managed_irq), the flags it skips, and the rest.
+    fn plain_flags(text: &str) -> Option<((bool, bool, bool), Vec<String>, &str)> {
+        let bytes = text.as_bytes();
+        let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
+        let (mut i, mut flags, mut skipped) = (0, (false, false, false), Vec::new());
+        while at(i).is_ascii_alphabetic() {
+            let rest = &bytes[i..];
+            if rest.starts_with(b"nohz,") {
+                (i, flags.0) = (i + 5, true);
+                continue;
+            }
+            if rest.starts_with(b"domain,") {
+                (i, flags.1) = (i + 7, true);
+                continue;
+            }
+            if rest.starts_with(b"managed_irq,") {
+                (i, flags.2) = (i + 12, true);
+                continue;
+            }
+            let (begin, mut illegal) = (i, false);
+            while at(i) != 0 && at(i) != b',' {
+                illegal |= !at(i).is_ascii_alphabetic() && at(i) != b'_';
+                i += 1;
+            }
+            // At the text's end the kernel steps over it, and reads what happens to lie behind.
+            if illegal || at(i) == 0 {
+                return None;
+            }
+            skipped.push(text[begin..i].to_owned());
+            i += 1;
+        }
+        if flags == (false, false, false) {
+            flags.1 = true;
+        }
+        Some((flags, skipped, &text[i..]))
+    }
+
     #[test]
     fn words_quotes_and_the_end() {
         let line = CommandLine::parse(
@@ -263,6 +300,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn flags_are_the_kernels(text in "(nohz,|domain,|managed_irq,|io_queue,|no2,|nohz|[a-c,_]){0,4}[0-9N,-]{0,5}") {
+            let wanted = plain_flags(&text).and_then(|(flags, unknown, rest)| {
+                let (nohz, domain, managed_irq) = flags;
+                Some(IsolCpus { nohz, domain, managed_irq, unknown, cpus: parse_kernel_list(rest, 8).ok()? })
+            });
+            prop_assert_eq!(IsolCpus::parse(&text, 8).ok(), wanted, "{}", text);
+        }
+
         #[test]
         fn it_is_the_kernels(text in "([a-c_.=-]{1,3}|\"| |\t|=\"|--|é){0,12}") {
             prop_assert_eq!(mine(&text), plain(&text), "{}", text);

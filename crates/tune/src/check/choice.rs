@@ -61,6 +61,9 @@ pub enum ChoiceError {
         /// Those that do.
         online: CpuList,
     },
+    /// None runs at all, the machine says.
+    #[error("the machine says that no CPU is online")]
+    NoneOnline,
     /// None was named.
     #[error("the list of CPUs names none")]
     Empty,
@@ -77,6 +80,9 @@ fn are(list: &CpuList) -> String {
 pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<Choice, ChoiceError> {
     let sets = CpuSets::read(root)?;
     let online = sets.online;
+    if online.is_empty() {
+        return Err(ChoiceError::NoneOnline);
+    }
     let with = |cpus: CpuList, chosen| Choice { others: online.without(&cpus), cpus, chosen };
     if let Some(named) = named {
         let missing = named.without(&online);

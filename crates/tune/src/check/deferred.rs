@@ -13,6 +13,7 @@ const WORKQUEUES: &str = "/sys/devices/virtual/workqueue";
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     workqueues(subject, findings);
+    bound_for_speed(findings);
     steering(subject, findings, "rx-", "rps_cpus");
     steering(subject, findings, "tx-", "xps_cpus");
 }
@@ -60,6 +61,24 @@ fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .by(Family::Workqueue)
         .boot(format!("workqueue.unbound_cpus={}", subject.others))
         .lets("workqueue", "*");
+}
+
+/// Some work queues may give up being bound to the CPU that queues, and then follow the masks.
+fn bound_for_speed(findings: &mut Findings<'_>) {
+    let path = "/sys/module/workqueue/parameters/power_efficient";
+    let Some(evidence) = findings.setting(AREA, path) else { return };
+    if evidence.value == "Y" {
+        let title = "work queues that may run anywhere are not bound to the CPU that queues";
+        findings.add(AREA, Severity::Fine, title).seen(path, evidence.value);
+    } else {
+        let title = "work queues that could run anywhere run on the CPU that queues, for its warm caches";
+        findings
+            .add(AREA, Severity::Note, title)
+            .seen(path, evidence.value)
+            .boot("workqueue.power_efficient=1")
+            .fix("let them follow the masks of unbound work queues")
+            .lets("workqueue", "*");
+    }
 }
 
 /// Receive and transmit packet steering: whose softirqs run where.

@@ -31,11 +31,12 @@ pub(super) struct Subject<'a> {
 impl<'a> Subject<'a> {
     pub fn read(root: &'a Path, choice: &'a Choice, findings: &mut Findings<'_>) -> Self {
         let line = findings.read(Area::Boot, CommandLine::read(root)).unwrap_or_default();
-        let config = findings.read(Area::Build, KernelConfig::read(root)).flatten();
-        if config.is_none() {
+        let config = findings.read(Area::Build, KernelConfig::read(root));
+        if config == Some(None) {
             let title = "the kernel does not tell how it was built, so parameters that it cannot obey may go unseen";
             findings.add(Area::Build, Severity::Note, title).seen("/proc/config.gz", "no such file");
         }
+        let config = config.flatten();
         let sets = findings.read(Area::Isolation, CpuSets::read(root)).unwrap_or_default();
         let knows_nohz_full = root.join(NOHZ_FULL.trim_start_matches('/')).exists();
         let partitions = findings.read(Area::Isolation, partitions(root)).unwrap_or_default();
@@ -60,7 +61,7 @@ impl<'a> Subject<'a> {
 
     /// What the kernel's configuration says about an option, as evidence.
     pub fn option(&self, option: &str) -> (String, String) {
-        let Some(config) = &self.config else { return ("/proc/config.gz".into(), "no such file".into()) };
+        let Some(config) = &self.config else { return ("/proc/config.gz".into(), "not known".into()) };
         let value = match config.value(option) {
             Some(value) => format!("CONFIG_{option}={value}"),
             None => format!("CONFIG_{option} is not set"),

@@ -445,6 +445,9 @@ fn cpus_that_do_not_run_are_refused() {
     let error = choose(root.path(), Some(&list("2-9"))).unwrap_err().to_string();
     assert_eq!(error, "CPUs 4-9 are not online; online are 0-3");
     assert!(choose(root.path(), Some(&list(""))).is_err());
+    let dead = tempfile::tempdir().unwrap();
+    write(dead.path(), &[("sys/devices/system/cpu/online", "\n")]);
+    assert!(choose(dead.path(), None).unwrap_err().to_string().contains("no CPU is online"));
     assert_eq!(choose(root.path(), Some(&list("2"))).unwrap().others.to_string(), "0-1,3");
 }
 

@@ -71,7 +71,7 @@ impl Folder {
     }
 
     /// Keeps other processes from changing anything until the lock is dropped.
-    fn lock(&self) -> Result<File, JournalError> {
+    fn lock(&self) -> Result<Lock, JournalError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| JournalError::File { action, path, source }
@@ -81,7 +81,7 @@ impl Folder {
         let options = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = options.map_err(failed("open the lock", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(lock),
+            Ok(()) => Ok(Lock(lock)),
             Err(TryLockError::WouldBlock) => Err(JournalError::Locked { path }),
             Err(TryLockError::Error(source)) => Err(JournalError::File { action: "lock", path, source }),
         }
@@ -145,6 +145,18 @@ impl Folder {
     }
 }
 
+/// A lock that is held. It is given back by name: a process that another thread has just forked holds the file as well, until it
+/// executes its program.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The end of the process gives it back in any case.
+        let _ = self.0.unlock();
+    }
+}
+
 /// What came of beginning a journal.
 pub(crate) enum Begun {
     /// It is new.
@@ -157,7 +169,7 @@ pub(crate) enum Begun {
 #[derive(Debug)]
 pub struct Journal {
     folder: Folder,
-    _lock: File,
+    _lock: Lock,
     file: File,
     state: State,
 }
