@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install test bench fmt lint test-unit test-root test-lab test-browser test-fuzz check-aarch64
+.PHONY: help run install test bench fmt lint test-unit test-root test-lab lab test-browser test-fuzz check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -38,6 +38,9 @@ test-root: ## tests that record with the running kernel's tracing; as root
 
 test-lab: ## real kernels in an emulator
 	@.ci/lanes lab
+
+lab: ## one scenario with its console: SCENARIO=NAME [KERNEL=rt|stock] [CPUS=2..4] [CMDLINE='nohz_full=1']
+	@.ci/lanes scenario
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser

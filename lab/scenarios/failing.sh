@@ -1,4 +1,5 @@
 # A scenario that fails, for the lab's test of itself.
+#: kernel stock
 
 uname -r >release
 nproc >cpus

@@ -1,4 +1,5 @@
 # The measured CPU goes away in the middle of a recording, and comes back after it.
+#: kernel stock
 
 {
     # becalm turns its trace on just before the loop starts.

@@ -1,4 +1,6 @@
 # A CPU that the boot parameters freed from the scheduler, the tick and RCU.
+#: kernel rt
+#: parameters isolcpus=1 nohz_full=1 rcu_nocbs=1
 
 before=$(interrupts LOC 1)
 becalm record --cpus 1 --duration 5s -o run.becalm
@@ -6,4 +8,7 @@ after=$(interrupts LOC 1)
 echo $((after - before)) >timer_interrupts
 becalm report run.becalm --json >report.json
 becalm report run.becalm
+# The other CPU of the same kernel keeps its tick; becalm compares the two.
+becalm record --cpus 0 --duration 4s --quiet -o housekeeping.becalm
+becalm compare housekeeping.becalm run.becalm --cpus-a 0 --cpus-b 1 --json >compare.json
 ls /sys/kernel/tracing/instances >instances

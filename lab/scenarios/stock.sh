@@ -1,4 +1,5 @@
 # Debian's default kernel, recorded by root and then by a user who may not trace.
+#: kernel stock
 
 cp /sys/kernel/tracing/available_events .
 becalm record --cpus 0-1 --duration 3s -o run.becalm

@@ -45,6 +45,22 @@ pub enum LabError {
         /// What was looked for.
         what: String,
     },
+    /// There is no scenario of that name.
+    #[error("there is no scenario '{name}'; there are: {names}", names = names.join(", "))]
+    NoScenario {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        names: Vec<String>,
+    },
+    /// The first lines of a scenario, which say what it shows and which machine it wants, cannot be understood.
+    #[error("the scenario {path} {what}", path = path.display())]
+    Header {
+        /// The script.
+        path: PathBuf,
+        /// What is wrong, as the rest of a sentence.
+        what: String,
+    },
     /// A guest ran for longer than it may.
     #[error("the guest was still running after {limit:?} and was ended; the end of its console:\n{console}")]
     Hang {

@@ -1,6 +1,7 @@
 //! One guest: what it is made of, its life, and what it leaves.
 
 use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -8,30 +9,44 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{Initramfs, Kernel, LabError};
+use crate::program::libraries;
+use crate::{Initramfs, Kernel, LabError, Scenario};
 
 /// The guest's first process; see there for the agreement between it and this module.
 const INIT: &[u8] = include_bytes!("../guest/init");
 
+/// Where Debian's packages busybox-static and rtla put their programs.
+const BUSYBOX: &str = "/bin/busybox";
+const RTLA: &str = "/usr/bin/rtla";
+
+const DISK: &str = "disk";
+const OUT: &str = "out";
 /// Room for what a guest leaves; the file behind it is sparse.
 const DISK_BYTES: u64 = 256 << 20;
 const MEMORY: &str = "1024M";
 
+/// For whom a guest writes its console.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Console {
+    /// For nobody but [`Outcome::console`]: the kernel is quiet and the scenario's output goes to a file, as printing on an
+    /// emulated serial port makes noise of its own.
+    Kept,
+    /// For someone who waits before standard output: everything appears there as it happens.
+    Shown,
+}
+
 /// A guest that is to be booted.
 #[derive(Clone, Debug)]
 pub struct Guest<'a> {
-    /// Its kernel.
+    /// What it runs, and on which machine. The script runs as root in the empty folder `/out`; what it leaves there
+    /// comes back.
+    pub scenario: &'a Scenario,
+    /// Its kernel, of the scenario's flavor.
     pub kernel: &'a Kernel,
-    /// What is added to the kernel's command line.
-    pub parameters: &'a str,
-    /// How many CPUs it has.
-    pub cpus: u32,
-    /// A static busybox.
-    pub busybox: &'a Path,
-    /// Static programs that the scenario finds in its `PATH` under their file names.
-    pub programs: &'a [&'a Path],
-    /// The shell script that it runs as root in the empty folder `/out`; what it leaves there comes back.
-    pub scenario: &'a Path,
+    /// The program that the scenario finds in its `PATH` under its file name.
+    pub becalm: &'a Path,
+    /// For whom it writes its console.
+    pub console: Console,
     /// How long it may take, from power-on to power-off.
     pub limit: Duration,
 }
@@ -49,7 +64,7 @@ impl Outcome {
     /// The path of a file that the scenario left in `/out`. What it printed is in `log`.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join("out").join(name)
+        self.folder.path().join(OUT).join(name)
     }
 
     /// The contents of a text file that the scenario left, without white space at its ends.
@@ -67,6 +82,19 @@ impl Outcome {
     #[must_use]
     pub const fn status(&self) -> i32 {
         self.status
+    }
+
+    /// Puts everything that the scenario left into a folder that stays, in place of what was there.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be replaced.
+    pub fn keep(&self, folder: &Path) -> Result<(), LabError> {
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(LabError::file("remove", folder))?;
+        }
+        fs::create_dir_all(folder).map_err(LabError::file("create", folder))?;
+        unpack(&self.folder.path().join(DISK), folder).map_err(|why| LabError::NoResult { why, console: String::new() })
     }
 
     /// What appeared on the guest's console.
@@ -92,7 +120,7 @@ impl Guest<'_> {
     pub fn run(&self) -> Result<Outcome, LabError> {
         let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
         let initramfs = folder.path().join("initramfs.cpio");
-        let disk = folder.path().join("disk");
+        let disk = folder.path().join(DISK);
         let console = folder.path().join("console");
         fs::write(&initramfs, self.initramfs()?).map_err(LabError::file("write", &initramfs))?;
         File::create(&disk).and_then(|file| file.set_len(DISK_BYTES)).map_err(LabError::file("create", &disk))?;
@@ -103,7 +131,9 @@ impl Guest<'_> {
 
         let console = fs::read(&console).map_err(LabError::file("read", &console))?;
         let console = String::from_utf8_lossy(&console).replace('\r', "");
-        unpack(&disk, folder.path())
+        let out = folder.path().join(OUT);
+        fs::create_dir(&out).map_err(LabError::file("create", &out))?;
+        unpack(&disk, &out)
             .map_err(|why| LabError::NoResult { why: format!("{why}; {status}"), console: end_of(&console) })?;
         let mut outcome = Outcome { folder, console, status: 0, wall };
         outcome.status = outcome.text("status")?.parse().map_err(|_| LabError::NoResult {
@@ -120,29 +150,40 @@ impl Guest<'_> {
         }
         archive.file("init", INIT);
         archive.file("etc/passwd", b"root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/home:/bin/sh\n");
-        archive.copy("bin/busybox", self.busybox)?;
-        for program in self.programs {
+        archive.copy("bin/busybox", Path::new(BUSYBOX))?;
+        let rtla = self.scenario.rtla.then_some(Path::new(RTLA));
+        for program in [self.becalm].into_iter().chain(rtla) {
             let name = program.file_name().unwrap_or_default().to_string_lossy();
             archive.copy(&format!("bin/{name}"), program)?;
+            for library in libraries(program)? {
+                archive.copy_in_place(&library)?;
+            }
         }
         for (position, module) in self.kernel.disk_modules()?.iter().enumerate() {
             // The shell lists files by name, so the numbers keep the order.
             archive.copy(&format!("modules/{position}.ko"), module)?;
         }
-        archive.copy("scenario", self.scenario)?;
+        archive.copy("scenario", &self.scenario.path)?;
         Ok(archive.finish())
     }
 
     fn boot(&self, initramfs: &Path, disk: &Path, console: &Path) -> Result<ExitStatus, LabError> {
         let drive = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
         let serial = format!("file:{}", console.display());
-        let append = format!("console=ttyS0 panic=-1 quiet {}", self.parameters);
+        // Words that the kernel does not know become variables of the first process.
+        let verbosity = match self.console {
+            Console::Kept => "quiet",
+            Console::Shown => "LIVE=1",
+        };
+        let append = format!("console=ttyS0 panic=-1 {verbosity} {}", self.scenario.parameters);
         // Software emulation is asked for by name: there is /dev/kvm on machines where it does not work, and a lab
         // that behaves differently where it does would be two labs.
         let mut child = Command::new("qemu-system-x86_64")
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", MEMORY, "-smp"])
-            .arg(self.cpus.to_string())
+            .arg(self.scenario.cpus.to_string())
             .args(["-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-serial", &serial])
+            // A device whose interrupts a scenario can make and move: whatever is written to /dev/ttyS1 is gone.
+            .args(["-serial", "null"])
             .args(["-drive", &drive, "-append", &append, "-kernel"])
             .arg(self.kernel.image()?)
             .arg("-initrd")
@@ -150,19 +191,26 @@ impl Guest<'_> {
             .stdin(Stdio::null())
             .spawn()
             .map_err(|source| LabError::Start { program: "qemu-system-x86_64", package: "qemu-system-x86", source })?;
-        wait(&mut child, self.limit)?.ok_or_else(|| LabError::Hang {
+        let shown = (self.console == Console::Shown).then_some(console);
+        wait(&mut child, self.limit, shown)?.ok_or_else(|| LabError::Hang {
             limit: self.limit,
             console: fs::read(console).map(|bytes| end_of(&String::from_utf8_lossy(&bytes))).unwrap_or_default(),
         })
     }
 }
 
-/// Waits for a process, and ends it when it takes too long; then there is no exit status.
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, LabError> {
+/// Waits for the emulator, and ends it when it takes too long; then there is no exit status. Copies a console that is to
+/// be shown to standard output as it grows.
+fn wait(child: &mut Child, limit: Duration, console: Option<&Path>) -> Result<Option<ExitStatus>, LabError> {
     let failed = || LabError::file("wait for", Path::new("qemu-system-x86_64"));
     let deadline = Instant::now() + limit;
+    let mut shown = None;
     loop {
-        if let Some(status) = child.try_wait().map_err(failed())? {
+        let ended = child.try_wait().map_err(failed())?;
+        if let Some(console) = console {
+            show(console, &mut shown).map_err(LabError::file("show", console))?;
+        }
+        if let Some(status) = ended {
             return Ok(Some(status));
         }
         if Instant::now() >= deadline {
@@ -174,18 +222,33 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, LabErr
     }
 }
 
+/// Copies what is new in a console to standard output. The emulator creates it a moment after its start.
+fn show(console: &Path, shown: &mut Option<File>) -> io::Result<()> {
+    if shown.is_none() && console.exists() {
+        *shown = Some(File::open(console)?);
+    }
+    if let Some(file) = shown {
+        let mut new = Vec::new();
+        file.read_to_end(&mut new)?;
+        let mut output = io::stdout().lock();
+        output.write_all(&new)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
 /// Unpacks the archive that the guest wrote to the start of its disk.
 fn unpack(disk: &Path, folder: &Path) -> Result<(), String> {
     let file = File::open(disk).map_err(|error| error.to_string())?;
     // tar stops at the end of its archive, so the rest of the disk is not read. The guest's files keep no owner:
     // whoever runs the tests must be able to remove them.
     let output = Command::new("tar")
-        .args(["--extract", "--no-same-owner", "--no-same-permissions", "--directory"])
+        .args(["--extract", "--strip-components=1", "--no-same-owner", "--no-same-permissions", "--directory"])
         .arg(folder)
         .stdin(file)
         .output()
         .map_err(|error| format!("cannot start tar: {error}"))?;
-    if output.status.success() && folder.join("out/status").exists() {
+    if output.status.success() && folder.join("status").exists() {
         Ok(())
     } else {
         Err(format!("its disk holds no archive: {}", String::from_utf8_lossy(&output.stderr).trim()))

@@ -2,6 +2,7 @@
 //!
 //! It is not compressed: the emulated processor would spend more time on unpacking it than the disk on reading it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ const TRAILER: &str = "TRAILER!!!";
 pub struct Initramfs {
     bytes: Vec<u8>,
     members: u32,
+    folders: BTreeSet<String>,
 }
 
 impl Initramfs {
@@ -30,9 +32,11 @@ impl Initramfs {
         Self::default()
     }
 
-    /// Adds an empty folder. Folders come before what they hold.
+    /// Adds an empty folder unless it is there. Folders come before what they hold.
     pub fn folder(&mut self, name: &str) {
-        self.member(name, FOLDER, &[]);
+        if self.folders.insert(name.to_owned()) {
+            self.member(name, FOLDER, &[]);
+        }
     }
 
     /// Adds a file that all may read and run.
@@ -49,6 +53,20 @@ impl Initramfs {
         let contents = fs::read(from).map_err(LabError::file("read", from))?;
         self.file(name, &contents);
         Ok(())
+    }
+
+    /// Adds a copy of a file of this machine at the same place, with the folders above it.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn copy_in_place(&mut self, from: &Path) -> Result<(), LabError> {
+        let name = from.to_string_lossy();
+        let name = name.trim_start_matches('/');
+        for (end, _) in name.match_indices('/') {
+            self.folder(&name[..end]);
+        }
+        self.copy(name, from)
     }
 
     /// The finished archive.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 
 use crate::LabError;
 
@@ -20,7 +21,25 @@ pub enum Flavor {
     Realtime,
 }
 
+impl FromStr for Flavor {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let flavor = [Self::Stock, Self::Realtime].into_iter().find(|flavor| flavor.name() == name);
+        flavor.ok_or_else(|| format!("'{name}' is no kernel of the lab: there are stock and rt"))
+    }
+}
+
 impl Flavor {
+    /// The word for it in scenarios and commands.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stock => "stock",
+            Self::Realtime => "rt",
+        }
+    }
+
     /// The package that depends on the newest kernel of this flavor.
     const fn package(self) -> &'static str {
         match self {

@@ -5,8 +5,9 @@
 //! root. The emulator makes noise of its own and runs slowly, so the lab shows what becalm sees and says, and
 //! whether its counts agree with the kernel's; it is no place to measure durations.
 //!
-//! [`Kernel`] fetches, [`Initramfs`] packs, [`Guest`] boots. What is asserted of the outcomes stands in
-//! `tests/lab.rs`, what the guests do in `scenarios/`.
+//! [`Scenario`] says what is to be booted, [`Kernel`] fetches, [`Initramfs`] packs, [`Guest`] boots. What is asserted of
+//! the outcomes stands in `tests/lab.rs`, what the guests do in `scenarios/`. The program boots one of them before
+//! someone's eyes.
 
 #![forbid(unsafe_code)]
 
@@ -14,8 +15,11 @@ mod error;
 mod guest;
 mod initramfs;
 mod kernel;
+mod program;
+mod scenario;
 
 pub use error::LabError;
-pub use guest::{Guest, Outcome};
+pub use guest::{Console, Guest, Outcome};
 pub use initramfs::Initramfs;
 pub use kernel::{Flavor, Kernel};
+pub use scenario::{CPUS, Scenario, parse_cpus};

@@ -1,0 +1,93 @@
+//! Boots one scenario of the lab and shows its console: what `make lab` runs.
+//!
+//! Judges nothing: that is what the tests do.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the console of a guest is its output")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use becalm_lab::{Console, Flavor, Guest, Kernel, Scenario, parse_cpus};
+use clap::Parser;
+
+/// A guest that someone watches may be one that someone experiments with.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Boot a scenario of the lab and show its console.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Its name; without one, all are listed
+    scenario: Option<String>,
+    /// Another kernel than its own
+    #[arg(long, value_name = "rt|stock")]
+    kernel: Option<Flavor>,
+    /// Another number of CPUs, from 2 to 4
+    #[arg(long, value_name = "N", value_parser = parse_cpus)]
+    cpus: Option<u32>,
+    /// Other kernel parameters, all of them in one word; an empty one for none
+    #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true)]
+    cmdline: Option<String>,
+    /// Only say what would be booted
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn main() -> ExitCode {
+    run(Arguments::parse()).unwrap_or_else(|error| {
+        eprintln!("becalm-lab: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let Some(name) = arguments.scenario else {
+        eprintln!("Which scenario? There are:");
+        for scenario in Scenario::all()? {
+            eprintln!("  {:<12} {}", scenario.name, scenario.summary);
+        }
+        return Ok(ExitCode::from(2));
+    };
+    let mut scenario = Scenario::named(&name)?;
+    if let Some(flavor) = arguments.kernel {
+        scenario.flavor = flavor;
+    }
+    if let Some(cpus) = arguments.cpus {
+        scenario.cpus = cpus;
+    }
+    if let Some(parameters) = arguments.cmdline {
+        scenario.parameters = parameters;
+    }
+    println!("{}: {}", scenario.name, scenario.summary);
+    let parameters = if scenario.parameters.is_empty() { "no parameters" } else { &scenario.parameters };
+    println!("kernel {}, {} CPUs, {parameters}", scenario.flavor.name(), scenario.cpus);
+    if arguments.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    boot(&scenario)
+}
+
+fn boot(scenario: &Scenario) -> Result<ExitCode> {
+    let kernel = Kernel::debian(scenario.flavor, &path("BECALM_LAB_CACHE")?)?;
+    let becalm = path("BECALM_LAB_PROGRAM")?;
+    let guest = Guest { scenario, kernel: &kernel, becalm: &becalm, console: Console::Shown, limit: LIMIT };
+    let outcome = guest.run()?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab").join(&scenario.name);
+    outcome.keep(&folder)?;
+    let folder = folder.canonicalize().unwrap_or(folder);
+    println!(
+        "{}: exit status {} after {:.1} s; what it left is in {}",
+        scenario.name,
+        outcome.status(),
+        outcome.wall().as_secs_f64(),
+        folder.display()
+    );
+    Ok(if outcome.status() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn path(variable: &str) -> Result<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).with_context(|| format!("{variable} is not set; `make lab` sets it"))
+}

@@ -1,0 +1,115 @@
+//! Booting the scenarios of the lab, and reading what they leave; and the tests of the lab itself.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs, io};
+
+use becalm_lab::{Console, Guest, Kernel, LabError, Outcome, Scenario};
+use serde_json::Value;
+
+use crate::recording::Run;
+
+/// How long a guest may take; without load the longest takes a third of it.
+pub const LIMIT: Duration = Duration::from_secs(180);
+
+/// Where the lab finds its parts.
+pub struct Lab {
+    cache: PathBuf,
+    becalm: PathBuf,
+}
+
+impl Lab {
+    /// The lab, unless this is a plain `cargo test`, which must neither fetch kernels nor take minutes.
+    pub fn open() -> Option<Self> {
+        let (Some(cache), Some(becalm)) = (env::var_os("BECALM_LAB_CACHE"), env::var_os("BECALM_LAB_PROGRAM")) else {
+            assert!(env::var_os("BECALM_CI").is_none(), "the lab must not be skipped here");
+            tell("skipped: the lab runs with `make test-lab`");
+            return None;
+        };
+        Some(Self { cache: cache.into(), becalm: becalm.into() })
+    }
+
+    pub fn boot(&self, scenario: &Scenario, limit: Duration) -> Result<Outcome, LabError> {
+        let kernel = Kernel::debian(scenario.flavor, &self.cache)?;
+        Guest { scenario, kernel: &kernel, becalm: &self.becalm, console: Console::Kept, limit }.run()
+    }
+
+    /// Boots a guest whose scenario must come to its end. One that hangs is booted once more: now and then an emulated
+    /// kernel does not come up, and what becalm does wrong it does again.
+    pub fn run(&self, name: &str) -> Outcome {
+        self.run_scenario(&named(name))
+    }
+
+    pub fn run_scenario(&self, scenario: &Scenario) -> Outcome {
+        let name = &scenario.name;
+        let mut booted = self.boot(scenario, LIMIT);
+        if let Err(error @ LabError::Hang { .. }) = &booted {
+            tell(&format!("{name}: once more, as {error}"));
+            booted = self.boot(scenario, LIMIT);
+        }
+        let outcome = booted.unwrap_or_else(|error| panic!("{error}"));
+        tell(&format!("{name}: the guest took {:.1} s", outcome.wall().as_secs_f64()));
+        println!("{name} printed:\n{}", text(&outcome, "log"));
+        assert_eq!(outcome.status(), 0, "{name} failed");
+        outcome
+    }
+
+    /// What becalm, on this machine, makes of runs that a guest left: the document that it prints for these arguments.
+    pub fn ask(&self, arguments: &[&OsStr]) -> Value {
+        let output = Command::new(&self.becalm).args(arguments).arg("--json").output();
+        let output = output.unwrap_or_else(|error| panic!("cannot start {}: {error}", self.becalm.display()));
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    /// A run that a guest left under that name, with the report that becalm makes of it here.
+    pub fn recorded(&self, outcome: &Outcome, name: &str) -> Run {
+        let bundle = outcome.path(name);
+        let report = self.ask(&["report".as_ref(), bundle.as_ref()]);
+        Run { node: json(&bundle.join("runs/node=guest.json")), report }
+    }
+}
+
+pub fn named(name: &str) -> Scenario {
+    Scenario::named(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Writes past the test harness, which keeps to itself what a passing test prints.
+pub fn tell(line: &str) {
+    // A closed standard error is no reason to fail.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+pub fn text(outcome: &Outcome, name: &str) -> String {
+    outcome.text(name).unwrap_or_else(|error| panic!("{error}\n{}", outcome.console()))
+}
+
+pub fn number(outcome: &Outcome, name: &str) -> u64 {
+    text(outcome, name).parse().unwrap_or_else(|_| panic!("{name} holds no number"))
+}
+
+pub fn json(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text}", path.display()))
+}
+
+#[test]
+fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.boot(&named("failing"), LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.status(), 1);
+    assert!(text(&outcome, "release").ends_with("-amd64"), "{}", text(&outcome, "release"));
+    assert_eq!(number(&outcome, "cpus"), 2);
+    assert_eq!(number(&outcome, "uid"), 0);
+    assert!(!outcome.path("after").exists(), "the scenario went on after a failed command");
+}
+
+#[test]
+fn the_lab_ends_a_guest_that_takes_too_long() {
+    let Some(lab) = Lab::open() else { return };
+    let error = lab.boot(&named("failing"), Duration::from_millis(500)).expect_err("no kernel boots so fast");
+    assert!(matches!(error, LabError::Hang { .. }), "{error}");
+}
