@@ -1,0 +1,2 @@
+//! x
+fn main(){ let u = mpi::initialize(); let _ = u; }
