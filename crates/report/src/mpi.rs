@@ -346,7 +346,7 @@ mod tests {
             schema: becalm_trace::phases::SCHEMA.to_owned(),
             node: node.to_owned(),
             program: "becalm-mpi 0.1.0".to_owned(),
-            origin: jiff_epoch(),
+            origin: Default::default(),
             complete: true,
             machine: Machine::default(),
             clock: ClockDoc::default(),
@@ -375,10 +375,6 @@ mod tests {
             }],
             warnings: vec!["a warning".to_owned()],
         }
-    }
-
-    fn jiff_epoch() -> jiff::Timestamp {
-        jiff::Timestamp::UNIX_EPOCH
     }
 
     #[test]
