@@ -1,5 +1,7 @@
 //! The job as a rank sees it: all ranks, those of its node, and what they tell each other outside of what is measured.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use mpi::collective::SystemOperation;
 use mpi::datatype::PartitionMut;
@@ -79,6 +81,20 @@ impl Job {
             Err(error) if rank == self.rank() => Err(error),
             _ => Err(Elsewhere { rank, code }.into()),
         }
+    }
+
+    /// Sleeps until rank 0 releases: waiting in MPI would keep a CPU busy.
+    pub fn wait_for_first(&self) {
+        let first = self.world.process_at_rank(0);
+        while first.immediate_probe().is_none() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        first.receive::<u8>();
+    }
+
+    /// Lets those go on who wait for rank 0, which calls it.
+    pub fn release(&self) {
+        (1..self.ranks()).for_each(|rank| self.world.process_at_rank(rank).send(&0_u8));
     }
 
     /// The smallest over all ranks.

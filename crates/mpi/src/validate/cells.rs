@@ -1,0 +1,154 @@
+//! Running the job, with and without injected noise, without keeping single phases.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use anyhow::Result;
+use becalm_inject::{Injection, Plan};
+use becalm_linux::clock::{Counter, Source};
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
+use becalm_measure::work::Work;
+use becalm_scale::spec::NoiseSpec;
+use becalm_units::Nanos;
+use mpi::traits::CommunicatorCollectives;
+
+use super::grid::Cell;
+use crate::calls::Call;
+use crate::job::{Job, texts};
+use crate::node::Seat;
+
+/// How long a batch of phases is to take without noise: after each the ranks agree whether to go on.
+const BATCH_NS: f64 = 10e6;
+/// Phases of the first batch, which tells how long one takes.
+const FIRST: u64 = 64;
+
+/// The job, ready to run.
+pub struct Bench<'a> {
+    job: &'a Job,
+    seat: &'a Seat,
+    work: Work,
+    iterations: u64,
+    call: Call<'a>,
+    counter: Source,
+    policy: Policy,
+    batch: u64,
+    quietest_ns: f64,
+}
+
+/// Phases, and how long they took on the rank that took longest, batch by batch.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Ran {
+    phases: u64,
+    time_ns: i64,
+}
+
+impl Ran {
+    /// The mean phase.
+    pub fn mean_ns(&self) -> f64 {
+        self.time_ns as f64 / self.phases.max(1) as f64
+    }
+}
+
+/// A cell's run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run {
+    /// The mean phase.
+    pub mean_ns: f64,
+    /// The share of time that was injected, as the mean over the CPUs.
+    pub delivered: f64,
+}
+
+impl<'a> Bench<'a> {
+    /// With noise of this class.
+    pub fn new(
+        job: &'a Job,
+        seat: &'a Seat,
+        work: Work,
+        iterations: u64,
+        call: Call<'a>,
+        counter: Source,
+        policy: Policy,
+    ) -> Self {
+        Self { job, seat, work, iterations, call, counter, policy, batch: FIRST, quietest_ns: f64::INFINITY }
+    }
+
+    /// Finds out how many phases make a batch.
+    pub fn warm_up<C: Counter>(&mut self) {
+        for _ in 0..4 {
+            let took = self.batch::<C>().max(1) as f64 / self.batch as f64;
+            self.batch = ((BATCH_NS / took).round() as u64).clamp(4, 1 << 24);
+        }
+        self.quietest_ns = f64::INFINITY;
+    }
+
+    /// The mean phase of the quietest batch: a phase without noise.
+    pub fn quietest_ns(&self) -> f64 {
+        self.quietest_ns
+    }
+
+    /// A batch of phases, and how long it took on the rank that took longest.
+    fn batch<C: Counter>(&mut self) -> i64 {
+        self.job.world.barrier();
+        let before = C::read();
+        for _ in 0..self.batch {
+            if self.iterations > 0 {
+                black_box(self.work.run::<C>(self.iterations));
+            }
+            self.call.run();
+        }
+        let ticks = C::read().wrapping_sub(before);
+        self.job.most(self.seat.axis.duration(becalm_units::Ticks::new(ticks)).get())
+    }
+
+    /// Runs for at least this time, as all ranks agree.
+    pub fn run_for<C: Counter>(&mut self, time: Nanos) -> Ran {
+        let mut ran = Ran::default();
+        while ran.time_ns < time.get() {
+            let took = self.batch::<C>();
+            self.quietest_ns = self.quietest_ns.min(took as f64 / self.batch as f64);
+            ran.phases += self.batch;
+            ran.time_ns += took;
+        }
+        ran
+    }
+
+    /// Runs under noise; says why if that cannot be made.
+    ///
+    /// # Errors
+    /// If the injecting fails on its way.
+    pub fn under<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<Run, String>> {
+        let Cell { interval, detour, synchronized, .. } = *cell;
+        let injection = self.inject(NoiseSpec::Periodic { interval, detour, jitter: Nanos::ZERO }, synchronized, seed);
+        let why = injection.as_ref().err().map_or("", String::as_str);
+        if let Some(why) = texts(&self.job.world, why).into_iter().find(|why| !why.is_empty()) {
+            return Ok(Err(why));
+        }
+        let ran = self.run_for::<C>(time);
+        let delivered = injection.ok().flatten().map_or(Ok(Vec::new()), Injection::stop);
+        let delivered = self.job.agree(delivered.map_err(Into::into))?;
+        let ratio = |of: &becalm_inject::Delivered| of.tally.delivered.sum_ns() / of.observed.get().max(1) as f64;
+        let (ratios, cpus) = (delivered.iter().map(ratio).sum::<f64>(), delivered.len() as f64);
+        let delivered = self.job.sum(ratios) / self.job.sum(cpus).max(1.0);
+        Ok(Ok(Run { mean_ns: ran.mean_ns(), delivered }))
+    }
+
+    /// One rank of each CPU injects there.
+    fn inject(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Option<Injection>, String> {
+        if !self.seat.first_on_cpu {
+            return Ok(None);
+        }
+        let plan = Plan {
+            cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
+            synchronized,
+            seed,
+            // Of every rank another, so that they start at different places.
+            node: self.job.rank() as u64,
+            policy: self.policy,
+            exact: true,
+            log: 0,
+        };
+        let throttling = kernel::rt_throttling(Path::new("/")).ok();
+        Injection::start(&plan, self.counter, throttling).map(Some).map_err(|error| error.to_string())
+    }
+}
