@@ -131,7 +131,8 @@ pub fn texts(comm: &SimpleCommunicator, own: &str) -> Vec<String> {
     comm.all_gather_into(&(own.len() as i32), &mut counts[..]);
     let places = places(&counts);
     let mut bytes = vec![0_u8; counts.iter().map(|count| *count as usize).sum()];
-    {
+    // Some libraries refuse to gather nothing at all.
+    if !bytes.is_empty() {
         let mut parts = PartitionMut::new(&mut bytes[..], counts.clone(), places.clone());
         comm.all_gather_varcount_into(own.as_bytes(), &mut parts);
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use becalm_inject::{Injection, Plan};
 use becalm_linux::clock::{Counter, Source};
 use becalm_linux::procfs::kernel;
-use becalm_linux::sched::Policy;
+use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::Nanos;
@@ -31,6 +31,8 @@ pub struct Bench<'a> {
     iterations: u64,
     call: Call<'a>,
     counter: Source,
+    /// Of the ranks, and of the noise.
+    own_policy: Policy,
     policy: Policy,
     batch: u64,
     quietest_ns: f64,
@@ -60,7 +62,7 @@ pub struct Run {
 }
 
 impl<'a> Bench<'a> {
-    /// With noise of this class.
+    /// With the classes of the ranks and of the noise.
     pub fn new(
         job: &'a Job,
         seat: &'a Seat,
@@ -68,9 +70,9 @@ impl<'a> Bench<'a> {
         iterations: u64,
         call: Call<'a>,
         counter: Source,
-        policy: Policy,
+        (own_policy, policy): (Policy, Policy),
     ) -> Self {
-        Self { job, seat, work, iterations, call, counter, policy, batch: FIRST, quietest_ns: f64::INFINITY }
+        Self { job, seat, work, iterations, call, counter, own_policy, policy, batch: FIRST, quietest_ns: f64::INFINITY }
     }
 
     /// Finds out how many phases make a batch.
@@ -134,10 +136,21 @@ impl<'a> Bench<'a> {
     }
 
     /// One rank of each CPU injects there.
+    ///
+    /// Threads inherit the class of who starts them, and those of the injection give themselves another once they run: under
+    /// a real-time thread of the same priority they never would. So the rank leaves its class while it starts them.
     fn inject(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Option<Injection>, String> {
         if !self.seat.first_on_cpu {
             return Ok(None);
         }
+        let class = |policy| sched::set_policy(policy).map_err(|error| error.to_string());
+        class(Policy::Other)?;
+        let started = self.start(noise, synchronized, seed);
+        class(self.own_policy)?;
+        started.map(Some)
+    }
+
+    fn start(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
         let plan = Plan {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
             synchronized,
@@ -149,6 +162,6 @@ impl<'a> Bench<'a> {
             log: 0,
         };
         let throttling = kernel::rt_throttling(Path::new("/")).ok();
-        Injection::start(&plan, self.counter, throttling).map(Some).map_err(|error| error.to_string())
+        Injection::start(&plan, self.counter, throttling).map_err(|error| error.to_string())
     }
 }

@@ -167,7 +167,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let iterations = compute_phase::<C>(&mut work, args.grain, seat.rate, job).iterations;
     memory::lock_current_pages();
     let call = Call::new(&job.world, args.collective, PAYLOAD);
-    let mut bench = Bench::new(job, &seat, work, iterations, call, source, args.inject_sched);
+    let mut bench = Bench::new(job, &seat, work, iterations, call, source, (args.sched, args.inject_sched));
     bench.warm_up::<C>();
     let mut quiet = Vec::new();
     let mut measured = vec![Vec::new(); grid.len()];
