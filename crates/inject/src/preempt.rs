@@ -41,8 +41,8 @@ pub struct Plan {
     pub node: u64,
     /// The class of the injecting threads, a real-time one.
     pub policy: Policy,
-    /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out, and those
-    /// too close to each other made one.
+    /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out, and of the
+    /// rest those too close to each other made one; noise of which nothing would be left is refused all the same.
     pub exact: bool,
     /// How many detours of each CPU are kept in a log; the first ones.
     pub log: usize,
@@ -201,8 +201,13 @@ impl Worker {
                 return Err(InjectError::Close { cpu, gap, shortest: room });
             }
         } else {
-            merged = schedule.merge_closer(room);
+            // In this order: what the CPU loses many times in passing would else become long detours that never were.
+            let longest = schedule.longest();
             left_out = schedule.drop_shorter(shortest);
+            if let Some(length) = longest.filter(|length| *length < shortest) {
+                return Err(InjectError::Short { cpu, length, shortest });
+            }
+            merged = schedule.merge_closer(room);
         }
         let log = LockedWords::new(plan.log * LOG_WORDS).map_err(|error| InjectError::Log {
             entries: plan.log,
@@ -241,14 +246,14 @@ impl Worker {
                 }
                 continue;
             }
-            // Late, this one begins where the one before ended, whose way out is not taken.
             let joined = now >= at;
             if !joined && !alarm.sleep_until(at - self.toll.lag.get() as u64) {
                 break;
             }
             let first = C::read();
             let woken = monotonic_ns();
-            let (entry, exit) = (if joined { Nanos::ZERO } else { self.toll.entry }, self.toll.exit);
+            // Late, this one begins where the one before ended, whose way out is then that of both.
+            let Toll { entry, exit, .. } = if joined { Toll::default() } else { self.toll };
             let burn = self.rate.ticks_in(due.length - entry - exit).get();
             // Booked meanwhile, so that the books lengthen no detour.
             if let Some(before) = before.take() {

@@ -41,8 +41,8 @@ impl Schedule {
         self.lap = 0;
     }
 
-    /// Makes one of detours that are closer to each other than that: as long as both together, so that the noise stays the
-    /// same. Says how many are gone.
+    /// Makes one of detours that are closer to each other than that, also over the end of the circle: as long as both
+    /// together, so that the noise stays the same. Says how many are gone.
     pub fn merge_closer(&mut self, room: Nanos) -> usize {
         let before = self.detours.len();
         self.detours.dedup_by(|next, kept| {
@@ -52,6 +52,17 @@ impl Schedule {
             }
             close
         });
+        // The last one, being longer now, may reach several of the next lap.
+        let mut taken = 0;
+        while taken + 1 < self.detours.len() {
+            let (first, last) = (self.detours[taken], *self.detours.last().expect("there are two"));
+            if first.0 + self.circle - (last.0 + last.1) >= room {
+                break;
+            }
+            self.detours.last_mut().expect("there are two").1 += first.1;
+            taken += 1;
+        }
+        self.detours.drain(..taken);
         self.begin_at(self.offset);
         before - self.detours.len()
     }
@@ -168,7 +179,45 @@ mod tests {
         );
     }
 
+    /// Merges the first pair that is too close, the pair over the end being the last one, until there is none.
+    fn merged_plainly(mut detours: Vec<(i64, i64)>, circle: i64, room: i64) -> Vec<(i64, i64)> {
+        'again: loop {
+            let count = detours.len();
+            for index in 0..count {
+                let next = (index + 1) % count;
+                let lap = if next == 0 { circle } else { 0 };
+                if next != index && detours[next].0 + lap - (detours[index].0 + detours[index].1) < room {
+                    detours[index].1 += detours[next].1;
+                    detours.remove(next);
+                    continue 'again;
+                }
+            }
+            return detours;
+        }
+    }
+
     proptest! {
+        #[test]
+        fn merging_is_what_the_plain_way_gives_and_keeps_the_noise(
+            gaps in prop::collection::vec((1_i64..50, 1_i64..20), 1..30), tail in 1_i64..50, room in 0_i64..60,
+        ) {
+            let mut at = 0;
+            let mut detours = Vec::new();
+            for (gap, length) in &gaps {
+                at += gap;
+                detours.push((at, *length));
+                at += length;
+            }
+            let circle = at + tail;
+            let mut schedule = Schedule::new(&trace(circle, &detours), Nanos::ZERO);
+            let (count, noise, _) = schedule.lap();
+            let gone = schedule.merge_closer(Nanos::new(room));
+            let left: Vec<(i64, i64)> = schedule.detours.iter().map(|(at, long)| (at.get(), long.get())).collect();
+            prop_assert_eq!(&left, &merged_plainly(detours, circle, room));
+            prop_assert_eq!(schedule.lap(), (count - gone, noise, Nanos::new(circle)));
+            prop_assert!(left.len() == 1 || schedule.narrowest_gap().unwrap() >= Nanos::new(room));
+        }
+
         #[test]
         fn every_detour_comes_once_a_lap_in_order(
             gaps in prop::collection::vec((1_i64..50, 1_i64..20), 1..20),

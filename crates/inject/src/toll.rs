@@ -3,6 +3,7 @@
 //! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
 //! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with
 //! trial detours of no length on the CPU itself: a second thread there reads the counter as fast as it can, as the victim.
+//! It does so for a tenth of a second, in which nobody below it gets the CPU.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +60,7 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
     let mut trials = Vec::with_capacity(ROUNDS);
     let steps = thread::scope(|scope| {
         let victim = scope.spawn(|| -> Result<usize, InjectError> {
-            pin_current_thread(cpu).map_err(sched)?;
+            pin_current_thread(cpu).and_then(|()| set_policy(below(policy))).map_err(sched)?;
             let (mut kept, mut last) = (0, C::read());
             while !stop.load(Ordering::Relaxed) {
                 let now = C::read();
@@ -118,12 +119,21 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
     Ok(Toll { lag: early(lags).max(Nanos::ZERO), entry: early(entries), exit: early(exits) })
 }
 
+/// What the victim runs as: below the injector, and where there is room for that above everybody else, as one that shares
+/// the CPU with others often is not the one who runs when a trial comes.
+fn below(policy: Policy) -> Policy {
+    match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) if priority > 1 => Policy::Fifo(priority - 1),
+        _ => Policy::Other,
+    }
+}
+
 fn flatten<T>(joined: thread::Result<Result<T, InjectError>>) -> Result<T, InjectError> {
     joined.unwrap_or_else(|_| Err(InjectError::Thread(std::io::Error::other("it failed"))))
 }
 
-/// The lowest fifth's end. Where others compete for the CPU, the victim is often not the one who runs when a trial comes,
-/// and its step then holds their time too; where nobody does, this is near the median.
+/// The lowest fifth's end. Other interrupts, and others who run where the victim could not be put above them, are in some
+/// of its steps; where there are none, this is near the median.
 fn early(mut values: Vec<Nanos>) -> Nanos {
     let fifth = values.len() / 5;
     *values.select_nth_unstable(fifth).1

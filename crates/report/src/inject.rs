@@ -230,11 +230,17 @@ pub fn render_inject(report: &InjectReport, out: &mut dyn Write) -> io::Result<(
             let text = format!("CPU {}: {} detours came late and joined the one before", cpu.cpu, cpu.joined);
             paragraph(out, "  ! ", &text)?;
         }
-        if cpu.left_out.0 > 0 || cpu.merged > 0 {
+        if cpu.left_out.0 > 0 {
             let text = format!(
-                "CPU {}: of every lap {} detours were shorter than {} in all and left out ({} together), and {} were too close \
-                 to the one before and became one with it",
-                cpu.cpu, cpu.left_out.0, cpu.shortest, cpu.left_out.1, cpu.merged
+                "CPU {}: of every lap {} detours, {} together, are shorter than the {} that one takes here, and were left out",
+                cpu.cpu, cpu.left_out.0, cpu.left_out.1, cpu.shortest
+            );
+            paragraph(out, "  ! ", &text)?;
+        }
+        if cpu.merged > 0 {
+            let text = format!(
+                "CPU {}: of every lap {} detours came too close to the one before and became one with it",
+                cpu.cpu, cpu.merged
             );
             paragraph(out, "  ! ", &text)?;
         }

@@ -1,0 +1,43 @@
+//! Builds `object/` as a shared library of its own, to be carried inside of whoever depends on this crate.
+//!
+//! By the compiler itself: Cargo has no way to put one crate's library into another, and the library is to have no
+//! dependencies, not even Rust's standard library, as every process that it is loaded into would have to bear them. It is
+//! linked dynamically also where everything else is linked statically.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=object");
+    println!("cargo::rerun-if-changed=src/layout.rs");
+    println!("cargo::rustc-check-cfg=cfg(has_image)");
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    // Numbers of system calls and layouts are written down for these.
+    let known = matches!(variable("CARGO_CFG_TARGET_ARCH").as_str(), "x86_64" | "aarch64")
+        && variable("CARGO_CFG_TARGET_OS") == "linux"
+        && variable("CARGO_CFG_TARGET_ENV") == "gnu"
+        && variable("CARGO_CFG_TARGET_POINTER_WIDTH") == "64";
+    if !known {
+        return;
+    }
+    let image = PathBuf::from(variable("OUT_DIR")).join("libbecalm-preload.so");
+    let mut compiler = Command::new(variable("RUSTC"));
+    compiler
+        .args(["--edition=2024", "--crate-name=becalm_preload_object", "--crate-type=cdylib", "object/lib.rs"])
+        .args(["-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Cdebuginfo=0"])
+        .args(["-Clink-arg=-Wl,-soname,libbecalm-preload.so", "-Clink-arg=-Wl,-z,now"])
+        // What unwinds would be called by nobody; the compiled core refers to it.
+        .arg("-Clink-arg=-Wl,--defsym=rust_eh_personality=0")
+        .arg(format!("--target={}", variable("TARGET")))
+        .arg("-o")
+        .arg(&image);
+    let linker = variable("RUSTC_LINKER");
+    if !linker.is_empty() {
+        compiler.arg(format!("-Clinker={linker}"));
+    }
+    let status = compiler.status().unwrap_or_else(|error| panic!("cannot run {compiler:?}: {error}"));
+    assert!(status.success(), "{compiler:?} ended with {status}");
+    println!("cargo::rustc-cfg=has_image");
+    println!("cargo::rustc-env=BECALM_PRELOAD_IMAGE={}", image.display());
+}
