@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install test bench fmt lint test-unit test-root test-lab test-browser test-fuzz check-aarch64
+.PHONY: help run install mpi test bench fmt lint test-unit test-root test-lab test-browser test-mpi test-fuzz check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -24,6 +24,12 @@ install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	$(TARGET)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
 	$(TARGET)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
 
+mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
+	@command -v $${MPICC:-mpicc} >/dev/null || { apt-get -qq update && apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin; }
+	@find /usr/lib* -name 'libclang*.so*' 2>/dev/null | grep -q . || { apt-get -qq update && apt-get install -y --no-install-recommends libclang-dev; }
+	CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo build --release --manifest-path crates/mpi/Cargo.toml
+	@echo 'run it as: mpirun -n 2 $(TARGET)/release/becalm-mpi'
+
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
 
@@ -41,6 +47,9 @@ test-lab: ## real kernels in an emulator
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser
+
+test-mpi: ## becalm-mpi: its tests, and real jobs; installs Open MPI
+	@.ci/lanes mpi
 
 test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
 	@.ci/lanes fuzz

@@ -64,9 +64,8 @@ impl PhaseFigures {
         sorted.sort_unstable();
         let (&min_ns, &max_ns) = (sorted.first()?, sorted.last()?);
         let worst = ((sorted.len() as f64 * WORST).round() as usize).max(1);
-        let mean = |values: &[i64]| {
-            values.iter().map(|value| i128::from(*value)).sum::<i128>() as f64 / values.len() as f64
-        };
+        let mean =
+            |values: &[i64]| values.iter().map(|value| i128::from(*value)).sum::<i128>() as f64 / values.len() as f64;
         Some(Self {
             mean_ns: mean(&sorted),
             median_ns: sorted[(sorted.len() - 1) / 2],

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 use becalm_linux::alarm::{Alarm, monotonic_ns, set_timer_slack, wall_ns};
@@ -116,22 +117,28 @@ impl Injection {
         let (start_ns, wall_at_start) = (now + head_start, wall_ns() + head_start);
         let mut injection = Self { alarm: Arc::new(Alarm::new()), threads: Vec::new(), rate };
         let policy = plan.policy;
+        let (placing, placed) = channel::<()>();
         for (mut worker, place, circle) in workers {
             worker.schedule.begin_at(match plan.synchronized {
                 true => Nanos::new((wall_at_start % circle.get() as u64) as i64),
                 false => place,
             });
             let alarm = Arc::clone(&injection.alarm);
+            let placing = placing.clone();
             let run = move || {
                 let cpu = worker.cpu;
                 let placed = pin_current_thread(cpu).and_then(|()| set_policy(policy));
                 placed.map_err(|source| InjectError::Sched { cpu, source })?;
                 set_timer_slack(1);
+                drop(placing);
                 Ok(worker.run::<C>(&alarm, start_ns))
             };
             let thread = thread::Builder::new().name("becalm-inject".to_owned()).spawn(run);
             injection.threads.push(thread.map_err(InjectError::Thread)?);
         }
+        // Until they have their class they are threads like the caller's, who may be about to keep their CPUs busy.
+        drop(placing);
+        let _ = placed.recv();
         Ok(injection)
     }
 

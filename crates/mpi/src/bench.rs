@@ -161,7 +161,12 @@ const WORDS: usize = 2;
 /// The loop itself. A phase begins with the reading that ended the one before, so that what storing costs is part of the
 /// next, and no time vanishes. Returns the first reading.
 #[inline(never)]
-fn phases<C: Counter>(work: &mut Work, iterations: u64, call: &mut Call<'_>, words: &[std::sync::atomic::AtomicU64]) -> u64 {
+fn phases<C: Counter>(
+    work: &mut Work,
+    iterations: u64,
+    call: &mut Call<'_>,
+    words: &[std::sync::atomic::AtomicU64],
+) -> u64 {
     let first = C::read();
     for phase in words.chunks_exact(WORDS) {
         if iterations > 0 {
@@ -189,7 +194,8 @@ fn on_axis(first: u64, words: &[std::sync::atomic::AtomicU64], axis: TicksToNano
     let mut start_ns = instant(first);
     let phase = |readings: &[std::sync::atomic::AtomicU64]| {
         let [computed, ended] = [0, 1].map(|at: usize| instant(readings[at].load(Ordering::Relaxed)));
-        let phase = Phase { start_ns, compute_ns: (computed - start_ns).max(0), collective_ns: (ended - computed).max(0) };
+        let phase =
+            Phase { start_ns, compute_ns: (computed - start_ns).max(0), collective_ns: (ended - computed).max(0) };
         start_ns = ended;
         phase
     };

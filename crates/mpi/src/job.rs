@@ -188,4 +188,3 @@ pub fn bring_to_leader(node: &SimpleCommunicator, own: Vec<i64>, mut each: impl 
         each(node.process_at_rank(rank).receive_vec::<i64>().0);
     }
 }
-

@@ -44,8 +44,6 @@ pub use predict::{PredictReport, predict_json, render_predict};
 pub use text::{Options, render_sources, render_text};
 pub use tick::{TickReport, TickRow, render_tick, tick_json};
 pub use timeline::render_timelines;
-pub use validate::{
-    ValidateCell, ValidateErrors, ValidateReport, render_validate, validate_figure, validate_json,
-};
+pub use validate::{ValidateCell, ValidateErrors, ValidateReport, render_validate, validate_figure, validate_json};
 pub use value::Value;
 pub use work::{render_work, work_json, work_page};

@@ -266,7 +266,11 @@ pub fn render_mpi(report: &MpiReport, out: &mut dyn Write) -> io::Result<()> {
     )?;
     line(out, "library", &job.library)?;
     for doc in &report.nodes {
-        line(out, "node", &format!("{}, {}: {}", doc.node, doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC"), machine(&doc.machine)))?;
+        line(
+            out,
+            "node",
+            &format!("{}, {}: {}", doc.node, doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC"), machine(&doc.machine)),
+        )?;
         if doc.relation.round_trips > 0 {
             line(out, "clock", &relation(&doc.relation))?;
         }
@@ -305,16 +309,23 @@ fn relation(relation: &ClockRelationDoc) -> String {
 
 /// The longest phase of each part of the run, as a row of bars between the shortest and the longest of them.
 fn series(report: &MpiReport, out: &mut dyn Write) -> io::Result<()> {
-    const BARS: [char; 8] = ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    const BARS: [char; 8] =
+        ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
     let spans = spans(&report.slowest.total, DRAWN.min(page::width().saturating_sub(4)));
-    let ends = spans.iter().map(|span| span.max_ns).fold((i64::MAX, 0), |(low, high), max| (low.min(max), high.max(max)));
+    let ends =
+        spans.iter().map(|span| span.max_ns).fold((i64::MAX, 0), |(low, high), max| (low.min(max), high.max(max)));
     let (low, high) = ends;
     if spans.len() < 2 || high <= low {
         return Ok(());
     }
     let bar = |span: &PhaseSpan| BARS[((span.max_ns - low) as f64 / (high - low) as f64 * 7.0).round() as usize];
     let each = spans[0].phases;
-    writeln!(out, "\n  longest qtbt of every {each} phases, in the order of time, from {} to {}", time(low), time(high))?;
+    writeln!(
+        out,
+        "\n  longest qtbt of every {each} phases, in the order of time, from {} to {}",
+        time(low),
+        time(high)
+    )?;
     writeln!(out, "  {}", spans.iter().map(bar).collect::<String>())
 }
 
@@ -367,12 +378,7 @@ mod tests {
                 bytes: 8,
                 sched: "other".to_owned(),
             },
-            ranks: vec![RankDoc {
-                rank,
-                cpu: CpuId::new(3),
-                iterations: 5,
-                calibrated_ns: Nanos::from_millis(1),
-            }],
+            ranks: vec![RankDoc { rank, cpu: CpuId::new(3), iterations: 5, calibrated_ns: Nanos::from_millis(1) }],
             warnings: vec!["a warning".to_owned()],
         }
     }
@@ -403,7 +409,9 @@ mod tests {
         let mut text = Vec::new();
         render_mpi(&report, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        for part in ["2 ranks on 2 nodes, 200 phases of 1.00ms of compute and a barrier", "! b: a warning", "known to 310ns"] {
+        for part in
+            ["2 ranks on 2 nodes, 200 phases of 1.00ms of compute and a barrier", "! b: a warning", "known to 310ns"]
+        {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }

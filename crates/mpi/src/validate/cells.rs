@@ -23,6 +23,13 @@ const BATCH_NS: f64 = 10e6;
 /// Phases of the first batch, which tells how long one takes.
 const FIRST: u64 = 64;
 
+/// How long the runs without noise take, beside each one with it.
+const BESIDE: Nanos = Nanos::from_millis(100);
+/// How much these may differ, as a part of their mean.
+const STEADY: f64 = 0.1;
+/// How often a run is made, if need be.
+const ATTEMPTS: usize = 2;
+
 /// The job, ready to run.
 pub struct Bench<'a> {
     job: &'a Job,
@@ -55,8 +62,12 @@ impl Ran {
 /// A cell's run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Run {
-    /// The mean phase.
+    /// The mean phase under noise.
     pub mean_ns: f64,
+    /// The mean phase without injected noise, right before and right after.
+    pub quiet_ns: f64,
+    /// Whether those two were much the same.
+    pub steady: bool,
     /// The share of time that was injected, as the mean over the CPUs.
     pub delivered: f64,
 }
@@ -72,7 +83,18 @@ impl<'a> Bench<'a> {
         counter: Source,
         (own_policy, policy): (Policy, Policy),
     ) -> Self {
-        Self { job, seat, work, iterations, call, counter, own_policy, policy, batch: FIRST, quietest_ns: f64::INFINITY }
+        Self {
+            job,
+            seat,
+            work,
+            iterations,
+            call,
+            counter,
+            own_policy,
+            policy,
+            batch: FIRST,
+            quietest_ns: f64::INFINITY,
+        }
     }
 
     /// Finds out how many phases make a batch.
@@ -115,11 +137,36 @@ impl<'a> Bench<'a> {
         ran
     }
 
-    /// Runs under noise; says why if that cannot be made.
+    /// Runs under noise, between two runs without. Where those differ, the job changed its pace meanwhile (a hypervisor moved a
+    /// CPU, another program came), and the run is made again, as it is where noise could not be made; a few times. Says why if
+    /// noise cannot be made.
     ///
     /// # Errors
     /// If the injecting fails on its way.
     pub fn under<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<Run, String>> {
+        let beside = Nanos::new(time.get().min(BESIDE.get()));
+        let mut last = Err(String::new());
+        for _ in 0..ATTEMPTS {
+            let before = self.run_for::<C>(beside).mean_ns();
+            let run = self.injected::<C>(cell, time, seed)?;
+            let after = self.run_for::<C>(beside).mean_ns();
+            last = match run {
+                Ok((ran, delivered)) => {
+                    let quiet_ns = (before + after) / 2.0;
+                    let steady = (before - after).abs() <= STEADY * quiet_ns;
+                    Ok(Run { mean_ns: ran.mean_ns(), quiet_ns, steady, delivered })
+                }
+                Err(why) => Err(why),
+            };
+            // The times are those of all ranks together, so that all decide alike.
+            if matches!(last, Ok(Run { steady: true, .. })) {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn injected<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<(Ran, f64), String>> {
         let Cell { interval, detour, synchronized, .. } = *cell;
         let injection = self.inject(NoiseSpec::Periodic { interval, detour, jitter: Nanos::ZERO }, synchronized, seed);
         let why = injection.as_ref().err().map_or("", String::as_str);
@@ -131,8 +178,7 @@ impl<'a> Bench<'a> {
         let delivered = self.job.agree(delivered.map_err(Into::into))?;
         let ratio = |of: &becalm_inject::Delivered| of.tally.delivered.sum_ns() / of.observed.get().max(1) as f64;
         let (ratios, cpus) = (delivered.iter().map(ratio).sum::<f64>(), delivered.len() as f64);
-        let delivered = self.job.sum(ratios) / self.job.sum(cpus).max(1.0);
-        Ok(Ok(Run { mean_ns: ran.mean_ns(), delivered }))
+        Ok(Ok((ran, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
     }
 
     /// One rank of each CPU injects there.

@@ -99,7 +99,9 @@ mod tests {
             assert_eq!(cell.detour.get() * 100, cell.interval.get());
         }
         assert_eq!(grid().check(), Ok(()));
-        assert!(Grid { intervals: vec![Nanos::from_micros(50)], ..grid() }.check().unwrap_err().contains("leave no time"));
+        assert!(
+            Grid { intervals: vec![Nanos::from_micros(50)], ..grid() }.check().unwrap_err().contains("leave no time")
+        );
         assert!(Grid { ratios: vec![1e-9], ..grid() }.check().unwrap_err().contains("rarer"));
         assert!(Grid { detours: Vec::new(), ..grid() }.check().is_err());
     }

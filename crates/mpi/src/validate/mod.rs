@@ -41,8 +41,9 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Collective::Barrier)]
     collective: Collective,
 
-    /// Useful CPU time of a phase; 0s is collectives back to back
-    #[arg(long, value_name = "TIME", default_value = "0s", allow_hyphen_values = true)]
+    /// Useful CPU time of a phase, shorter than the detours; 0s is collectives back to back, whose own time must then be
+    /// steady
+    #[arg(long, value_name = "TIME", default_value = "10us", allow_hyphen_values = true)]
     grain: Nanos,
 
     /// From one detour to the next
@@ -121,13 +122,16 @@ impl ValidateArgs {
     fn check(&self, job: &Job) -> Result<()> {
         let usage = |text: String| Err(UsageError(text).into());
         if job.ranks() < 2 {
-            return usage("one rank waits for nobody: start two and more, as in mpirun -n 2 becalm-mpi validate".to_owned());
+            return usage(
+                "one rank waits for nobody: start two and more, as in mpirun -n 2 becalm-mpi validate".to_owned(),
+            );
         }
         if self.collective == Collective::None {
             return usage("--collective none: ranks that do not meet are not slowed down by each other".to_owned());
         }
         if !self.inject_sched.is_realtime() || self.inject_sched.priority() <= self.sched.priority() {
-            let text = format!("--inject-sched {} would not take the CPU from ranks of {}", self.inject_sched, self.sched);
+            let text =
+                format!("--inject-sched {} would not take the CPU from ranks of {}", self.inject_sched, self.sched);
             return usage(text);
         }
         for (name, time, least) in [
@@ -156,8 +160,8 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let grid = args.grid().cells();
     if job.is_first() {
         let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
-        // Measuring what a detour costs takes about 300 ms each time.
-        let whole = (least.as_secs_f64() + 0.3 * grid.len() as f64) * f64::from(args.repetitions);
+        // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
+        let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
         writeln!(io::stderr(), "becalm-mpi: {} cells, about {:.0} s", grid.len(), whole + 10.0)?;
     }
     let own = job.agree(own_noise::measure::<C>(&seat, args.noise_time, job))?;
@@ -169,17 +173,16 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let call = Call::new(&job.world, args.collective, PAYLOAD);
     let mut bench = Bench::new(job, &seat, work, iterations, call, source, (args.sched, args.inject_sched));
     bench.warm_up::<C>();
-    let mut quiet = Vec::new();
     let mut measured = vec![Vec::new(); grid.len()];
     // The repetitions one after the other, so that what changes slowly hits all cells alike.
     for repetition in 0..u64::from(args.repetitions) {
-        quiet.push(bench.run_for::<C>(args.time).mean_ns());
         for (number, cell) in (0..).zip(&grid) {
             let seed = args.seed.wrapping_add(repetition * grid.len() as u64 + number);
             measured[number as usize].push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
         }
     }
     let quietest = bench.quietest_ns();
+    drop(bench);
     let mut traces = Vec::new();
     // All ranks of a large job are more than a prediction needs.
     let told = if job.rank() < predict::RANKS_HEARD { own.numbers() } else { Vec::new() };
@@ -206,7 +209,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let model = Model::new(ask, &traces, cost, quietest)?;
     let mut cells = Vec::new();
     for (cell, runs) in grid.iter().zip(&measured) {
-        cells.push(outcome(cell, runs, &quiet, &model)?);
+        cells.push(outcome(cell, runs, &model)?);
     }
     let report = ValidateReport {
         library: mpi::environment::library_version().unwrap_or_default().lines().next().unwrap_or_default().to_owned(),
@@ -216,7 +219,8 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
         grain_ns: args.grain.get(),
         sched: args.sched.to_string(),
         quiet_phase_ns: quietest,
-        quiet: quiet.clone(),
+        quiet: measured.iter().flatten().flatten().map(|run| run.quiet_ns).collect(),
+        unsteady: measured.iter().flatten().flatten().filter(|run| !run.steady).count(),
         own_noise_ratio: traces.iter().map(|own| own.ratio()).collect(),
         network: model.network().to_string(),
         one_way_ns: cost.one_way_ns,
@@ -246,10 +250,11 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
 const PAYLOAD: u64 = 8;
 
 /// A cell's runs as slowdowns, beside its prediction.
-fn outcome(cell: &Cell, runs: &[Result<cells::Run, String>], quiet: &[f64], model: &Model) -> Result<ValidateCell> {
-    let why_not = runs.iter().find_map(|run| run.as_ref().err()).cloned();
+fn outcome(cell: &Cell, runs: &[Result<cells::Run, String>], model: &Model) -> Result<ValidateCell> {
     let done: Vec<&cells::Run> = runs.iter().flatten().collect();
-    let slowdowns: Vec<f64> = done.iter().zip(quiet).map(|(run, quiet)| run.mean_ns / quiet).collect();
+    // An interval takes two.
+    let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
+    let slowdowns: Vec<f64> = done.iter().map(|run| run.mean_ns / run.quiet_ns).collect();
     let predicted = match &why_not {
         None => Some(model.slowdown(cell)?),
         Some(_) => None,

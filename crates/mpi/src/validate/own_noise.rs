@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use becalm_linux::clock::Counter;
+use becalm_measure::StepProfile;
 use becalm_measure::acquire::{End, acquire};
 use becalm_measure::ring::Ring;
-use becalm_measure::StepProfile;
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;

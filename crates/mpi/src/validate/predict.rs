@@ -120,14 +120,11 @@ impl Model {
         let both: Result<Vec<NoiseTrace>, _> =
             self.own.iter().map(|own| superpose(own, cell.interval, cell.detour)).collect();
         let both = both.context("the injected noise and the CPU's own leave no time")?;
-        let mean = |traces: Vec<NoiseTrace>, question: Question| -> Result<(f64, Estimate)> {
-            let noise = noise(traces)?;
-            let row = Prediction::new(&noise, question)?.row(self.ask.ranks)?;
-            Ok((row.quiet_phase_ns, row.slowdown.context("there are replicas")?))
+        let slowdown = |traces: Vec<NoiseTrace>| -> Result<Estimate> {
+            let row = Prediction::new(&noise(traces)?, question)?.row(self.ask.ranks)?;
+            row.slowdown.context("there are replicas")
         };
-        let (_, with) = mean(both, question)?;
-        // The own noise is nowhere synchronized, and the same for all cells.
-        let (_, without) = mean(self.own.clone(), Question { synchronized: false, ..question })?;
+        let (with, without) = (slowdown(both)?, slowdown(self.own.clone())?);
         let over = |value: f64| value / without.mean;
         Ok(Estimate { mean: over(with.mean), low: over(with.low), high: over(with.high) })
     }

@@ -37,7 +37,10 @@ pub(super) fn draw(report: &ValidateReport, out: &mut dyn Write) -> io::Result<(
             cells[HEIGHT - 1 - at(predicted, HEIGHT)][at(measured, width)] = mark;
         }
     }
-    writeln!(out, "\n  predicted slowdown, against measured below; \u{25cf} apart, \u{25cb} together, \u{00b7} the same")?;
+    writeln!(
+        out,
+        "\n  predicted slowdown, against measured below; \u{25cf} apart, \u{25cb} together, \u{00b7} the same"
+    )?;
     for (y, row) in cells.iter().enumerate() {
         let label = match y {
             0 => factor(high),
@@ -79,11 +82,21 @@ pub fn validate_figure(report: &ValidateReport) -> String {
     // Within 15 % of the measurement.
     put(format_args!(
         "<polygon clip-path=\"url(#frame)\" fill=\"#eef2f7\" points=\"{:.1},{:.1} {:.1},{:.1} {:.1},{:.1} {:.1},{:.1}\"/>",
-        x(low), y(low * 1.15), x(high), y(high * 1.15), x(high), y(high * 0.85), x(low), y(low * 0.85)
+        x(low),
+        y(low * 1.15),
+        x(high),
+        y(high * 1.15),
+        x(high),
+        y(high * 0.85),
+        x(low),
+        y(low * 0.85)
     ));
     put(format_args!(
         "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>",
-        x(low), y(low), x(high), y(high)
+        x(low),
+        y(low),
+        x(high),
+        y(high)
     ));
     put(format_args!(
         "<rect x=\"{ROOM}\" y=\"{ROOM}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#444\"/>"
@@ -92,10 +105,14 @@ pub fn validate_figure(report: &ValidateReport) -> String {
         let value = low + (high - low) * f64::from(part) / 4.0;
         let label = factor(value);
         put(format_args!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>", x(value), ROOM + SIDE + 20.0
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+            x(value),
+            ROOM + SIDE + 20.0
         ));
         put(format_args!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>", ROOM - 8.0, y(value) + 4.0
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+            ROOM - 8.0,
+            y(value) + 4.0
         ));
     }
     for cell in &report.cells {
@@ -105,7 +122,10 @@ pub fn validate_figure(report: &ValidateReport) -> String {
         put(format_args!(
             "<g clip-path=\"url(#frame)\" stroke=\"{color}\"><line x1=\"{:.1}\" y1=\"{py:.1}\" x2=\"{:.1}\" y2=\"{py:.1}\"/>\
              <line x1=\"{mx:.1}\" y1=\"{:.1}\" x2=\"{mx:.1}\" y2=\"{:.1}\"/></g>",
-            x(measured.low), x(measured.high), y(predicted.low), y(predicted.high)
+            x(measured.low),
+            x(measured.high),
+            y(predicted.low),
+            y(predicted.high)
         ));
         put(format_args!(
             "<circle cx=\"{mx:.1}\" cy=\"{py:.1}\" r=\"4\" stroke=\"{color}\" fill=\"{fill}\"><title>{} every {}, {}: measured {}, \
@@ -124,7 +144,9 @@ pub fn validate_figure(report: &ValidateReport) -> String {
     ));
     put(format_args!(
         "<text x=\"{ROOM}\" y=\"{:.1}\">{} of {} ranks: filled apart, hollow together, shaded within 15 %</text>",
-        ROOM - 20.0, report.collective, report.ranks
+        ROOM - 20.0,
+        report.collective,
+        report.ranks
     ));
     put(format_args!("</svg>"));
     svg

@@ -83,8 +83,10 @@ pub struct ValidateReport {
     pub sched: String,
     /// A phase without noise: the mean of the quietest batch.
     pub quiet_phase_ns: f64,
-    /// The mean phase without injected noise, of every repetition.
+    /// The mean phase without injected noise, beside every run.
     pub quiet: Vec<f64>,
+    /// Runs during which that changed, though they were made again.
+    pub unsteady: usize,
     /// The share of time that the first ranks' CPUs lost before.
     pub own_noise_ratio: Vec<f64>,
     /// The network of the predictions.
@@ -162,11 +164,7 @@ const CELL: &[Field<ValidateCell>] = &[
     Field { name: "predicted_ratio", title: "predicted", get: |cell| factor(cell.predicted.map(|of| of.mean)) },
     Field { name: "predicted_low", title: "low", get: |cell| factor(cell.predicted.map(|of| of.low)) },
     Field { name: "predicted_high", title: "high", get: |cell| factor(cell.predicted.map(|of| of.high)) },
-    Field {
-        name: "error_ratio",
-        title: "error",
-        get: |cell| cell.error_ratio().map_or(Value::Missing, Value::Change),
-    },
+    Field { name: "error_ratio", title: "error", get: |cell| cell.error_ratio().map_or(Value::Missing, Value::Change) },
     Field {
         name: "added_error_ratio",
         title: "of added",
@@ -201,6 +199,7 @@ struct Document<'a> {
     sched: &'a str,
     quiet_phase_ns: f64,
     quiet_mean_phase_ns: &'a [f64],
+    unsteady: usize,
     own_noise_ratio: &'a [f64],
     one_way_ns: f64,
     network: &'a str,
@@ -225,6 +224,7 @@ pub fn validate_json(report: &ValidateReport) -> String {
         sched: &report.sched,
         quiet_phase_ns: report.quiet_phase_ns,
         quiet_mean_phase_ns: &report.quiet,
+        unsteady: report.unsteady,
         own_noise_ratio: &report.own_noise_ratio,
         one_way_ns: report.one_way_ns,
         network: &report.network,
@@ -253,22 +253,25 @@ pub fn render_validate(report: &ValidateReport, out: &mut dyn Write) -> io::Resu
     let plural = |count: u32, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let (ranks, nodes) = (plural(report.ranks, "rank"), plural(report.nodes, "node"));
     line(out, "job", &format!("{ranks} on {nodes}, {}, {compute}, class {}", report.collective, report.sched))?;
-    line(out, "library", &report.library)?;
+    line(out, "library", report.library.trim())?;
     let exactly = |ns: f64| picos((ns * 1e3).round() as i64);
-    let means: Vec<String> = report.quiet.iter().map(|ns| exactly(*ns)).collect();
-    line(
-        out,
-        "quiet",
-        &format!(
-            "a phase takes {}; on average, with the CPUs' own noise: {}",
-            exactly(report.quiet_phase_ns),
-            means.join(", ")
-        ),
-    )?;
+    let (least, most) =
+        report.quiet.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), ns| (least.min(*ns), most.max(*ns)));
+    let means = match report.quiet.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; with the CPUs' own noise, beside the runs, {} to {} on average", exactly(least), exactly(most))
+        }
+    };
+    line(out, "quiet", &format!("a phase takes {}{means}", exactly(report.quiet_phase_ns),))?;
     let own: Vec<String> =
         report.own_noise_ratio.iter().take(8).map(|ratio| format!("{}%", three_digits(ratio * 100.0))).collect();
-    line(out, "own noise", &format!("of the first ranks' CPUs, before: {}", own.join(", ")))?;
-    line(out, "messages", &format!("{} from rank to rank; predicted with {}", exactly(report.one_way_ns), report.network))?;
+    line(out, "noise", &format!("of the CPUs themselves, before: {}", own.join(", ")))?;
+    line(
+        out,
+        "messages",
+        &format!("{} from rank to rank; predicted with {}", exactly(report.one_way_ns), report.network),
+    )?;
     line(
         out,
         "sure",
@@ -280,10 +283,29 @@ pub fn render_validate(report: &ValidateReport, out: &mut dyn Write) -> io::Resu
     for warning in &report.warnings {
         paragraph(out, "  ! ", warning)?;
     }
+    if report.unsteady > 0 {
+        let text = format!(
+            "{} runs stand among others whose phases took another time without noise: something else came or went, and a quieter \
+             machine would say more",
+            report.unsteady
+        );
+        paragraph(out, "  ! ", &text)?;
+    }
     writeln!(out)?;
     let names = [
-        "noise", "interval_ns", "detour_ns", "requested_ratio", "delivered_ratio", "measured_ratio", "measured_low",
-        "measured_high", "predicted_ratio", "predicted_low", "predicted_high", "error_ratio", "added_error_ratio",
+        "noise",
+        "interval_ns",
+        "detour_ns",
+        "requested_ratio",
+        "delivered_ratio",
+        "measured_ratio",
+        "measured_low",
+        "measured_high",
+        "predicted_ratio",
+        "predicted_low",
+        "predicted_high",
+        "error_ratio",
+        "added_error_ratio",
     ];
     let fields = columns(CELL, &names);
     let mut table = Table::new(&fields);
@@ -362,6 +384,7 @@ pub(crate) mod tests {
             sched: "other".to_owned(),
             quiet_phase_ns: 300.5,
             quiet: vec![310.0, 320.0],
+            unsteady: 1,
             own_noise_ratio: vec![0.01, 0.02],
             network: "L=200ns,o=50ns,g=0ns,G=0.1ns".to_owned(),
             one_way_ns: 290.0,
@@ -397,7 +420,8 @@ pub(crate) mod tests {
         let mut text = Vec::new();
         render_validate(&report, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        for part in ["1.6500", "+10.0%", "not measured: it is too short", "mean error 5.00%, largest 10.0%, of 2 cells"] {
+        for part in ["1.6500", "+10.0%", "not measured: it is too short", "mean error 5.00%, largest 10.0%, of 2 cells"]
+        {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }

@@ -32,7 +32,9 @@ impl Contents {
 
     /// Of a schema, if it is known.
     pub(super) fn of_schema(schema: &str) -> Option<Self> {
-        [Self::Recording, Self::Costs, Self::Campaign, Self::Phases].into_iter().find(|contents| contents.schema() == schema)
+        [Self::Recording, Self::Costs, Self::Campaign, Self::Phases]
+            .into_iter()
+            .find(|contents| contents.schema() == schema)
     }
 
     /// The schema of its documents.

@@ -213,10 +213,7 @@ pub(super) fn costs<'a>(
 }
 
 /// Writes the phases of ranks: of each its number, and its phases.
-pub(super) fn phases<'a>(
-    draft: &Draft,
-    ranks: impl Iterator<Item = (u32, &'a [Phase])>,
-) -> Result<(), BundleError> {
+pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [Phase])>) -> Result<(), BundleError> {
     let mut encoder = Encoder::new(draft, &PHASES)?;
     for (rank, phases) in ranks {
         // No job has more ranks than that; a reader would miss the number.

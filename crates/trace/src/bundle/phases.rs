@@ -172,8 +172,7 @@ fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> 
             if i64::from(found) != i64::from(rank) {
                 return Err(refuse(format!("phase {number} of rank {rank} is said to be of rank {found}")));
             }
-            let phase =
-                Phase { start_ns: starts[row], compute_ns: computes[row], collective_ns: collectives[row] };
+            let phase = Phase { start_ns: starts[row], compute_ns: computes[row], collective_ns: collectives[row] };
             check(rank, phase).map_err(refuse)?;
             each(rank, number, phase);
             number += 1;
