@@ -10,7 +10,7 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
 use becalm_scale::spec::NoiseSpec;
-use becalm_units::Nanos;
+use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
 
 use super::grid::Cell;
@@ -18,8 +18,8 @@ use crate::calls::Call;
 use crate::job::{Job, texts};
 use crate::node::Seat;
 
-/// How long a batch of phases is to take without noise: after each the ranks agree whether to go on.
-const BATCH_NS: f64 = 10e6;
+/// How long a batch of phases is to take without noise, at least: after each the ranks agree whether to go on.
+const BATCH: Nanos = Nanos::from_millis(20);
 /// Phases of the first batch, which tells how long one takes.
 const FIRST: u64 = 64;
 
@@ -41,28 +41,15 @@ pub struct Bench<'a> {
     /// Of the ranks, and of the noise.
     own_policy: Policy,
     policy: Policy,
-    batch: u64,
+    /// How long a phase takes, roughly.
+    phase_ns: f64,
     quietest_ns: f64,
-}
-
-/// Phases, and how long they took on the rank that took longest, batch by batch.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Ran {
-    phases: u64,
-    time_ns: i64,
-}
-
-impl Ran {
-    /// The mean phase.
-    pub fn mean_ns(&self) -> f64 {
-        self.time_ns as f64 / self.phases.max(1) as f64
-    }
 }
 
 /// A cell's run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Run {
-    /// The mean phase under noise.
+    /// The mean phase under noise, of the median batch.
     pub mean_ns: f64,
     /// The mean phase without injected noise, right before and right after.
     pub quiet_ns: f64,
@@ -92,18 +79,23 @@ impl<'a> Bench<'a> {
             counter,
             own_policy,
             policy,
-            batch: FIRST,
+            phase_ns: 1e3,
             quietest_ns: f64::INFINITY,
         }
     }
 
-    /// Finds out how many phases make a batch.
+    /// Finds out how long a phase takes.
     pub fn warm_up<C: Counter>(&mut self) {
+        let mut phases = FIRST;
         for _ in 0..4 {
-            let took = self.batch::<C>().max(1) as f64 / self.batch as f64;
-            self.batch = ((BATCH_NS / took).round() as u64).clamp(4, 1 << 24);
+            self.phase_ns = self.batch::<C>(phases).max(1) as f64 / phases as f64;
+            phases = self.phases_in(BATCH);
         }
         self.quietest_ns = f64::INFINITY;
+    }
+
+    fn phases_in(&self, time: Nanos) -> u64 {
+        ((time.get() as f64 / self.phase_ns).round() as u64).clamp(4, 1 << 28)
     }
 
     /// The mean phase of the quietest batch: a phase without noise.
@@ -111,30 +103,34 @@ impl<'a> Bench<'a> {
         self.quietest_ns
     }
 
-    /// A batch of phases, and how long it took on the rank that took longest.
-    fn batch<C: Counter>(&mut self) -> i64 {
+    /// A batch of phases: how long it took on the rank that took longest.
+    fn batch<C: Counter>(&mut self, phases: u64) -> i64 {
         self.job.world.barrier();
         let before = C::read();
-        for _ in 0..self.batch {
+        for _ in 0..phases {
             if self.iterations > 0 {
                 black_box(self.work.run::<C>(self.iterations));
             }
             self.call.run();
         }
         let ticks = C::read().wrapping_sub(before);
-        self.job.most(self.seat.axis.duration(becalm_units::Ticks::new(ticks)).get())
+        self.job.most(self.seat.axis.duration(Ticks::new(ticks)).get())
     }
 
-    /// Runs for at least this time, as all ranks agree.
-    pub fn run_for<C: Counter>(&mut self, time: Nanos) -> Ran {
-        let mut ran = Ran::default();
-        while ran.time_ns < time.get() {
-            let took = self.batch::<C>();
-            self.quietest_ns = self.quietest_ns.min(took as f64 / self.batch as f64);
-            ran.phases += self.batch;
-            ran.time_ns += took;
+    /// Runs for at least this time, as all ranks agree, in batches: the mean phase of the median batch, in nanoseconds. What
+    /// comes in trains or seldom, as another program, spoils a batch and not the result; periodic noise is alike in all batches
+    /// if they are of whole intervals.
+    fn run_for<C: Counter>(&mut self, time: Nanos, batch: Nanos) -> f64 {
+        let phases = self.phases_in(batch);
+        let (mut means, mut took) = (Vec::new(), 0);
+        while took < time.get() {
+            let batch = self.batch::<C>(phases);
+            means.push(batch as f64 / phases as f64);
+            took += batch;
         }
-        ran
+        means.sort_by(f64::total_cmp);
+        self.quietest_ns = self.quietest_ns.min(means[0]);
+        (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
     }
 
     /// Runs under noise, between two runs without. Where those differ, the job changed its pace meanwhile (a hypervisor moved a
@@ -147,14 +143,14 @@ impl<'a> Bench<'a> {
         let beside = Nanos::new(time.get().min(BESIDE.get()));
         let mut last = Err(String::new());
         for _ in 0..ATTEMPTS {
-            let before = self.run_for::<C>(beside).mean_ns();
+            let before = self.run_for::<C>(beside, BATCH);
             let run = self.injected::<C>(cell, time, seed)?;
-            let after = self.run_for::<C>(beside).mean_ns();
+            let after = self.run_for::<C>(beside, BATCH);
             last = match run {
-                Ok((ran, delivered)) => {
+                Ok((mean_ns, delivered)) => {
                     let quiet_ns = (before + after) / 2.0;
                     let steady = (before - after).abs() <= STEADY * quiet_ns;
-                    Ok(Run { mean_ns: ran.mean_ns(), quiet_ns, steady, delivered })
+                    Ok(Run { mean_ns, quiet_ns, steady, delivered })
                 }
                 Err(why) => Err(why),
             };
@@ -166,19 +162,19 @@ impl<'a> Bench<'a> {
         Ok(last)
     }
 
-    fn injected<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<(Ran, f64), String>> {
+    fn injected<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<(f64, f64), String>> {
         let Cell { interval, detour, synchronized, .. } = *cell;
         let injection = self.inject(NoiseSpec::Periodic { interval, detour, jitter: Nanos::ZERO }, synchronized, seed);
         let why = injection.as_ref().err().map_or("", String::as_str);
         if let Some(why) = texts(&self.job.world, why).into_iter().find(|why| !why.is_empty()) {
             return Ok(Err(why));
         }
-        let ran = self.run_for::<C>(time);
+        let mean_ns = self.run_for::<C>(time, cell.lasts_once(BATCH));
         let delivered = injection.ok().flatten().map_or(Ok(Vec::new()), Injection::stop);
         let delivered = self.job.agree(delivered.map_err(Into::into))?;
         let ratio = |of: &becalm_inject::Delivered| of.tally.delivered.sum_ns() / of.observed.get().max(1) as f64;
         let (ratios, cpus) = (delivered.iter().map(ratio).sum::<f64>(), delivered.len() as f64);
-        Ok(Ok((ran, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
+        Ok(Ok((mean_ns, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
     }
 
     /// One rank of each CPU injects there.

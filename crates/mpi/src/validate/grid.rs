@@ -73,7 +73,12 @@ impl Grid {
 impl Cell {
     /// For how long it is to run: two intervals, and so many whole ones that it takes at least `least`.
     pub fn lasts(&self, least: Nanos) -> Nanos {
-        let laps = (least.get() as u64).div_ceil(self.interval.get().max(1) as u64).max(2);
+        self.lasts_once(least).max(Nanos::new(2 * self.interval.get()))
+    }
+
+    /// So many whole intervals that it takes at least `least`.
+    pub fn lasts_once(&self, least: Nanos) -> Nanos {
+        let laps = (least.get() as u64).div_ceil(self.interval.get().max(1) as u64).max(1);
         Nanos::new(self.interval.get() * laps as i64)
     }
 }
@@ -113,5 +118,6 @@ mod tests {
         assert_eq!(cell(Nanos::from_millis(1)).lasts(least), least);
         assert_eq!(cell(Nanos::from_millis(300)).lasts(least), Nanos::from_millis(600));
         assert_eq!(cell(Nanos::from_secs(1)).lasts(least), Nanos::from_secs(2));
+        assert_eq!(cell(Nanos::from_secs(1)).lasts_once(least), Nanos::from_secs(1));
     }
 }
