@@ -27,7 +27,11 @@ install: ## binary, manual pages and completions below DESTDIR and PREFIX
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@command -v $${MPICC:-mpicc} >/dev/null || { apt-get -qq update && apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin; }
 	@find /usr/lib* -name 'libclang*.so*' 2>/dev/null | grep -q . || { apt-get -qq update && apt-get install -y --no-install-recommends libclang-dev; }
+	@# The bindings do not notice by themselves that they are to be of another MPI than last time.
+	@mkdir -p $(TARGET) && $${MPICC:-mpicc} -show >$(TARGET)/mpicc.now && { cmp -s $(TARGET)/mpicc.now $(TARGET)/mpicc.last || \
+		CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo clean --quiet --manifest-path crates/mpi/Cargo.toml --release --package mpi-sys; }
 	CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo build --release --manifest-path crates/mpi/Cargo.toml
+	@mv $(TARGET)/mpicc.now $(TARGET)/mpicc.last
 	@echo 'run it as: mpirun -n 2 $(TARGET)/release/becalm-mpi'
 
 test: ## all lanes below, one after the other, with a summary

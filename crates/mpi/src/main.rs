@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::job::Job;
-use crate::outcome::{Elsewhere, code_of};
+use crate::outcome::{Elsewhere, UsageError, code_of};
 
 /// Measures how a parallel job suffers from noise: every rank computes for a calibrated time and then meets all others in a
 /// collective, again and again. Run it under mpirun or srun.
@@ -54,10 +54,10 @@ fn main() -> ExitCode {
         return ExitCode::from(1);
     };
     let mut out = io::stdout().lock();
-    let result = match &arguments.command {
+    let result = together(&job).and_then(|()| match &arguments.command {
         None => bench::run(&arguments.bench, &job, &mut out),
         Some(Command::Validate(args)) => validate::run(args, &job, &mut out),
-    };
+    });
     let result = result.and_then(|()| Ok(out.flush()?));
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -67,5 +67,21 @@ fn main() -> ExitCode {
             }
             ExitCode::from(code_of(&error))
         }
+    }
+}
+
+/// The launcher of another MPI starts as many jobs of one rank each.
+///
+/// # Errors
+/// If that is so.
+fn together(job: &Job) -> anyhow::Result<()> {
+    match job::launched() {
+        Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError(format!(
+            "{launched} ranks were started ({name}) and do not find each other: this program was built with {}, start it with \
+             that one's mpirun, or with srun --mpi=pmix or pmi2 (srun --mpi=list shows what there is)",
+            mpi::environment::library_version().unwrap_or_default().lines().next().unwrap_or_default().trim()
+        ))
+        .into()),
+        _ => Ok(()),
     }
 }

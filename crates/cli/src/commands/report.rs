@@ -110,7 +110,13 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
             let text = format!("{} holds {holds} of all ranks together; leave --cpus and --node out", path.display());
             return Err(UsageError(text).into());
         }
-        let report = MpiReport::of_run(&PhaseRun::open(path)?)?;
+        let run = PhaseRun::open(path)?;
+        anyhow::ensure!(
+            run.nodes.iter().any(|doc| doc.complete),
+            "{} holds nothing: the job ended before its last phase; measure again",
+            path.display()
+        );
+        let report = MpiReport::of_run(&run)?;
         let mut out = BufWriter::new(out);
         match args.json {
             true => out.write_all(becalm_report::mpi_json(&report).as_bytes())?,

@@ -63,13 +63,13 @@ impl PhaseRun {
         Ok(Self { bundle, nodes })
     }
 
-    /// Hands over every phase of every rank, with the position of the node among [`Self::nodes`], the rank and the number of
+    /// Hands over every phase of every rank of the nodes that came to their end, with the position of the node among [`Self::nodes`], the rank and the number of
     /// the phase: node after node, rank after rank, phase after phase.
     ///
     /// # Errors
     /// If a table is missing, damaged, of another version, or does not hold what its document says.
     pub fn for_each(&self, mut each: impl FnMut(usize, u32, u64, Phase)) -> Result<(), BundleError> {
-        for (at, doc) in self.nodes.iter().enumerate() {
+        for (at, doc) in self.nodes.iter().enumerate().filter(|(_, doc)| doc.complete) {
             read(&table_path(&self.bundle, &doc.node), doc, |rank, number, phase| each(at, rank, number, phase))?;
         }
         Ok(())
