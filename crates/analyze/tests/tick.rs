@@ -3,7 +3,7 @@
 use becalm_analyze::tick::{
     Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
 };
-use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
+use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, EventCount, Measured, SCHEMA};
 use becalm_trace::node::Machine;
 use becalm_units::CpuId;
 use proptest::prelude::*;
@@ -222,6 +222,7 @@ fn campaign(rounds: u32) -> Campaign {
         sched: "other".into(),
         cell_ns: 1,
         seed: 1,
+        events: vec!["cycles".into(), "cache_misses".into()],
     };
     let mut cells = Vec::new();
     for round in 0..rounds {
@@ -238,6 +239,20 @@ fn campaign(rounds: u32) -> Campaign {
             let interrupts = rate_hz as u64;
             let handler_ns = interrupts as i64 * 1_000;
             push(Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
+            // Half of the time each: 1,000 cycles a sort, 20 misses in the kernel an interrupt.
+            let of = |event: &str, space: &str, value| EventCount {
+                event: event.into(),
+                space: space.into(),
+                value,
+                enabled_ns: 1_000_000,
+                running_ns: 500_000,
+            };
+            let counts = vec![
+                of("cycles", "user", 50_000),
+                of("cache_misses", "kernel", interrupts * 10),
+                of("other", "user", 9),
+            ];
+            push(Measured::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
         }
         cells.push(Cell { round, added_hz: 0, measured: Measured::Trap { calls: 1, call_ns: 100.0 } });
     }
@@ -251,9 +266,32 @@ fn campaign(rounds: u32) -> Campaign {
         sorts: 100,
         max_sample_rate_hz: 100_000,
         cpu_time_max_percent: None,
+        not_counted: Vec::new(),
         cells,
         warnings: Vec::new(),
     }
+}
+
+#[test]
+fn events_are_those_of_a_sort_by_rate() {
+    let found = Live::of(&campaign(3)).unwrap().events;
+    assert_eq!(found.len(), 3 * 2);
+    let near = |a: Option<f64>, b: f64| a.is_some_and(|a| (a / b - 1.0).abs() < 1e-9);
+    for (rate, pair) in [250.0, 1_250.0, 10_250.0].into_iter().zip(found.chunks(2)) {
+        let [cycles, misses] = pair else { panic!("{pair:?}") };
+        assert!(near(Some(cycles.rate_hz), rate) && near(Some(misses.rate_hz), rate));
+        assert!(cycles.event == "cycles" && near(cycles.user, 1_000.0) && cycles.kernel.is_none(), "{cycles:?}");
+        assert!(
+            misses.event == "cache_misses" && near(misses.kernel, rate / 5.0) && misses.user.is_none(),
+            "{misses:?}"
+        );
+        assert!(near(Some(misses.counted_ratio), 0.5));
+    }
+    let mut without = campaign(3);
+    without.plan.events.clear();
+    without.cells.retain(|cell| !matches!(cell.measured, Measured::Events { .. }));
+    let without = Live::of(&without).unwrap();
+    assert!(without.events.is_empty() && without.rounds.count == 3);
 }
 
 #[test]
@@ -279,7 +317,7 @@ fn only_complete_rounds_count() {
     half.cells.pop();
     assert_eq!(Live::of(&half).unwrap().rounds.count, 1);
     half.cells.truncate(3);
-    assert_eq!(Live::of(&half), Err(LiveError::NoRound { done: 3, planned: 20 }));
+    assert_eq!(Live::of(&half), Err(LiveError::NoRound { done: 3, planned: 26 }));
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
 }
 
 /// A line for each reason: `cycles, instructions (kernel): not permitted`.
-fn reasons(missing: &[Missing]) -> Vec<String> {
+pub(crate) fn reasons(missing: &[Missing]) -> Vec<String> {
     let mut reasons: Vec<&str> = missing.iter().map(|one| one.why.as_str()).collect();
     reasons.dedup();
     reasons.sort_unstable();

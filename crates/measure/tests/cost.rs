@@ -35,63 +35,98 @@ fn figures(probes: &[Probe]) -> BTreeMap<&'static str, Cost> {
     costs
 }
 
-/// Checks that one thing costs more than another, where both were measured.
-fn costs_more(costs: &BTreeMap<&str, Cost>, more: &str, times: f64, less: &str) {
-    if let (Some(more_cost), Some(less_cost)) = (costs.get(more), costs.get(less)) {
-        let (high, low) = (more_cost.median_ps as f64, less_cost.median_ps as f64);
-        assert!(high > low * times, "{more} ({high} ps) is not {times} times {less} ({low} ps)");
+/// Says of what must cost more than what, where both were measured, which does not.
+fn cheaper<'a>(costs: &BTreeMap<&str, Cost>, order: &[(&'a str, f64, &'a str)]) -> Vec<String> {
+    let wrong = |(more, times, less): &(&str, f64, &str)| {
+        let (high, low) = (costs.get(more)?.median_ps as f64, costs.get(less)?.median_ps as f64);
+        (high <= low * times).then(|| format!("{more} ({high} ps) is not {times} times {less} ({low} ps)"))
+    };
+    order.iter().filter_map(wrong).collect()
+}
+
+/// Measures until everything costs what it must, three times at most: on a shared machine a neighbor may take a cache for
+/// as long as one row is measured.
+fn costs_more(order: &[(&str, f64, &str)], measure: impl Fn() -> BTreeMap<&'static str, Cost>) {
+    let mut wrong = Vec::new();
+    for _ in 0..3 {
+        wrong = cheaper(&measure(), order);
+        if wrong.is_empty() {
+            return;
+        }
+        eprintln!("{}", wrong.join("; "));
     }
+    panic!("{}", wrong.join("; "));
 }
 
 #[test]
 fn traps_cost_what_they_must() {
     let (_guard, place) = alone();
     let (cpu, several) = (place.cpu, place.other().is_some());
-    let mut named = 0;
-    let probed = traps(place, &mut |_, _, _| {
-        named += 1;
-        true
-    })
-    .expect("the counter runs");
-    assert_eq!((probed.place.cpu, named), (cpu, 12));
-    let costs = figures(&probed.result);
-    for name in
-        ["syscall", "vdso", "signal", "fault_minor", "fault_zero", "fault_cow", "pipe", "switch_thread", "membarrier"]
-    {
-        assert!(costs.contains_key(name), "{name} was not measured");
-    }
-    assert_eq!(costs.contains_key("futex_wake"), several);
-    costs_more(&costs, "signal", 2.0, "syscall");
-    costs_more(&costs, "fault_cow", 1.0, "syscall");
-    costs_more(&costs, "fault_minor", 1.0, "syscall");
-    costs_more(&costs, "fault_huge", 4.0, "fault_minor");
-    costs_more(&costs, "pipe", 1.0, "syscall");
-    costs_more(&costs, "switch_thread", 1.0, "pipe");
-    costs_more(&costs, "switch_process", 1.0, "pipe");
-    costs_more(&costs, "futex_switch", 2.0, "syscall");
-    costs_more(&costs, "futex_wake_runs", 1.0, "futex_wake");
-    costs_more(&costs, "ipi", 1.0, "membarrier");
+    let measure = || {
+        let mut named = 0;
+        let probed = traps(place.clone(), &mut |_, _, _| {
+            named += 1;
+            true
+        })
+        .expect("the counter runs");
+        assert_eq!((probed.place.cpu, named), (cpu, 12));
+        let costs = figures(&probed.result);
+        for name in [
+            "syscall",
+            "vdso",
+            "signal",
+            "fault_minor",
+            "fault_zero",
+            "fault_cow",
+            "pipe",
+            "switch_thread",
+            "membarrier",
+        ] {
+            assert!(costs.contains_key(name), "{name} was not measured");
+        }
+        assert_eq!(costs.contains_key("futex_wake"), several);
+        costs
+    };
+    let order = [
+        ("signal", 2.0, "syscall"),
+        ("fault_cow", 1.0, "syscall"),
+        ("fault_minor", 1.0, "syscall"),
+        ("fault_huge", 4.0, "fault_minor"),
+        ("pipe", 1.0, "syscall"),
+        ("switch_thread", 1.0, "pipe"),
+        ("switch_process", 1.0, "pipe"),
+        ("futex_switch", 2.0, "syscall"),
+        ("futex_wake_runs", 1.0, "futex_wake"),
+        ("ipi", 1.0, "membarrier"),
+    ];
+    costs_more(&order, measure);
 }
 
 #[test]
 fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrupt() {
     let (_guard, place) = alone();
-    let costs = figures(&detours(place, &mut |_, _, _| true).expect("the counter runs").result);
-    for name in ["memory", "pte_miss", "fault_minor", "fault_cow", "preemption"] {
-        assert!(costs.contains_key(name), "{name} was not measured");
-    }
-    costs_more(&costs, "cache_l2", 1.2, "cache_l1");
-    costs_more(&costs, "cache_l3", 1.2, "cache_l2");
-    // No more of it and the last cache: others share that one, and may leave us nothing of it.
-    costs_more(&costs, "memory", 1.5, "cache_l2");
-    costs_more(&costs, "memory", 5.0, "cache_l1");
-    // A walk through page tables that lie in the caches: more than a hit, less than a load from memory.
-    costs_more(&costs, "tlb_miss", 0.5, "cache_l1");
-    costs_more(&costs, "memory", 1.0, "tlb_miss");
-    costs_more(&costs, "pte_miss", 1.0, "memory");
-    costs_more(&costs, "preemption", 10.0, "interrupt");
-    costs_more(&costs, "fault_cow", 1.0, "memory");
-    costs_more(&costs, "fault_minor", 1.0, "tlb_miss");
+    let measure = || {
+        let costs = figures(&detours(place.clone(), &mut |_, _, _| true).expect("the counter runs").result);
+        for name in ["memory", "pte_miss", "fault_minor", "fault_cow", "preemption"] {
+            assert!(costs.contains_key(name), "{name} was not measured");
+        }
+        costs
+    };
+    let order = [
+        ("cache_l2", 1.2, "cache_l1"),
+        ("cache_l3", 1.2, "cache_l2"),
+        // No more of it and the last cache: others share that one, and may leave us nothing of it.
+        ("memory", 1.5, "cache_l2"),
+        ("memory", 5.0, "cache_l1"),
+        // A walk through page tables that lie in the caches: more than a hit, less than a load from memory.
+        ("tlb_miss", 0.5, "cache_l1"),
+        ("memory", 1.0, "tlb_miss"),
+        ("pte_miss", 1.0, "memory"),
+        ("preemption", 10.0, "interrupt"),
+        ("fault_cow", 1.0, "memory"),
+        ("fault_minor", 1.0, "tlb_miss"),
+    ];
+    costs_more(&order, measure);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use becalm_analyze::tick::Live;
-use becalm_linux::perf::CpuClock;
+use becalm_linux::perf::{CpuClock, Event};
 use becalm_linux::sched::allowed_cpus;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::tick::campaign::{CampaignEnd, begin, go_on};
@@ -80,6 +80,8 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
             sched: "rr:1".to_owned(),
             cell_ns: 150_000_000,
             seed,
+            // The kernel counts it, on machines without counters too.
+            events: vec![Event::TaskClock.name().to_owned()],
         };
         let mut campaign = begin(Path::new(ROOT), plan).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -97,6 +99,8 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
                 continue;
             }
         };
+        assert_eq!(live.events.len(), 4, "an event at each rate: {:?}", campaign.not_counted);
+        assert!(live.events.iter().all(|row| row.user > Some(0.0) && row.rate_hz >= f64::from(row.added_hz) * 0.9));
         let line = live.rounds.analysis.line;
         let off = live.handlers.iter().filter(|row| row.added_hz >= 5_000);
         let off = off.map(|row| (row.recorded_ratio / row.model_ratio - 1.0).abs()).fold(0.0, f64::max);
@@ -130,6 +134,7 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
         sched: "other".to_owned(),
         cell_ns: 20_000_000,
         seed: 3,
+        events: Vec::new(),
     };
     let mut campaign = begin(Path::new(ROOT), plan).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +175,7 @@ fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
         assert!(ticks.interrupts > 20, "{}", ticks.interrupts);
         assert!((100.0..1_000_000.0).contains(&tick_ns), "{tick_ns}");
         if runnable > 1 {
-            assert!(cost.switches > 1_000 && (100.0..200_000.0).contains(&switch_ns), "{switch_ns}");
+            assert!(cost.switches > 1_000 && (100.0..1_000_000.0).contains(&switch_ns), "{switch_ns}");
         }
     }
 }

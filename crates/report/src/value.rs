@@ -16,6 +16,9 @@ pub enum Value {
     Number(u64),
     /// A duration; in JSON whole nanoseconds.
     Time(i64),
+    /// A duration among others that are nearly the same, written with five digits, since what they differ by matters; in
+    /// JSON whole nanoseconds.
+    Fine(i64),
     /// A duration in picoseconds, of something that may take less than a nanosecond; in JSON whole picoseconds.
     Picos(i64),
     /// How often, in 1/s.
@@ -32,6 +35,8 @@ pub enum Value {
     Change(f64),
     /// A plain number, written with three digits.
     Real(f64),
+    /// How often on the average, written with three digits, or in whole ones where that is more.
+    Often(f64),
     /// Yes or no; in a table only the yes is shown.
     Flag(bool),
 }
@@ -43,6 +48,12 @@ impl Value {
         if ns.is_finite() { Self::Time(ns.round() as i64) } else { Self::Missing }
     }
 
+    /// A duration in fractions of a nanosecond, rounded, among others that are nearly the same.
+    #[must_use]
+    pub fn fine(ns: f64) -> Self {
+        if ns.is_finite() { Self::Fine(ns.round() as i64) } else { Self::Missing }
+    }
+
     /// As a cell of a table.
     #[must_use]
     pub fn cell(&self) -> String {
@@ -52,6 +63,7 @@ impl Value {
             Self::Count(count) => grouped(*count),
             Self::Number(number) => number.to_string(),
             Self::Time(ns) => time(*ns),
+            Self::Fine(ns) => fine(*ns),
             Self::Picos(ps) => picos(*ps),
             Self::Rate(hz) => format!("{}/s", three_digits(*hz)),
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
@@ -69,6 +81,8 @@ impl Value {
                 change => format!("{:+.1}%", change * 100.0),
             },
             Self::Real(number) => three_digits(*number),
+            Self::Often(count) if *count >= 999.5 && *count < 1e18 => grouped(count.round() as u64),
+            Self::Often(count) => three_digits(*count),
             Self::Flag(flag) => if *flag { "yes" } else { "" }.to_owned(),
         }
     }
@@ -85,7 +99,7 @@ impl Serialize for Value {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) | Self::Number(number) => serializer.serialize_u64(*number),
-            Self::Time(number) | Self::Picos(number) => serializer.serialize_i64(*number),
+            Self::Time(number) | Self::Fine(number) | Self::Picos(number) => serializer.serialize_i64(*number),
             Self::Rate(number)
             | Self::Ratio(number)
             | Self::Share(number)
@@ -93,6 +107,7 @@ impl Serialize for Value {
             | Self::Factor(number)
             | Self::Change(number)
             | Self::Real(number)
+            | Self::Often(number)
                 if number.is_finite() =>
             {
                 serializer.serialize_f64(*number)
@@ -105,21 +120,34 @@ impl Serialize for Value {
             | Self::Points(_)
             | Self::Factor(_)
             | Self::Change(_)
-            | Self::Real(_) => serializer.serialize_none(),
+            | Self::Real(_)
+            | Self::Often(_) => serializer.serialize_none(),
         }
     }
 }
 
 /// A duration in three digits: `850ns`, `15.2us`, `1.00ms`, `123s`.
 pub(crate) fn time(ns: i64) -> String {
+    digits(ns, 3)
+}
+
+/// A duration in five digits: `850ns`, `15.249us`, `1.0048ms`.
+pub(crate) fn fine(ns: i64) -> String {
+    digits(ns, 5)
+}
+
+/// A duration in so many digits, as far as whole nanoseconds have them.
+fn digits(ns: i64, count: u32) -> String {
     // Rounded before the unit is chosen, so that 999.7us becomes 1.00ms and not 1000us.
     let magnitude = ns.unsigned_abs();
-    let step = 10_u64.pow(magnitude.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    let step = 10_u64.pow(magnitude.checked_ilog10().unwrap_or(0).saturating_sub(count - 1));
     let rounded = (magnitude / step + u64::from(magnitude % step * 2 >= step)).saturating_mul(step);
     let rounded = Nanos::new(i64::try_from(rounded).unwrap_or(i64::MAX) * ns.signum());
-    let digits = rounded.get().unsigned_abs().checked_ilog10().unwrap_or(0);
-    // Seconds are the largest unit and may have more than three digits before the point.
-    let decimals = if digits >= 11 { 0 } else { 2 - (digits % 3) as usize };
+    let place = rounded.get().unsigned_abs().checked_ilog10().unwrap_or(0);
+    // Seconds are the largest unit and may have more digits before the point.
+    let unit = (place / 3).min(3) * 3;
+    // Of nanoseconds there is no part.
+    let decimals = (count + unit).saturating_sub(place + 1).min(unit) as usize;
     format!("{rounded:.decimals$}")
 }
 
@@ -182,6 +210,35 @@ pub(crate) fn grouped(count: u64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn frequent_things_are_counted_in_whole_ones() {
+        for (count, text) in [(0.0, "0"), (6.833, "6.83"), (999.4, "999"), (999.6, "1,000"), (1_845_000.2, "1,845,000")]
+        {
+            assert_eq!(Value::Often(count).cell(), text);
+        }
+        assert_eq!(Value::Often(f64::NAN).cell(), "-");
+    }
+
+    #[test]
+    fn what_is_nearly_the_same_has_five_digits() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (850, "850ns"),
+            (1_000, "1.000us"),
+            (15_249, "15.249us"),
+            (999_994, "999.99us"),
+            (999_996, "1.0000ms"),
+            (1_004_849, "1.0048ms"),
+            (-1_004_849, "-1.0048ms"),
+            (50_012_345, "50.012ms"),
+            (1_012_345_678, "1.0123s"),
+            (123_456_000_000, "123.46s"),
+            (86_400_000_000_000, "86400s"),
+        ] {
+            assert_eq!(Value::Fine(ns).cell(), text);
+        }
+    }
 
     #[test]
     fn durations_have_three_digits() {

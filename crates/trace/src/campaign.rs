@@ -37,6 +37,9 @@ pub struct Campaign {
     pub max_sample_rate_hz: u32,
     /// `kernel.perf_cpu_time_max_percent`.
     pub cpu_time_max_percent: Option<u32>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
     /// The finished cells, in the order in which they were measured.
     pub cells: Vec<Cell>,
     /// What the reader must know before believing the numbers.
@@ -60,10 +63,28 @@ pub struct CampaignPlan {
     pub cell_ns: i64,
     /// Gives the order of the cells in each round.
     pub seed: u64,
+    /// The events that the processor counts in cells of their own, by their names: `cycles`, `cache_misses`; often none on
+    /// a virtual machine.
+    #[serde(default)]
+    pub events: Vec<String>,
+}
+
+impl CampaignPlan {
+    /// The cells of a round, each as the interrupts that are added and what is measured.
+    #[must_use]
+    pub fn cells(&self) -> Vec<(u32, CellKind)> {
+        let of_rate = |rate_hz: &u32| {
+            let rate_hz = *rate_hz;
+            let sorts = self.copies.iter().map(|copies| CellKind::Sorts { copies: *copies });
+            let events = (!self.events.is_empty()).then_some(CellKind::Events);
+            sorts.chain([CellKind::Handler]).chain(events).map(move |kind| (rate_hz, kind)).collect::<Vec<_>>()
+        };
+        self.rates_hz.iter().flat_map(of_rate).chain([(0, CellKind::Trap)]).collect()
+    }
 }
 
 /// One measurement.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// In which round, from 0.
     pub round: u32,
@@ -75,7 +96,7 @@ pub struct Cell {
 }
 
 /// What a cell measures.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Measured {
     /// The time of a fixed number of sorts, all copies together, from the first one's start to the last one's end.
@@ -109,6 +130,32 @@ pub enum Measured {
         /// The mean time of one, in nanoseconds and parts of it: that of the median batch of equal batches.
         call_ns: f64,
     },
+    /// What the processor counted while one copy sorted, in the sorts and in what interrupted them apart.
+    Events {
+        /// Sorts done.
+        sorts: u64,
+        /// Timer interrupts that the CPU took in `window_ns`.
+        interrupts: u64,
+        /// The time between both readings of the count of interrupts.
+        window_ns: i64,
+        /// The counts.
+        counts: Vec<EventCount>,
+    },
+}
+
+/// How often an event came.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EventCount {
+    /// Which.
+    pub event: String,
+    /// Where: `user` or `kernel`.
+    pub space: String,
+    /// How often while it was counted.
+    pub value: u64,
+    /// For how long it was to be counted.
+    pub enabled_ns: i64,
+    /// For how long it was: less where events take turns.
+    pub running_ns: i64,
 }
 
 impl Measured {
@@ -119,6 +166,7 @@ impl Measured {
             Self::Sorts { copies, .. } => CellKind::Sorts { copies: *copies },
             Self::Handler { .. } => CellKind::Handler,
             Self::Trap { .. } => CellKind::Trap,
+            Self::Events { .. } => CellKind::Events,
         }
     }
 }
@@ -135,14 +183,15 @@ pub enum CellKind {
     Handler,
     /// See [`Measured::Trap`].
     Trap,
+    /// See [`Measured::Events`].
+    Events,
 }
 
 impl Campaign {
     /// The number of cells that the plan asks for.
     #[must_use]
     pub fn cells_planned(&self) -> usize {
-        let (rates, copies) = (self.plan.rates_hz.len(), self.plan.copies.len());
-        self.plan.rounds as usize * (rates * (copies + 1) + 1)
+        self.plan.rounds as usize * self.plan.cells().len()
     }
 
     /// The cell of a round, if it is finished.
@@ -206,14 +255,13 @@ impl Document for Campaign {
         if !rising(&plan.rates_hz) || !rising(&plan.copies) {
             return Err("the rates or the numbers of copies of its plan do not rise".to_owned());
         }
+        let planned: HashSet<(u32, CellKind)> = plan.cells().into_iter().collect();
         let mut seen = HashSet::with_capacity(self.cells.len());
         for (at, cell) in self.cells.iter().enumerate() {
             let key = cell.measured.key();
-            let copies_planned = !matches!(key, CellKind::Sorts { copies } if !plan.copies.contains(&copies));
-            if cell.round >= plan.rounds
-                || !plan.rates_hz.contains(&cell.added_hz) && key != CellKind::Trap
-                || !copies_planned
-            {
+            // A trap takes no added interrupts, and where they were added does no harm.
+            let of_plan = key == CellKind::Trap || planned.contains(&(cell.added_hz, key));
+            if cell.round >= plan.rounds || !of_plan {
                 return Err(format!("cell {at} is none of its plan"));
             }
             if !seen.insert((cell.round, cell.added_hz, key)) {
@@ -241,8 +289,8 @@ impl Measured {
             true => Ok(()),
             false => Err(format!("{name} is {count}, and cannot be")),
         };
-        match *self {
-            Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
+        match self {
+            &Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
                 if sorts == 0 {
                     return Err("it has no sorts".to_owned());
                 }
@@ -250,14 +298,29 @@ impl Measured {
                 time("window_ns", window_ns, 1)?;
                 count("interrupts", interrupts)
             }
-            Self::Handler { interrupts, handler_ns, window_ns, lost_events } => {
+            &Self::Handler { interrupts, handler_ns, window_ns, lost_events } => {
                 time("handler_ns", handler_ns, 0)?;
                 time("window_ns", window_ns, 1)?;
                 count("interrupts", interrupts)?;
                 count("lost_events", lost_events)
             }
-            Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
+            &Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
             Self::Trap { call_ns, .. } => Err(format!("call_ns is {call_ns}, and cannot be")),
+            Self::Events { sorts, interrupts, window_ns, counts } => {
+                if *sorts == 0 {
+                    return Err("it has no sorts".to_owned());
+                }
+                time("window_ns", *window_ns, 1)?;
+                count("interrupts", *interrupts)?;
+                for one in counts {
+                    time("enabled_ns", one.enabled_ns, 0)?;
+                    time("running_ns", one.running_ns, 0)?;
+                    if one.running_ns > one.enabled_ns {
+                        return Err(format!("{} was counted for longer than it was to be", one.event));
+                    }
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -282,11 +345,13 @@ mod tests {
                 sched: "other".into(),
                 cell_ns: 1_000_000,
                 seed: 7,
+                events: Vec::new(),
             },
             array_bytes: 1,
             sorts: 2,
             max_sample_rate_hz: 100_000,
             cpu_time_max_percent: Some(25),
+            not_counted: Vec::new(),
             cells: Vec::new(),
             warnings: Vec::new(),
         }
@@ -299,7 +364,7 @@ mod tests {
         let mut campaign = campaign();
         campaign.create(&path).unwrap();
         let sorts = Measured::Sorts { copies: 2, sorts: 9, elapsed_ns: 10, interrupts: 3, window_ns: 11 };
-        campaign.cells.push(Cell { round: 1, added_hz: 1_000, measured: sorts });
+        campaign.cells.push(Cell { round: 1, added_hz: 1_000, measured: sorts.clone() });
         campaign.cells.push(Cell { round: 1, added_hz: 0, measured: Measured::Trap { calls: 5, call_ns: 71.25 } });
         campaign.store(&path).unwrap();
         let (found, read) = Campaign::load(&folder.path().join("tick"), None).unwrap();
@@ -339,13 +404,23 @@ mod tests {
         let sorts =
             |copies, sorts, elapsed_ns| Measured::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
         let trap = |call_ns| Measured::Trap { calls: 1, call_ns };
+        let events = |enabled_ns, running_ns| {
+            let counts =
+                vec![EventCount { event: "cycles".into(), space: "user".into(), value: 1, enabled_ns, running_ns }];
+            Measured::Events { sorts: 1, interrupts: 1, window_ns: 1, counts }
+        };
         assert!(wrong(&|of| of.plan.copies.clear()).contains("its plan has no cells"));
         assert!(wrong(&|of| of.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));
         assert!(wrong(&|of| of.plan.rates_hz = vec![1_000, 0]).contains("do not rise"));
         assert!(wrong(&|of| of.node = "other".into()).contains("of node 'other'"));
-        assert!(wrong(&|of| of.cells.push(of.cells[0])).contains("cell 1 stands there twice"));
-        for measured in [cell(3, 0, trap(1.0)), cell(1, 7, handler(1, 1, 1)), cell(1, 0, sorts(3, 1, 1))] {
-            assert!(wrong(&|of| of.cells.push(measured)).contains("cell 1 is none of its plan"), "{measured:?}");
+        assert!(wrong(&|of| of.cells.push(of.cells[0].clone())).contains("cell 1 stands there twice"));
+        for measured in
+            [cell(3, 0, trap(1.0)), cell(1, 7, handler(1, 1, 1)), cell(1, 0, sorts(3, 1, 1)), cell(1, 0, events(1, 1))]
+        {
+            assert!(
+                wrong(&|of| of.cells.push(measured.clone())).contains("cell 1 is none of its plan"),
+                "{measured:?}"
+            );
         }
         for measured in [
             cell(1, 0, trap(-1.0)),
@@ -355,7 +430,14 @@ mod tests {
             cell(1, 0, sorts(1, 0, 1)),
             cell(1, 0, sorts(1, 1, i64::MAX)),
         ] {
-            assert!(wrong(&|of| of.cells.push(measured)).contains("cell 1: "), "{measured:?}");
+            assert!(wrong(&|of| of.cells.push(measured.clone())).contains("cell 1: "), "{measured:?}");
+        }
+        for (enabled, running) in [(1, 2), (-1, -1)] {
+            let error = wrong(&|of| {
+                of.plan.events.push("cycles".into());
+                of.cells.push(cell(1, 0, events(enabled, running)));
+            });
+            assert!(error.contains("cell 1: "), "{error}");
         }
         fs::remove_file(path.join("runs/node=n.json")).unwrap();
         assert!(Campaign::load(&path, None).unwrap_err().to_string().contains("it holds no node's document"));

@@ -239,6 +239,9 @@ struct Gap {
 /// Neighbors must be this many times closer to their gap than events are to the line.
 const CLOSER: f64 = 4.0;
 
+/// What is nearer than this, in nanoseconds, is not told apart: no loop sees a detour's start more exactly.
+const RESOLUTION: f64 = 100.0;
+
 /// The median of absolute deviations of normal values is this part of their standard deviation.
 const MAD_OF_NORMAL: f64 = 0.674_5;
 
@@ -256,7 +259,7 @@ impl Gap {
         let spread = median(of(step).map(|gap| (gap - time).abs()).collect()) / MAD_OF_NORMAL;
         let off = |(beat, at): &(f64, f64)| (at - line.first - beat * line.interval).abs();
         let from_line = median(beats.iter().map(off).collect()) / MAD_OF_NORMAL;
-        (from_line > CLOSER * spread).then_some(Self { time, spread, count })
+        (from_line > CLOSER * spread.max(RESOLUTION)).then_some(Self { time, spread, count })
     }
 
     /// The period, and the events that are not apart by it from any other.

@@ -1,6 +1,6 @@
 //! The cost of a tick from a campaign on a live machine.
 
-use becalm_trace::campaign::{Campaign, CellKind, Measured};
+use becalm_trace::campaign::{Campaign, CellKind, EventCount, Measured};
 
 use super::{Direct, Point, Rounds, Series, SeriesError};
 
@@ -13,6 +13,25 @@ pub struct Live {
     pub direct: Direct,
     /// The kernel's record of its handler beside the model, a row a rate, in rising order.
     pub handlers: Vec<HandlerRow>,
+    /// What the processor counted beside the sorts, by rate and event; nothing where it counts nothing.
+    pub events: Vec<EventRow>,
+}
+
+/// An event at one rate: how often it came in a sort, and in what interrupted it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EventRow {
+    /// Interrupts a second that were added to the CPU's own.
+    pub added_hz: u32,
+    /// Interrupts a second that the kernel counted.
+    pub rate_hz: f64,
+    /// Which.
+    pub event: String,
+    /// In the sort itself, a sort; nothing where it was not counted.
+    pub user: Option<f64>,
+    /// In the kernel meanwhile, a sort.
+    pub kernel: Option<f64>,
+    /// For which part of the time it was counted, the smaller one of the two: below 1 the figures are estimates.
+    pub counted_ratio: f64,
 }
 
 /// The handler at one rate: as the kernel recorded it, and as the model has it.
@@ -65,12 +84,8 @@ impl Live {
     /// If no round is complete, or the interrupt rates did not rise as asked for.
     pub fn of(campaign: &Campaign) -> Result<Self, LiveError> {
         let plan = &campaign.plan;
-        let complete = |round: &u32| {
-            let sorts = plan.copies.iter().map(|copies| CellKind::Sorts { copies: *copies });
-            let kinds: Vec<CellKind> = sorts.chain([CellKind::Handler]).collect();
-            let cells = plan.rates_hz.iter().flat_map(|hz| kinds.iter().map(move |kind| (*hz, *kind)));
-            cells.chain([(0, CellKind::Trap)]).all(|(hz, kind)| campaign.find(*round, hz, kind).is_some())
-        };
+        let cells = plan.cells();
+        let complete = |round: &u32| cells.iter().all(|(hz, kind)| campaign.find(*round, *hz, *kind).is_some());
         let numbers: Vec<u32> = (0..plan.rounds).filter(complete).collect();
         if numbers.is_empty() {
             return Err(LiveError::NoRound { done: campaign.cells.len(), planned: campaign.cells_planned() });
@@ -78,8 +93,8 @@ impl Live {
         let direct = direct(campaign).ok_or(LiveError::NoHandler)?;
         let series = |round: u32, copies: u32| {
             let points =
-                plan.rates_hz.iter().filter_map(|hz| match *campaign.find(round, *hz, CellKind::Sorts { copies })? {
-                    Measured::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => Some(Point {
+                plan.rates_hz.iter().filter_map(|hz| match campaign.find(round, *hz, CellKind::Sorts { copies })? {
+                    &Measured::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => Some(Point {
                         rate_hz: interrupts as f64 * 1e9 / window_ns as f64,
                         work_ns: elapsed_ns as f64 / sorts as f64,
                     }),
@@ -93,7 +108,7 @@ impl Live {
             .collect::<Result<_, _>>()?;
         let rounds = Rounds::of(&campaign.machine.processor, direct, &rounds)
             .map_err(|source| LiveError::Series { copies: plan.copies[0], source })?;
-        Ok(Self { rounds, direct, handlers: handlers(campaign, direct) })
+        Ok(Self { rounds, direct, handlers: handlers(campaign, direct), events: events(campaign) })
     }
 
     /// The largest distance of the recorded handler's share from the model's, as a share of the model's.
@@ -115,7 +130,7 @@ fn direct(campaign: &Campaign) -> Option<Direct> {
                 count += interrupts;
                 total += handler_ns;
             }
-            Measured::Sorts { .. } => {}
+            Measured::Sorts { .. } | Measured::Events { .. } => {}
         }
     }
     traps.sort_unstable_by(f64::total_cmp);
@@ -147,4 +162,51 @@ fn handlers(campaign: &Campaign, direct: Direct) -> Vec<HandlerRow> {
         })
     };
     campaign.plan.rates_hz.iter().filter_map(of_rate).collect()
+}
+
+/// The events of all rounds, by rate and in the plan's order.
+fn events(campaign: &Campaign) -> Vec<EventRow> {
+    let mut rows = Vec::new();
+    for added_hz in &campaign.plan.rates_hz {
+        let (mut all, mut interrupts, mut window) = (0_u64, 0_u64, 0_i64);
+        let mut counted: Vec<&EventCount> = Vec::new();
+        for cell in campaign.cells.iter().filter(|cell| cell.added_hz == *added_hz) {
+            if let Measured::Events { sorts, interrupts: taken, window_ns, counts } = &cell.measured {
+                all += sorts;
+                interrupts += taken;
+                window += window_ns;
+                counted.extend(counts);
+            }
+        }
+        if all == 0 || window == 0 {
+            continue;
+        }
+        for event in &campaign.plan.events {
+            let of = |space: &str| {
+                let (mut value, mut enabled, mut running) = (0_u64, 0_i64, 0_i64);
+                for count in counted.iter().filter(|count| count.event == *event && count.space == space) {
+                    value += count.value;
+                    enabled += count.enabled_ns;
+                    running += count.running_ns;
+                }
+                // Where events took turns at the processor's counters, the whole is scaled up from what was seen.
+                (running > 0).then(|| {
+                    let ratio = running as f64 / enabled as f64;
+                    (value as f64 / ratio / all as f64, ratio)
+                })
+            };
+            let (user, kernel) = (of("user"), of("kernel"));
+            let ratio = [user, kernel].into_iter().flatten().map(|(_, ratio)| ratio).reduce(f64::min);
+            let Some(counted_ratio) = ratio else { continue };
+            rows.push(EventRow {
+                added_hz: *added_hz,
+                rate_hz: interrupts as f64 * 1e9 / window as f64,
+                event: event.clone(),
+                user: user.map(|(value, _)| value),
+                kernel: kernel.map(|(value, _)| value),
+                counted_ratio,
+            });
+        }
+    }
+    rows
 }

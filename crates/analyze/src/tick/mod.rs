@@ -22,7 +22,7 @@ mod student;
 pub use analysis::{Analysis, Comparison};
 pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};
 pub use line::Line;
-pub use live::{HandlerRow, Live, LiveError};
+pub use live::{EventRow, HandlerRow, Live, LiveError};
 pub use pair::Pair;
 pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
 pub use processor::{Direct, Point, Processor, Series, SeriesError};

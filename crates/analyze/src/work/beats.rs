@@ -165,6 +165,7 @@ mod tests {
         let samples = fixed_work(&durations);
         let mean = durations.iter().sum::<i64>() as f64 / 15_000.0;
         let found = beats(&samples, &MainBody::of(&samples.values), 1_000_000, 1e-3);
-        assert!(found.iter().any(|period| (period.interval_ns / (100.0 * mean) - 1.0).abs() < 0.005), "{found:?}");
+        // Long detours delay all beats after them: between two beats there is less time than the mean says.
+        assert!(found.iter().any(|period| (period.interval_ns / (100.0 * mean) - 1.0).abs() < SAME), "{found:?}");
     }
 }

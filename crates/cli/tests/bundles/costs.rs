@@ -225,6 +225,7 @@ fn campaign(rounds: u32) -> Campaign {
         sched: "rr:1".into(),
         cell_ns: 1_000_000_000,
         seed: 1,
+        events: vec!["cycles".into(), "cache_misses".into()],
     };
     let mut cells = Vec::new();
     for round in 0..rounds {
@@ -241,6 +242,20 @@ fn campaign(rounds: u32) -> Campaign {
             let interrupts = rate_hz as u64;
             let handler_ns = i64::try_from(interrupts).unwrap() * 1_000;
             push(campaign::Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
+            let of = |event: &str, space: &str, value| campaign::EventCount {
+                event: event.into(),
+                space: space.into(),
+                value,
+                enabled_ns: 1_000_000_000,
+                running_ns: 500_000_000,
+            };
+            let counts = vec![
+                of("cycles", "user", 1_200_000_000),
+                of("cycles", "kernel", interrupts * 9_000),
+                of("cache_misses", "user", 40_000 + interrupts * 12),
+                of("cache_misses", "kernel", interrupts * 30),
+            ];
+            push(campaign::Measured::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
         }
         cells.push(Cell { round, added_hz: 0, measured: campaign::Measured::Trap { calls: 1, call_ns: 100.0 } });
     }
@@ -254,6 +269,7 @@ fn campaign(rounds: u32) -> Campaign {
         sorts: 100,
         max_sample_rate_hz: 100_000,
         cpu_time_max_percent: Some(25),
+        not_counted: vec!["instructions, l1d_read_misses: the processor has too few counters for it".into()],
         cells,
         warnings: Vec::new(),
     }

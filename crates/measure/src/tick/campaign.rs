@@ -14,7 +14,7 @@ use becalm_trace::bundle::node_name;
 use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
 use becalm_units::{CpuList, Nanos};
 
-use super::{Job, TickError, record_timer, shuffled, time_work, trap};
+use super::{Job, TickError, events, record_timer, shuffled, time_work, trap};
 use crate::work::{Body, Work};
 use crate::{machine, preflight};
 
@@ -38,11 +38,12 @@ pub enum CampaignEnd {
     Interrupted,
 }
 
-/// Begins a campaign: looks whether everything is possible, and finds how many sorts a cell takes.
+/// Begins a campaign: looks whether everything is possible, which of the plan's events the processor counts, and finds how
+/// many sorts a cell takes.
 ///
 /// # Errors
 /// Whatever makes the plan impossible, with what is missing.
-pub fn begin(root: &Path, plan: CampaignPlan) -> Result<Campaign, TickError> {
+pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError> {
     preflight::select(root, Some(&[plan.cpu].into_iter().collect()))?;
     let limits = limits(root, &plan)?;
     // Whether it is allowed is found out now and not in the midst.
@@ -71,6 +72,8 @@ pub fn begin(root: &Path, plan: CampaignPlan) -> Result<Campaign, TickError> {
         pieces *= 4;
     };
     drop(away);
+    let (events, not_counted) = events::counted(&plan.events);
+    plan.events = events;
     let array_bytes = Work::new(Body::Sort, root, plan.cpu)?.memory_bytes();
     Ok(Campaign {
         schema: SCHEMA.to_owned(),
@@ -83,6 +86,7 @@ pub fn begin(root: &Path, plan: CampaignPlan) -> Result<Campaign, TickError> {
         plan,
         max_sample_rate_hz: limits.max_sample_rate_hz,
         cpu_time_max_percent: limits.cpu_time_max_percent,
+        not_counted,
         cells: Vec::new(),
         warnings: Vec::new(),
     })
@@ -131,7 +135,7 @@ pub fn go_on(
     let before = campaign.cells.len();
     let planned = campaign.cells_planned();
     for round in 0..campaign.plan.rounds {
-        for (added_hz, kind) in shuffled(cells(&campaign.plan), campaign.plan.seed, round) {
+        for (added_hz, kind) in shuffled(campaign.plan.cells(), campaign.plan.seed, round) {
             if campaign.find(round, added_hz, kind).is_some() {
                 continue;
             }
@@ -159,16 +163,6 @@ pub fn go_on(
     Ok(CampaignEnd::Complete)
 }
 
-/// The cells of a round.
-fn cells(plan: &CampaignPlan) -> Vec<(u32, CellKind)> {
-    let of_rate = |rate_hz: &u32| {
-        let rate_hz = *rate_hz;
-        let sorts = plan.copies.iter().map(move |copies| (rate_hz, CellKind::Sorts { copies: *copies }));
-        sorts.chain([(rate_hz, CellKind::Handler)])
-    };
-    plan.rates_hz.iter().flat_map(of_rate).chain([(0, CellKind::Trap)]).collect()
-}
-
 fn measure(
     campaign: &Campaign,
     root: &Path,
@@ -180,13 +174,12 @@ fn measure(
     let policy = campaign.plan.sched.parse()?;
     // Ends with the cell, however the cell ends.
     let _clock = if added_hz > 0 { Some(CpuClock::start(cpu, added_hz)?) } else { None };
-    let work = |copies, pieces| {
-        time_work(Job { root, cpu, interrupted: cpu, policy, copies, body: Body::Sort, iterations: 1, pieces })
-    };
+    let job =
+        |copies, pieces| Job { root, cpu, interrupted: cpu, policy, copies, body: Body::Sort, iterations: 1, pieces };
     Ok(match kind {
         CellKind::Trap => trap(cpu)?,
         CellKind::Sorts { copies } => {
-            let timed = work(copies, campaign.sorts)?;
+            let timed = time_work(job(copies, campaign.sorts))?;
             Measured::Sorts {
                 copies,
                 sorts: campaign.sorts,
@@ -202,7 +195,7 @@ fn measure(
             } else {
                 campaign.sorts
             };
-            let (_, record) = record_timer(root, cpu, janitor.cloned(), || work(1, pieces))?;
+            let (_, record) = record_timer(root, cpu, janitor.cloned(), || time_work(job(1, pieces)))?;
             Measured::Handler {
                 interrupts: record.interrupts,
                 handler_ns: record.handler.get(),
@@ -210,6 +203,7 @@ fn measure(
                 lost_events: record.lost_events,
             }
         }
+        CellKind::Events => events::count(job(1, campaign.sorts), &campaign.plan.events)?,
     })
 }
 
@@ -256,13 +250,17 @@ mod tests {
             sched: "other".to_owned(),
             cell_ns: 1_000_000,
             seed: 1,
+            events: Vec::new(),
         }
     }
 
     #[test]
     fn a_round_has_every_cell_once() {
-        let cells = cells(&plan());
-        assert_eq!(cells.len(), 2 * 3 + 1);
+        let mut plan = plan();
+        assert_eq!(plan.cells().len(), 2 * 3 + 1);
+        plan.events.push("cycles".to_owned());
+        let cells = plan.cells();
+        assert_eq!(cells.len(), 2 * 4 + 1);
         for (at, cell) in cells.iter().enumerate() {
             assert!(!cells[..at].contains(cell), "{cell:?}");
         }

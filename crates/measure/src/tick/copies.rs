@@ -113,7 +113,7 @@ pub fn time_work(job: Job<'_>) -> Result<Timed, TickError> {
 }
 
 /// Places the thread, and does one piece beforehand, which loads code and data.
-fn prepare(job: Job<'_>) -> Result<Work, TickError> {
+pub(super) fn prepare(job: Job<'_>) -> Result<Work, TickError> {
     sched::pin_current_thread(job.cpu)?;
     if job.policy != Policy::Other {
         sched::set_policy(job.policy)?;

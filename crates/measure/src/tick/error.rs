@@ -3,7 +3,7 @@
 use std::io;
 
 use becalm_linux::ftrace::{DecodeError, TracefsError};
-use becalm_linux::perf::PerfError;
+use becalm_linux::perf::{CountersError, PerfError};
 use becalm_linux::procfs::FileError;
 use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_trace::BundleError;
@@ -24,6 +24,9 @@ pub enum TickError {
     /// Interrupts cannot be caused.
     #[error(transparent)]
     Perf(#[from] PerfError),
+    /// The processor's counters cannot be read.
+    #[error(transparent)]
+    Counters(#[from] CountersError),
     /// A stored plan names no scheduling class.
     #[error(transparent)]
     Policy(#[from] ParsePolicyError),

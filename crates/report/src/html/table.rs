@@ -110,14 +110,15 @@ fn key(value: &Value) -> Option<f64> {
     match value {
         Value::Missing | Value::Text(_) => None,
         Value::Count(number) | Value::Number(number) => Some(*number as f64),
-        Value::Time(number) | Value::Picos(number) => Some(*number as f64),
+        Value::Time(number) | Value::Fine(number) | Value::Picos(number) => Some(*number as f64),
         Value::Rate(number)
         | Value::Ratio(number)
         | Value::Share(number)
         | Value::Points(number)
         | Value::Factor(number)
         | Value::Change(number)
-        | Value::Real(number) => Some(*number).filter(|number| number.is_finite()),
+        | Value::Real(number)
+        | Value::Often(number) => Some(*number).filter(|number| number.is_finite()),
         Value::Flag(flag) => Some(f64::from(u8::from(*flag))),
     }
 }

@@ -1,6 +1,6 @@
 //! The figures of a tick's cost, each with its name, title and unit.
 
-use becalm_analyze::tick::{Comparison, HandlerRow, Pair};
+use becalm_analyze::tick::{Comparison, EventRow, HandlerRow, Pair};
 
 use super::TickRow;
 use crate::Value;
@@ -92,6 +92,20 @@ pub(super) const HANDLER: &[Field<HandlerRow>] = &[
     Field { name: "recorded_ratio", title: "recorded share", get: |row| Value::Ratio(row.recorded_ratio) },
     Field { name: "model_ratio", title: "by the model", get: |row| Value::Ratio(row.model_ratio) },
     Field { name: "lost_events", title: "lost events", get: |row| Value::Count(row.lost_events) },
+];
+
+/// Of what the processor counted beside the sorts.
+pub(super) const EVENT: &[Field<EventRow>] = &[
+    Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
+    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
+    Field { name: "event", title: "event", get: |row| Value::Text(row.event.clone()) },
+    Field { name: "user_per_sort", title: "user, a sort", get: |row| row.user.map_or(Value::Missing, Value::Often) },
+    Field {
+        name: "kernel_per_sort",
+        title: "kernel, a sort",
+        get: |row| row.kernel.map_or(Value::Missing, Value::Often),
+    },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.counted_ratio) },
 ];
 
 /// The model beside the measurements of one rate, over all numbers of processes.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::field::Object;
 use crate::json;
-use figures::{COMPARISON, HANDLER, PAIR, PROCESSOR};
+use figures::{COMPARISON, EVENT, HANDLER, PAIR, PROCESSOR};
 
 pub(crate) use placement::{PlacementReport, placement_json, render_placement};
 pub(crate) use scheduler::{SchedulerReport, render_scheduler, scheduler_json};
@@ -89,6 +89,9 @@ struct CampaignDoc<'a> {
     handler_ns: f64,
     handler_residual_max_ratio: Option<f64>,
     handlers: Vec<Object<'a, becalm_analyze::tick::HandlerRow>>,
+    /// What the processor counted beside the sorts.
+    events: Vec<Object<'a, becalm_analyze::tick::EventRow>>,
+    not_counted: &'a [String],
     warnings: &'a [String],
 }
 
@@ -120,6 +123,8 @@ pub fn tick_json(report: &TickReport) -> String {
         handler_ns: live.direct.handler_ns,
         handler_residual_max_ratio: live.handler_residual_max_ratio(),
         handlers: live.handlers.iter().map(|row| Object(HANDLER, row)).collect(),
+        events: live.events.iter().map(|row| Object(EVENT, row)).collect(),
+        not_counted: &campaign.not_counted,
         warnings: &campaign.warnings,
     });
     json::text(&Document {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use becalm_analyze::tick::{Analysis, Live};
 use becalm_trace::campaign::Campaign;
 
-use super::figures::{HANDLER, PROCESSOR, RATE, by_rate};
+use super::figures::{EVENT, HANDLER, PROCESSOR, RATE, by_rate};
 use super::{TickReport, panel};
 use crate::field::columns;
 use crate::header::paragraph;
@@ -47,6 +47,7 @@ pub fn render_tick(report: &TickReport, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some((campaign, live)) = &report.live {
         handlers(live, out)?;
+        events(live, out)?;
         remarks(campaign, live, out)?;
     }
     Ok(())
@@ -118,6 +119,24 @@ fn handlers(live: &Live, out: &mut dyn Write) -> io::Result<()> {
     table.print(out)
 }
 
+fn events(live: &Live, out: &mut dyn Write) -> io::Result<()> {
+    if live.events.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nThe processor's counters: in a sort itself (user), and in what interrupted it (kernel)")?;
+    let names = ["rate_hz", "event", "user_per_sort", "kernel_per_sort", "counted_ratio"];
+    let fields = columns(EVENT, &names);
+    let mut table = Table::new(&fields);
+    live.events.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    if live.events.iter().any(|row| row.counted_ratio < 1.0) {
+        let text = "counted: for which part of the time; the processor has too few counters for all at once, so they take \
+                    turns, and the figures are scaled up";
+        paragraph(out, "  ", text)?;
+    }
+    Ok(())
+}
+
 fn remarks(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     if campaign.machine.hypervisor.is_some() {
@@ -138,6 +157,9 @@ fn remarks(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<
             three_digits(taken * 100.0)
         );
         paragraph(out, "  ! ", &text)?;
+    }
+    for reason in &campaign.not_counted {
+        paragraph(out, "  ! ", &format!("not counted: {reason}"))?;
     }
     for warning in &campaign.warnings {
         paragraph(out, "  ! ", warning)?;

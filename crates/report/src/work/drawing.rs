@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::work::Curves;
 
-use crate::value::{grouped, time};
+use crate::value::{fine, grouped, time};
 
 /// Columns of a drawing.
 const WIDTH: usize = 64;
@@ -59,7 +59,7 @@ pub(super) fn cumulative(curves: &Curves, out: &mut dyn Write) -> io::Result<()>
     let points: Vec<(f64, f64)> =
         inside.iter().map(|(value, share)| ((value - low) as f64 / (high - low) as f64, *share)).collect();
     let up = [(1.0, "100%".to_owned()), (0.5, "50%".to_owned()), (0.0, "0%".to_owned())];
-    draw(&points, &up, [time(*low), time(*high)], "Cumulative distribution: samples that take no longer", out)
+    draw(&points, &up, [fine(*low), fine(*high)], "Cumulative distribution: samples that take no longer", out)
 }
 
 /// Draws the share of samples that are above a value, both axes logarithmic.
@@ -83,7 +83,7 @@ pub(super) fn survival(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
     let up: Vec<(f64, String)> = decades
         .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::value::three_digits(share * 100.0))))
         .collect();
-    draw(&points, &up, [time(*low), time(*high)], "Survival: samples that take longer (both axes logarithmic)", out)
+    draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples that take longer (both axes logarithmic)", out)
 }
 
 /// Draws the consecutive samples: the longest and the shortest of each part of the run.
@@ -103,7 +103,7 @@ pub(super) fn series(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     let middle = (low * high).sqrt();
-    let up = [(1.0, time(high as i64)), (0.5, time(middle as i64)), (0.0, time(low as i64))];
+    let up = [(1.0, fine(high as i64)), (0.5, fine(middle as i64)), (0.0, fine(low as i64))];
     let ends = [time(first.start_ns), time(last.start_ns)];
     draw(&points, &up, ends, "Consecutive samples: shortest and longest of each part of the run", out)
 }
@@ -141,9 +141,10 @@ pub(super) fn histogram(curves: &Curves, out: &mut dyn Write) -> io::Result<()> 
     if curves.beyond > 0 {
         writeln!(
             out,
-            "  {:>LABEL$}  and beyond: {} samples",
+            "  {:>LABEL$}  and beyond: {} {}",
             edge(curves.histogram_end_ns, width),
-            grouped(curves.beyond)
+            grouped(curves.beyond),
+            if curves.beyond == 1 { "sample" } else { "samples" }
         )?;
     }
     Ok(())
@@ -176,9 +177,9 @@ mod tests {
     #[test]
     fn the_ends_of_each_drawing_are_those_of_its_data() {
         let text = drawn(survival, &curves());
-        assert!(text.contains("100% \u{2502}") && text.contains("1.00us") && text.contains("3.00us"), "{text}");
+        assert!(text.contains("100% \u{2502}") && text.contains("1.000us") && text.contains("3.000us"), "{text}");
         let text = drawn(series, &curves());
-        assert!(text.contains("100us \u{2502}") && text.lines().last().unwrap().ends_with("1.00ms"), "{text}");
+        assert!(text.contains("100.00us \u{2502}") && text.lines().last().unwrap().ends_with("1.00ms"), "{text}");
         let text = drawn(cumulative, &curves());
         assert_eq!(text.matches('\u{25cf}').count(), 3, "{text}");
     }
@@ -186,7 +187,7 @@ mod tests {
     #[test]
     fn no_bar_hides_a_sample_and_no_bin_swallows_the_rest() {
         let text = drawn(histogram, &curves());
-        assert!(text.contains("\u{2588}\u{2588} 90") && text.contains("3.00us  and beyond: 1 samples"), "{text}");
+        assert!(text.contains("\u{2588}\u{2588} 90") && text.contains("3.00us  and beyond: 1 sample\n"), "{text}");
     }
 
     #[test]

@@ -19,29 +19,29 @@ fields! {
         "cpu", "cpu", |row| Value::Number(u64::from(row.cpu.get()));
         "samples", "samples", |row| Value::Count(row.spread.count);
         "iterations", "iterations", |row| Value::Count(row.iterations);
-        "calibrated_ns", "calibrated", |row| Value::Time(row.calibrated_ns);
+        "calibrated_ns", "calibrated", |row| Value::Fine(row.calibrated_ns);
         "duration_ns", "observed", |row| Value::Time(row.duration_ns);
-        "mean_ns", "mean", |row| Value::time(row.spread.mean_ns);
+        "mean_ns", "mean", |row| Value::fine(row.spread.mean_ns);
         "stddev_ns", "stddev", |row| Value::time(row.spread.stddev_ns);
-        "min_ns", "min", |row| Value::Time(row.spread.min_ns);
-        "p1_ns", "p1", |row| Value::Time(row.spread.quantiles_ns[0]);
-        "p5_ns", "p5", |row| Value::Time(row.spread.quantiles_ns[1]);
-        "p25_ns", "p25", |row| Value::Time(row.spread.quantiles_ns[2]);
-        "median_ns", "median", |row| Value::Time(row.spread.quantiles_ns[3]);
-        "p75_ns", "p75", |row| Value::Time(row.spread.quantiles_ns[4]);
-        "p95_ns", "p95", |row| Value::Time(row.spread.quantiles_ns[5]);
-        "p99_ns", "p99", |row| Value::Time(row.spread.quantiles_ns[6]);
-        "p999_ns", "p99.9", |row| Value::Time(row.spread.quantiles_ns[7]);
-        "p9999_ns", "p99.99", |row| Value::Time(row.spread.quantiles_ns[8]);
-        "max_ns", "max", |row| Value::Time(row.spread.max_ns);
-        "body_low_ns", "body from", |row| Value::Time(row.body.low_ns);
-        "body_high_ns", "body to", |row| Value::Time(row.body.high_ns);
+        "min_ns", "min", |row| Value::Fine(row.spread.min_ns);
+        "p1_ns", "p1", |row| Value::Fine(row.spread.quantiles_ns[0]);
+        "p5_ns", "p5", |row| Value::Fine(row.spread.quantiles_ns[1]);
+        "p25_ns", "p25", |row| Value::Fine(row.spread.quantiles_ns[2]);
+        "median_ns", "median", |row| Value::Fine(row.spread.quantiles_ns[3]);
+        "p75_ns", "p75", |row| Value::Fine(row.spread.quantiles_ns[4]);
+        "p95_ns", "p95", |row| Value::Fine(row.spread.quantiles_ns[5]);
+        "p99_ns", "p99", |row| Value::Fine(row.spread.quantiles_ns[6]);
+        "p999_ns", "p99.9", |row| Value::Fine(row.spread.quantiles_ns[7]);
+        "p9999_ns", "p99.99", |row| Value::Fine(row.spread.quantiles_ns[8]);
+        "max_ns", "max", |row| Value::Fine(row.spread.max_ns);
+        "body_low_ns", "body from", |row| Value::Fine(row.body.low_ns);
+        "body_high_ns", "body to", |row| Value::Fine(row.body.high_ns);
         "fasties", "fasties", |row| Value::Count(row.body.fasties);
         "slowies", "slowies", |row| Value::Count(row.body.slowies);
         "incomplete", "incomplete", |row| Value::Count(row.incomplete);
         "all_iterations", "all iterations", |row| Value::Count(row.all_iterations);
         "iteration_ns", "an iteration", |row| match row.ns_per_iteration() {
-            Some(ns) if ns >= 10_000.0 => Value::time(ns),
+            Some(ns) if ns >= 10_000.0 => Value::fine(ns),
             _ => Value::Missing,
         };
     }
@@ -64,15 +64,15 @@ fields! {
         "count", "count", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.count));
         "samples", "samples", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.samples));
         "total_ns", "total", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Time(step.total_ns));
-        "mean_ns", "mean", |row| Value::time(row.left.mean_ns);
+        "mean_ns", "mean", |row| Value::fine(row.left.mean_ns);
         "stddev_ns", "stddev", |row| Value::time(row.left.stddev_ns);
-        "min_ns", "min", |row| Value::Time(row.left.min_ns);
-        "median_ns", "median", |row| Value::Time(row.left.median_ns());
-        "p99_ns", "p99", |row| Value::Time(row.left.quantiles_ns[6]);
-        "max_ns", "max", |row| Value::Time(row.left.max_ns);
+        "min_ns", "min", |row| Value::Fine(row.left.min_ns);
+        "median_ns", "median", |row| Value::Fine(row.left.median_ns());
+        "p99_ns", "p99", |row| Value::Fine(row.left.quantiles_ns[6]);
+        "max_ns", "max", |row| Value::Fine(row.left.max_ns);
         "slowies", "slowies", |row| Value::Count(row.left.slowies);
         "touched_mean_ns", "mean there", |row| {
-            row.step.as_ref().map_or(Value::Missing, |step| Value::time(step.touched_mean_ns))
+            row.step.as_ref().map_or(Value::Missing, |step| Value::fine(step.touched_mean_ns))
         };
         "touched_stddev_ns", "stddev there", |row| {
             row.step.as_ref().map_or(Value::Missing, |step| Value::time(step.touched_stddev_ns))
@@ -98,13 +98,13 @@ fields! {
     CUMULATIVE of Cumulative {
         "samples_each", "samples each", |row| Value::Count(row.samples_each);
         "repetitions", "repetitions", |row| Value::Count(row.spread.count);
-        "undisturbed_ns", "undisturbed", |row| Value::Time(row.undisturbed_ns);
-        "mean_ns", "mean", |row| Value::time(row.spread.mean_ns);
+        "undisturbed_ns", "undisturbed", |row| Value::Fine(row.undisturbed_ns);
+        "mean_ns", "mean", |row| Value::fine(row.spread.mean_ns);
         "stddev_ns", "stddev", |row| Value::time(row.spread.stddev_ns);
-        "min_ns", "min", |row| Value::Time(row.spread.min_ns);
-        "median_ns", "median", |row| Value::Time(row.spread.median_ns());
-        "p95_ns", "p95", |row| Value::Time(row.spread.quantiles_ns[5]);
-        "max_ns", "max", |row| Value::Time(row.spread.max_ns);
+        "min_ns", "min", |row| Value::Fine(row.spread.min_ns);
+        "median_ns", "median", |row| Value::Fine(row.spread.median_ns());
+        "p95_ns", "p95", |row| Value::Fine(row.spread.quantiles_ns[5]);
+        "max_ns", "max", |row| Value::Fine(row.spread.max_ns);
         "cost_ratio", "longer than undisturbed", |row| Value::Ratio(row.cost_ratio());
     }
 }
@@ -116,7 +116,7 @@ fn counted(count: Option<f64>) -> Value {
 
 /// A count in a sample.
 fn a_sample(count: Option<f64>) -> Value {
-    count.map_or(Value::Missing, Value::Real)
+    count.map_or(Value::Missing, Value::Often)
 }
 
 fields! {
@@ -140,10 +140,10 @@ fields! {
     AGAINST of Against {
         "scale_ratio", "scaled by", |row| Value::Factor(row.scale);
         "baseline_samples", "baseline's samples", |row| Value::Count(row.baseline.count);
-        "baseline_mean_ns", "its mean", |row| Value::time(row.baseline.mean_ns);
-        "baseline_median_ns", "its median", |row| Value::Time(row.baseline.median_ns());
-        "baseline_p99_ns", "its p99", |row| Value::Time(row.baseline.quantiles_ns[6]);
-        "baseline_max_ns", "its max", |row| Value::Time(row.baseline.max_ns);
+        "baseline_mean_ns", "its mean", |row| Value::fine(row.baseline.mean_ns);
+        "baseline_median_ns", "its median", |row| Value::Fine(row.baseline.median_ns());
+        "baseline_p99_ns", "its p99", |row| Value::Fine(row.baseline.quantiles_ns[6]);
+        "baseline_max_ns", "its max", |row| Value::Fine(row.baseline.max_ns);
         "mean_ratio", "mean", |row| Value::Factor(row.mean_ratio);
         "median_ratio", "median", |row| Value::Factor(row.median_ratio);
         "p99_ratio", "p99", |row| Value::Factor(row.p99_ratio);

@@ -9,7 +9,7 @@ use crate::Value;
 use crate::field::{Field, columns};
 use crate::header;
 use crate::html::{Block, HtmlTable, NOISE_QUIET, Page, Section, Tile, Tone};
-use crate::value::{grouped, time};
+use crate::value::{fine, grouped, time};
 
 /// How many sources the table of the subtraction has at most.
 const STEPS: usize = 40;
@@ -86,7 +86,7 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
     let basis = format!(
         "{} samples of {work}. Undisturbed is the middle of the main body, {}; up to {quiet} on that counts as no longer.",
         grouped(samples),
-        time(worst.cpu.body.middle_ns)
+        fine(worst.cpu.body.middle_ns)
     );
     let mut blocks = vec![Block::Verdict { tone, text, basis }, Block::Tiles(tiles(worst.cpu))];
     let warnings: usize = summary.nodes.iter().map(|doc| doc.warnings.len()).sum();
@@ -111,12 +111,12 @@ fn tiles(cpu: &CpuWork) -> Vec<Tile> {
         tile(
             "Slowies",
             figure("slowies"),
-            format!("{} of samples; over {}", share(cpu.body.slowies), time(cpu.body.high_ns)),
+            format!("{} of samples; over {}", share(cpu.body.slowies), fine(cpu.body.high_ns)),
         ),
         tile(
             "Fasties",
             figure("fasties"),
-            format!("{} of samples; under {}", share(cpu.body.fasties), time(cpu.body.low_ns)),
+            format!("{} of samples; under {}", share(cpu.body.fasties), fine(cpu.body.low_ns)),
         ),
     ];
     if let Some(last) = cpu.subtraction.last() {

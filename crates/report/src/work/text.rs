@@ -10,7 +10,7 @@ use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
 use crate::field::columns;
 use crate::header::{self, line, paragraph};
 use crate::table::Table;
-use crate::value::{grouped, time};
+use crate::value::{fine, grouped, time};
 
 /// Sources that the subtraction shows one by one; the others come off together, in its last line.
 const STEPS: usize = 12;
@@ -148,7 +148,7 @@ pub(super) fn done(work: &WorkDoc) -> String {
         0 | 1 => String::new(),
         copies => format!(", {copies} copies on the CPU, one of them measured"),
     };
-    let calibrated: Vec<String> = work.loops.iter().map(|of| time(of.calibrated_ns.get())).collect();
+    let calibrated: Vec<String> = work.loops.iter().map(|of| fine(of.calibrated_ns.get())).collect();
     let unit = match work.fixed {
         Fixed::Work => "a sample calibrated at",
         Fixed::Time => "a step at",
@@ -249,9 +249,9 @@ fn subtraction(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
             "{} further sources took {} together; without them, too: mean {}, stddev {}, max {}",
             others.len(),
             time(total),
-            time(last.left.mean_ns.round() as i64),
+            fine(last.left.mean_ns.round() as i64),
             time(last.left.stddev_ns.round() as i64),
-            time(last.left.max_ns)
+            fine(last.left.max_ns)
         );
         paragraph(out, "  ", &text)?;
     }
@@ -299,7 +299,7 @@ fn copies(summaries: &[WorkSummary], out: &mut dyn Write) -> io::Result<()> {
         for cpu in &summary.cpus {
             let Some(ns) = cpu.ns_per_iteration() else { continue };
             let text =
-                if ns >= 1e4 { time(ns.round() as i64) } else { format!("{}ns", crate::value::three_digits(ns)) };
+                if ns >= 1e4 { fine(ns.round() as i64) } else { format!("{}ns", crate::value::three_digits(ns)) };
             writeln!(out, "  {copies:>4} on CPU {}: {text}", cpu.cpu)?;
         }
     }

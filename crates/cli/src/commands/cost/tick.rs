@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use becalm_analyze::tick::{Analysis, Live, TableFile, read_tables};
 use becalm_linux::janitor::Janitor;
+use becalm_linux::perf::Event;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
@@ -40,7 +41,7 @@ use crate::messages::say;
 pub struct TickArgs {
     /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
     /// stored run of a campaign
-    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
+    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed", "no_counters"])]
     from: Option<PathBuf>,
 
     /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us
@@ -90,12 +91,17 @@ pub struct TickArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
+    /// Do not count cycles, instructions and cache misses of the sorts, which is done in measurements of their own where
+    /// the processor can
+    #[arg(long)]
+    no_counters: bool,
+
     /// Where to store the measurements [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
     /// Go on with this campaign, as it was planned
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed", "no_counters"])]
     resume: Option<PathBuf>,
 
     /// Print one JSON document (becalm.cost-tick/1)
@@ -247,7 +253,9 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     let cpu = chosen_place(Path::new("/"), args.cpu)?.cpu;
     let rounds = args.rounds.unwrap_or(rounds);
     let sched = args.sched.to_string();
-    Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed })
+    let wanted = if args.no_counters { &[][..] } else { &Event::OF_PROCESSOR };
+    let events = wanted.iter().map(|event| event.name().to_owned()).collect();
+    Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed, events })
 }
 
 /// A plan that cannot be meant here is wrong usage.

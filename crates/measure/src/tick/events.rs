@@ -1,0 +1,108 @@
+//! What the processor counts while one copy works: cycles, instructions and cache misses, in the work (user) and in what
+//! interrupted it (kernel) apart, as in Tsafrir 2007. In cells of their own, since switching counters takes time.
+
+use becalm_linux::clock::{Counter, MonotonicRaw};
+use becalm_linux::perf::{Counters, Event, Space};
+use becalm_trace::campaign::{EventCount, Measured};
+
+use super::copies::prepare;
+use super::{Job, TickError, timer_interrupts};
+use crate::counted::reasons;
+
+/// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
+/// reason why others cannot.
+pub(super) fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
+    let events = known(names);
+    let counters = Counters::of_current_thread(&events, &Space::APART);
+    let missing = counters.missing();
+    let is_counted = |event: &&Event| missing.iter().filter(|one| one.event == **event).count() < Space::APART.len();
+    let kept = events.iter().filter(is_counted).map(|event| event.name().to_owned()).collect();
+    (kept, reasons(missing))
+}
+
+fn known(names: &[String]) -> Vec<Event> {
+    let all = Event::OF_PROCESSOR.into_iter().chain(Event::OF_KERNEL);
+    all.filter(|event| names.iter().any(|name| name == event.name())).collect()
+}
+
+/// Does the work in one new thread and counts these events from its start to its end.
+///
+/// # Errors
+/// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
+pub(super) fn count(job: Job<'_>, names: &[String]) -> Result<Measured, TickError> {
+    let run = || -> Result<Measured, TickError> {
+        let mut work = prepare(job)?;
+        let mut counters = Counters::of_current_thread(&known(names), &Space::APART);
+        let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+        counters.start()?;
+        for _ in 0..job.pieces {
+            std::hint::black_box(work.run::<MonotonicRaw>(job.iterations));
+        }
+        counters.stop()?;
+        let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+        let counts = counters.read()?.into_iter().map(|count| EventCount {
+            event: count.event.name().to_owned(),
+            space: count.space.name().to_owned(),
+            value: count.value,
+            enabled_ns: count.enabled.get(),
+            // Both are read one after the other.
+            running_ns: count.running.get().min(count.enabled.get()),
+        });
+        Ok(Measured::Events {
+            sorts: job.pieces,
+            interrupts: after.0.saturating_sub(before.0),
+            window_ns: (after.1 - before.1) as i64,
+            counts: counts.collect(),
+        })
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("becalm/sort".to_owned()).spawn_scoped(scope, run);
+        let thread = thread.map_err(|source| TickError::System { action: "start a working thread", source })?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use becalm_linux::sched::{self, Policy};
+
+    use super::*;
+    use crate::work::Body;
+
+    fn names(events: &[Event]) -> Vec<String> {
+        events.iter().map(|event| event.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_counted_and_what_is_not_add_up_to_what_was_asked() {
+        let asked = names(&Event::OF_PROCESSOR);
+        let (kept, not_counted) = counted(&asked);
+        assert!(kept.iter().all(|name| asked.contains(name)));
+        let said = not_counted.join(" ");
+        assert!(asked.iter().all(|name| kept.contains(name) || said.contains(name.as_str())), "{kept:?} {said}");
+        assert_eq!(counted(&["nothing".to_owned()]), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn the_kernels_own_events_are_counted_beside_the_work() {
+        let wanted = names(&[Event::TaskClock, Event::ContextSwitches]);
+        let (kept, _) = counted(&wanted);
+        if kept.len() < wanted.len() {
+            // A container that forbids it says so.
+            return;
+        }
+        let cpu = sched::current_cpu().unwrap();
+        let root = Path::new("/");
+        let (body, policy) = (Body::Sum, Policy::Other);
+        let job = Job { root, cpu, interrupted: cpu, policy, copies: 1, body, iterations: 200_000, pieces: 50 };
+        let Measured::Events { sorts, window_ns, counts, .. } = count(job, &wanted).unwrap() else {
+            panic!("events were asked for")
+        };
+        assert_eq!(sorts, 50);
+        let clock = counts.iter().find(|count| count.event == "task_clock_ns" && count.space == "user").unwrap();
+        assert!(clock.value > 0 && i64::try_from(clock.value).unwrap() <= window_ns, "{clock:?} in {window_ns} ns");
+        assert!(counts.iter().all(|count| count.running_ns <= count.enabled_ns && count.enabled_ns <= window_ns));
+    }
+}
