@@ -4,6 +4,8 @@ use becalm_linux::clock::RateError;
 use becalm_linux::sched::SchedError;
 use becalm_units::{CpuId, Nanos};
 
+use crate::program::ProgramError;
+
 /// Noise that cannot be made here.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
@@ -66,6 +68,36 @@ pub enum InjectError {
         /// What is too much, in words.
         asked: String,
     },
+    /// Shorter than a signal.
+    #[error("a detour of {length} is too short: a signal and its handler take {shortest} here")]
+    ShortSignal {
+        /// The length asked for.
+        length: Nanos,
+        /// The shortest that can be made.
+        shortest: Nanos,
+    },
+    /// No time to go on between signals.
+    #[error("detours {gap} apart are too close: from one signal's handler to the next it takes {shortest} here")]
+    CloseSignals {
+        /// The shortest time between two of them.
+        gap: Nanos,
+        /// The shortest time that leaves room to go on.
+        shortest: Nanos,
+    },
+    /// A program that the library does not reach.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// No memory to share with the program.
+    #[error("cannot make the memory that the noise in a program needs: {0}")]
+    Memory(std::io::Error),
+    /// No library.
+    #[error("there is no library for this kind of processor or C library; leave out --signal")]
+    NoLibrary,
+    /// The library was not loaded.
+    #[error(
+        "the program ran without noise: its dynamic linker did not load becalm's library; see what it says on standard error"
+    )]
+    NotLoaded,
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),

@@ -30,6 +30,11 @@ impl Moments {
         self.squares += off * (value as f64 - self.mean);
     }
 
+    /// From its parts, the third being the sum of squared differences from the mean.
+    pub(crate) const fn from_parts(count: u64, mean: f64, squares: f64, ends: (i64, i64)) -> Self {
+        Self { count, mean, squares, least: ends.0, most: ends.1 }
+    }
+
     /// The mean in nanoseconds; nothing of nothing.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
@@ -107,8 +112,12 @@ impl Tally {
         if let Some(last) = self.last_start.replace(start) {
             self.intervals.add(start - last);
         }
-        // Both ends of the range are kept, so that it cannot fail.
-        self.late.saturating_record(late.get().max(1) as u64);
+        self.late_by(late, 1);
+    }
+
+    /// So many detours began so late.
+    pub(crate) fn late_by(&mut self, late: Nanos, count: u64) {
+        self.late.saturating_record_n(late.get().max(1) as u64, count);
     }
 
     /// How late starts were, at a quantile between 0 and 1; early counts as not late. Nothing of nothing.

@@ -14,5 +14,6 @@ pub mod perf;
 pub mod probe;
 pub mod procfs;
 pub mod sched;
+pub mod shared;
 pub mod signals;
 pub mod sysfs;

@@ -186,6 +186,12 @@ pub fn end_with_parent() -> io::Result<()> {
     if rustix::process::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
+/// The user and the group whose rights this process has.
+#[must_use]
+pub fn effective_ids() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+}
+
 /// Stops the calling process as Ctrl-Z does, and returns when it goes on.
 ///
 /// # Errors

@@ -14,6 +14,8 @@ use crate::{guard, words};
 const TRIALS: usize = 48;
 const AHEAD_NS: u64 = 40_000;
 const PATIENCE_NS: u64 = 5_000_000;
+/// How often it is looked whether the maker is there still.
+const LOOK_NS: u64 = 100_000_000;
 /// By so much earlier than it is due a timer never comes by itself.
 const EARLY_NS: u64 = 5_000;
 
@@ -73,7 +75,7 @@ fn detours(slot: Slot) {
     // The first one is due; of those after it, each whose time has come meanwhile.
     let mut slack = lag + EARLY_NS;
     loop {
-        if words()[layout::STOP].load(Relaxed) != 0 {
+        if is_over(slot, now) {
             return;
         }
         let (due, length) = (get(slot, layout::DUE_AT), get(slot, layout::DUE_LENGTH));
@@ -100,6 +102,18 @@ fn detours(slot: Slot) {
     }
     set(slot, layout::SEEN_AT, now);
     set_timer(slot);
+}
+
+/// Whether there are to be no more detours: they were stopped, or who had them made is gone.
+fn is_over(slot: Slot, now: u64) -> bool {
+    let words = words();
+    if now.saturating_sub(get(slot, layout::LOOKED_AT)) > LOOK_NS {
+        set(slot, layout::LOOKED_AT, now);
+        if !abi::is_alive(words[layout::MAKER].load(Relaxed) as c_int) {
+            words[layout::STOP].store(1, Relaxed);
+        }
+    }
+    words[layout::STOP].load(Relaxed) != 0
 }
 
 /// Sets the thread's timer for the detour that is due next.

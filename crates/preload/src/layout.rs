@@ -35,6 +35,8 @@ pub const SHORTEST: usize = 8;
 pub const NARROWEST: usize = 9;
 /// How many circles.
 pub const CIRCLES: usize = 10;
+/// The process that made this memory; when it is gone, there are no more detours.
+pub const MAKER: usize = 11;
 /// One of the `STATUS_` values: how the first process that attached found the noise.
 pub const STATUS: usize = 16;
 /// The shortest detour or gap that could have been made, where it was refused.
@@ -97,6 +99,8 @@ pub const RUN: usize = 12;
 pub const ARGUMENT: usize = 13;
 /// When it attached.
 pub const BEGAN_AT: usize = 14;
+/// When it was last looked for the maker.
+pub const LOOKED_AT: usize = 26;
 /// For how long threads that had the slot before were seen.
 pub const OBSERVED_BEFORE: usize = 15;
 /// The last instant at which it was seen alive.
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_slot_fit() {
-        const { assert!(TRIAL_READINGS + 2 <= DUE && INTERVALS + MOMENTS_WORDS <= LATE) };
+        const { assert!(LOOKED_AT < DUE && INTERVALS + MOMENTS_WORDS <= LATE) };
         const { assert!(LATE + LATE_BINS <= SLOT_WORDS) };
     }
 }

@@ -30,11 +30,43 @@ pub struct Injected {
     pub ratio: Option<f64>,
 }
 
-/// What happened on one CPU.
+/// Where noise was injected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On a CPU.
+    Cpu(u32),
+    /// In a thread of a program.
+    Thread {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+    },
+}
+
+/// How noise was injected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// By real-time threads of this scheduling class, a CPU each.
+    Preempt(String),
+    /// By signals inside of a program.
+    Signal {
+        /// Processes that had the library.
+        processes: u64,
+        /// Threads that had no noise.
+        unattended: u64,
+        /// Signals given up as the program began to use them.
+        given_up: u64,
+        /// Processes whose noise ended early, as they use all signals.
+        without_signal: u64,
+    },
+}
+
+/// What happened on one CPU, or in one thread.
 #[derive(Clone, PartialEq, Debug)]
-pub struct InjectedCpu {
+pub struct InjectedPlace {
     /// Which.
-    pub cpu: u32,
+    pub place: Place,
     /// For how long.
     pub observed: Nanos,
     /// What was due.
@@ -47,10 +79,10 @@ pub struct InjectedCpu {
     pub joined: u64,
     /// How late starts were: median and 99th percentile.
     pub late: Option<(Nanos, Nanos)>,
-    /// What taking the CPU and giving it back costs, which is the shortest detour.
+    /// What taking the CPU and giving it back costs, or a signal and its handler, which is the shortest detour.
     pub shortest: Nanos,
-    /// Of every lap, detours left out as too short, and the time that they take.
-    pub left_out: (usize, Nanos),
+    /// Detours left out as too short, and the time that they take: of every lap on CPUs, in all in threads.
+    pub left_out: (u64, Nanos),
     /// Of every lap, detours that became one with the one before.
     pub merged: usize,
 }
@@ -64,10 +96,10 @@ pub struct InjectReport {
     pub synchronized: bool,
     /// What random places were drawn from.
     pub seed: u64,
-    /// The scheduling class of the injecting threads.
-    pub class: String,
-    /// CPU by CPU.
-    pub cpus: Vec<InjectedCpu>,
+    /// How.
+    pub way: Way,
+    /// CPU by CPU, or thread by thread.
+    pub places: Vec<InjectedPlace>,
 }
 
 fn time(ns: Option<f64>) -> Value {
@@ -89,20 +121,20 @@ const FIGURES: &[Field<Injected>] = &[
     Field { name: "ratio", title: "noise", get: |row| row.ratio.map_or(Value::Missing, Value::Ratio) },
 ];
 
-/// A line of the table: a CPU, and which of the two it is about.
+/// Threads that the table shows one by one.
+const SHOWN: usize = 16;
+
+/// A line of the table: a CPU or a thread, and which of the two it is about.
 struct Line {
-    cpu: Option<u32>,
+    place: Option<Place>,
     what: &'static str,
     figures: Injected,
     late: Option<(Nanos, Nanos)>,
 }
 
 const LINE: &[Field<Line>] = &[
-    Field {
-        name: "cpu",
-        title: "cpu",
-        get: |line| line.cpu.map_or(Value::Text(String::new()), |cpu| Value::Number(cpu.into())),
-    },
+    Field { name: "cpu", title: "cpu", get: place },
+    Field { name: "thread", title: "thread", get: place },
     Field { name: "what", title: "", get: |line| Value::Text(line.what.to_owned()) },
     Field { name: "count", title: "detours", get: |line| (FIGURES[0].get)(&line.figures) },
     Field { name: "interval_ns", title: "interval", get: |line| (FIGURES[1].get)(&line.figures) },
@@ -116,9 +148,21 @@ const LINE: &[Field<Line>] = &[
     Field { name: "late_p99_ns", title: "late p99", get: |line| end(line.late.map(|late| late.1)) },
 ];
 
+fn place(line: &Line) -> Value {
+    match line.place {
+        None => Value::Text(String::new()),
+        Some(Place::Cpu(number) | Place::Thread { tid: number, .. }) => Value::Number(number.into()),
+    }
+}
+
 #[derive(Serialize)]
-struct Cpu<'a> {
-    cpu: u32,
+struct PlaceDoc<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u32>,
     observed_ns: i64,
     requested: Object<'a, Injected>,
     delivered: Object<'a, Injected>,
@@ -127,7 +171,7 @@ struct Cpu<'a> {
     late_median_ns: Option<i64>,
     late_p99_ns: Option<i64>,
     shortest_ns: i64,
-    left_out: usize,
+    left_out: u64,
     left_out_ns: i64,
     merged: usize,
 }
@@ -138,15 +182,26 @@ struct Document<'a> {
     noise: &'a str,
     synchronized: bool,
     seed: u64,
-    class: &'a str,
+    way: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unattended_threads: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signals_given_up: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes_without_signal: Option<u64>,
     requested: Object<'a, Injected>,
     delivered: Object<'a, Injected>,
-    cpus: Vec<Cpu<'a>>,
+    cpus: Vec<PlaceDoc<'a>>,
+    threads: Vec<PlaceDoc<'a>>,
 }
 
 /// All CPUs together: counts added, means over all detours, noise as the mean over CPUs.
-fn together(report: &InjectReport, of: fn(&InjectedCpu) -> &Injected) -> Injected {
-    let cpus: Vec<&Injected> = report.cpus.iter().map(of).collect();
+fn together(report: &InjectReport, of: fn(&InjectedPlace) -> &Injected) -> Injected {
+    let cpus: Vec<&Injected> = report.places.iter().map(of).collect();
     let count: u64 = cpus.iter().map(|cpu| cpu.count).sum();
     let mean = |value: fn(&Injected) -> Option<f64>| {
         let sum: f64 = cpus.iter().filter_map(|cpu| Some(value(cpu)? * cpu.count as f64)).sum();
@@ -173,21 +228,41 @@ fn together(report: &InjectReport, of: fn(&InjectedCpu) -> &Injected) -> Injecte
 pub fn inject_json(report: &InjectReport) -> String {
     let requested = together(report, |cpu| &cpu.requested);
     let delivered = together(report, |cpu| &cpu.delivered);
+    let is_cpu = |place: &&InjectedPlace| matches!(place.place, Place::Cpu(_));
+    let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
+    let (class, signal) = match &report.way {
+        Way::Preempt(class) => (Some(class.as_str()), None),
+        Way::Signal { processes, unattended, given_up, without_signal } => {
+            (None, Some([*processes, *unattended, *given_up, *without_signal]))
+        }
+    };
     json::text(&Document {
         schema: "becalm.inject/1",
         noise: &report.noise,
         synchronized: report.synchronized,
         seed: report.seed,
-        class: &report.class,
+        way: if class.is_some() { "preempt" } else { "signal" },
+        class,
+        processes: signal.map(|counts| counts[0]),
+        unattended_threads: signal.map(|counts| counts[1]),
+        signals_given_up: signal.map(|counts| counts[2]),
+        processes_without_signal: signal.map(|counts| counts[3]),
         requested: Object(FIGURES, &requested),
         delivered: Object(FIGURES, &delivered),
-        cpus: report.cpus.iter().map(json_cpu).collect(),
+        cpus: cpus.into_iter().map(document_of).collect(),
+        threads: threads.into_iter().map(document_of).collect(),
     })
 }
 
-fn json_cpu(cpu: &InjectedCpu) -> Cpu<'_> {
-    Cpu {
-        cpu: cpu.cpu,
+fn document_of(cpu: &InjectedPlace) -> PlaceDoc<'_> {
+    let (number, pid, tid) = match cpu.place {
+        Place::Cpu(number) => (Some(number), None, None),
+        Place::Thread { pid, tid } => (None, Some(pid), Some(tid)),
+    };
+    PlaceDoc {
+        cpu: number,
+        pid,
+        tid,
         observed_ns: cpu.observed.get(),
         requested: Object(FIGURES, &cpu.requested),
         delivered: Object(FIGURES, &cpu.delivered),
@@ -202,48 +277,87 @@ fn json_cpu(cpu: &InjectedCpu) -> Cpu<'_> {
     }
 }
 
-/// As a table, two lines a CPU.
+/// As a table, two lines a CPU or a thread.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn render_inject(report: &InjectReport, out: &mut dyn Write) -> io::Result<()> {
-    let places = match report.synchronized {
-        true => "at the same instants on all CPUs".to_owned(),
-        false => format!("each CPU from a random place, seed {}", report.seed),
+    let (each, way) = match &report.way {
+        Way::Preempt(class) => ("CPU", format!("by threads of class {class}")),
+        Way::Signal { processes: 1, .. } => ("thread", "by signals in 1 process".to_owned()),
+        Way::Signal { processes, .. } => ("thread", format!("by signals in {processes} processes")),
     };
-    paragraph(out, "  ", &format!("{}, {places}, by threads of class {}", report.noise, report.class))?;
+    let places = match report.synchronized {
+        true => format!("each {each} at the same instants"),
+        false => format!("each {each} from a random place, seed {}", report.seed),
+    };
+    paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
     writeln!(out)?;
-    let names: Vec<&str> = LINE.iter().map(|field| field.name).collect();
+    let unwanted = if each == "CPU" { "thread" } else { "cpu" };
+    let names: Vec<&str> = LINE.iter().map(|field| field.name).filter(|name| *name != unwanted).collect();
     let fields = columns(LINE, &names);
     let mut table = Table::new(&fields);
-    for cpu in &report.cpus {
-        table.row(&fields, &Line { cpu: Some(cpu.cpu), what: "requested", figures: cpu.requested, late: None });
-        table.row(&fields, &Line { cpu: None, what: "delivered", figures: cpu.delivered, late: cpu.late });
+    let shown = if each == "CPU" { report.places.len() } else { report.places.len().min(SHOWN) };
+    for place in &report.places[..shown] {
+        let named = Some(place.place);
+        table.row(&fields, &Line { place: named, what: "requested", figures: place.requested, late: None });
+        table.row(&fields, &Line { place: None, what: "delivered", figures: place.delivered, late: place.late });
+    }
+    if shown < report.places.len() {
+        let [requested, delivered] = [together(report, |of| &of.requested), together(report, |of| &of.delivered)];
+        table.row(&fields, &Line { place: None, what: "all requested", figures: requested, late: None });
+        table.row(&fields, &Line { place: None, what: "all delivered", figures: delivered, late: None });
     }
     table.print(out)?;
-    for cpu in &report.cpus {
-        if cpu.missed > 0 {
-            let text = format!("CPU {}: {} detours were missed: the CPU could not be had in time", cpu.cpu, cpu.missed);
-            paragraph(out, "  ! ", &text)?;
-        }
-        if cpu.joined > 0 {
-            let text = format!("CPU {}: {} detours came late and joined the one before", cpu.cpu, cpu.joined);
-            paragraph(out, "  ! ", &text)?;
-        }
-        if cpu.left_out.0 > 0 {
-            let text = format!(
-                "CPU {}: of every lap {} detours, {} together, are shorter than the {} that one takes here, and were left out",
-                cpu.cpu, cpu.left_out.0, cpu.left_out.1, cpu.shortest
-            );
-            paragraph(out, "  ! ", &text)?;
-        }
-        if cpu.merged > 0 {
-            let text = format!(
-                "CPU {}: of every lap {} detours came too close to the one before and became one with it",
-                cpu.cpu, cpu.merged
-            );
-            paragraph(out, "  ! ", &text)?;
-        }
+    for remark in remarks(report) {
+        paragraph(out, "  ! ", &remark)?;
     }
     Ok(())
+}
+
+/// What was not as asked for.
+fn remarks(report: &InjectReport) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut say = |count: u64, text: String| {
+        if count > 0 {
+            remarks.push(text);
+        }
+    };
+    let hidden = report.places.len().saturating_sub(SHOWN);
+    if let Way::Signal { unattended, given_up, without_signal, .. } = report.way {
+        say(hidden as u64, format!("{hidden} more threads are in the last two lines and in --json"));
+        say(unattended, format!("{unattended} threads had no noise: too many at a time, or no timer was left"));
+        say(given_up, format!("{given_up} times the program began to use the signal of the noise, which took another"));
+        say(
+            without_signal,
+            format!(
+                "in {without_signal} processes the noise ended early or never began: they use all real-time signals"
+            ),
+        );
+    }
+    for place in &report.places {
+        let (name, why, lap) = match place.place {
+            Place::Cpu(number) => (format!("CPU {number}"), "the CPU could not be had in time", "of every lap "),
+            Place::Thread { pid, tid } => (
+                format!("thread {tid} of process {pid}"),
+                "the thread slept, had no CPU, or blocked the signal meanwhile",
+                "",
+            ),
+        };
+        say(place.missed, format!("{name}: {} detours were missed: {why}", place.missed));
+        say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
+        let (count, sum) = place.left_out;
+        say(
+            count,
+            format!(
+                "{name}: {lap}{count} detours, {sum} together, are shorter than the {} that one takes here, and were left out",
+                place.shortest
+            ),
+        );
+        say(
+            place.merged as u64,
+            format!("{name}: {lap}{} detours came too close to the one before and became one with it", place.merged),
+        );
+    }
+    remarks
 }

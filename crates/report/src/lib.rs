@@ -35,7 +35,7 @@ mod work;
 
 pub use compare::{Check, CompareReport, check_text, compare_json, headline, render_compare};
 pub use cost_run::{cost_run_json, render_cost_run};
-pub use inject::{InjectReport, Injected, InjectedCpu, inject_json, render_inject};
+pub use inject::{InjectReport, Injected, InjectedPlace, Place, Way, inject_json, render_inject};
 pub use json::{report_json, sources_json, timelines_json, to_json};
 pub use law::{LawReport, law_json, render_law};
 pub use mpi::{MpiRank, MpiReport, mpi_json, render_mpi};

@@ -1,5 +1,6 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,13 +9,14 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_inject::tally::{Moments, Tally};
-use becalm_inject::{Delivered, InjectError, Injection, Plan};
+use becalm_inject::toll::Toll;
+use becalm_inject::{Delivered, DeliveredThread, InjectError, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, select_cpus};
-use becalm_report::{InjectReport, Injected, InjectedCpu};
+use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 use becalm_trace::Bundle;
@@ -24,11 +26,12 @@ use clap::{ArgGroup, Args};
 use crate::exit::{Exit, UsageError};
 use crate::noise::Source;
 
-/// Make known noise: take chosen CPUs from whoever runs there, for known times
+/// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
-/// A real-time thread on each CPU sleeps until a detour is due and then burns the time. What the detour costs beyond that
-/// is measured first and made up for. Says at the end what was delivered beside what was asked for. Ends with the command
-/// or with the process that started it.
+/// A real-time thread on each CPU sleeps until a detour is due and then burns the time; that needs the right to such threads.
+/// With --signal nothing but COMMAND is held up, and no right is needed: a library in it has a timer for each thread, whose
+/// signal's handler burns the time. What a detour costs beyond that is measured first and made up for. Says at the end what
+/// was delivered beside what was asked for. Ends with the command or with the process that started it.
 ///
 /// The same words and the same seed give the noise that `becalm predict` replays.
 #[derive(Args, Debug)]
@@ -66,11 +69,20 @@ pub struct InjectArgs {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "replay", value_parser = factor, allow_hyphen_values = true)]
     scale: f64,
 
+    /// Hold up the threads of COMMAND and of what it starts on this machine, by a signal, instead of CPUs
+    #[arg(long, conflicts_with_all = ["cpus", "sched"], requires = "command")]
+    signal: bool,
+
+    /// Hold up only the first thread of each process
+    #[arg(long, requires = "signal")]
+    main_thread: bool,
+
     /// The CPUs, like 0-3,8 [default: all that are online]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// All CPUs, and all nodes whose wall clocks agree, lose the same instants; else each starts at a random place
+    /// All CPUs or threads, and all nodes whose wall clocks agree, lose the same instants; else each starts at a random
+    /// place
     #[arg(long)]
     sync: bool,
 
@@ -116,28 +128,16 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
             format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
         return Err(UsageError(why).into());
     }
-    let cpus = select_cpus(root, args.cpus.as_ref()).map_err(|error| UsageError(error.to_string()))?.cpus;
     let (name, traces) = noise(args)?;
-    let plan = Plan {
-        cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
-        synchronized: args.sync,
-        seed: args.seed,
-        node: kernel::hostname(root).map_or(0, |host| number(&host)),
-        policy: args.sched,
-        // At random, detours meet; regular ones that do were asked for wrongly.
-        exact: args.replay.is_none() && args.rate.is_none(),
-        log: 0,
-    };
+    let request = request(args, root, traces)?;
     signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
-    let throttling = kernel::rt_throttling(root).ok();
-    memory::lock_current_pages();
-    let injection = Injection::start(&plan, clock::choose(root).source, throttling).map_err(refusal)?;
+    let injector = request.start(root)?;
     let started = Instant::now();
     let command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
-        command.args(arguments);
+        command.args(arguments).envs(injector.environment());
         if args.json {
             // Standard output holds one document.
             command.stdout(io::stderr());
@@ -147,11 +147,12 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut command = Companion::start(command, &allowed, &stop)
         .map_err(|(program, error)| anyhow::anyhow!("cannot start the command '{program}': {error}"))?;
     let stopped = wait(args, &mut command, &stop, started)?;
-    let delivered = injection.stop()?;
+    let stopped_noise = injector.stop()?;
     let status = if stopped { command.end() } else { command.wait() };
+    let (way, places) = stopped_noise.delivered(args)?;
 
     if args.json || !args.quiet {
-        let report = report(args, name, &delivered);
+        let report = InjectReport { noise: name, synchronized: args.sync, seed: args.seed, way, places };
         let mut out = BufWriter::new(out);
         if args.json {
             out.write_all(becalm_report::inject_json(&report).as_bytes())?;
@@ -167,6 +168,107 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         anyhow::bail!("the command '{}' ended with {status}", args.command.join(" "));
     }
     Ok(Exit::Done)
+}
+
+/// Noise that is to be made.
+enum Request {
+    Cpus(Plan),
+    Command(SignalPlan),
+}
+
+/// Noise that is made.
+enum Injector {
+    Cpus(Injection),
+    Command(SignalNoise),
+}
+
+/// Noise that is over.
+enum Finished {
+    Cpus(Vec<Delivered>),
+    /// Its figures are read when the command has ended.
+    Command(SignalNoise),
+}
+
+fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Request> {
+    let node = kernel::hostname(root).map_or(0, |host| number(&host));
+    // At random, detours meet; regular ones that do were asked for wrongly.
+    let exact = args.replay.is_none() && args.rate.is_none();
+    let (synchronized, seed) = (args.sync, args.seed);
+    if args.signal {
+        program::check(&args.command[0]).map_err(refusal)?;
+        // Ranks on one node are told apart by what their launcher calls them.
+        let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
+        let node = node ^ rank.map_or(0, |rank| number(&rank));
+        let main_thread_only = args.main_thread;
+        return Ok(Request::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
+    }
+    let cpus = select_cpus(root, args.cpus.as_ref()).map_err(|error| UsageError(error.to_string()))?.cpus;
+    Ok(Request::Cpus(Plan {
+        cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
+        synchronized,
+        seed,
+        node,
+        policy: args.sched,
+        exact,
+        log: 0,
+    }))
+}
+
+/// Where launchers of parallel jobs put the number of a rank: PMIx and Open MPI, MPICH and its kin, Slurm.
+const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+
+impl Request {
+    fn start(self, root: &Path) -> Result<Injector> {
+        match self {
+            Self::Cpus(plan) => {
+                let throttling = kernel::rt_throttling(root).ok();
+                memory::lock_current_pages();
+                let injection = Injection::start(&plan, clock::choose(root).source, throttling);
+                Ok(Injector::Cpus(injection.map_err(refusal)?))
+            }
+            Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan)?)),
+        }
+    }
+}
+
+impl Injector {
+    /// What the command needs to have noise.
+    fn environment(&self) -> Vec<(&'static str, OsString)> {
+        match self {
+            Self::Cpus(_) => Vec::new(),
+            Self::Command(noise) => noise.environment().into(),
+        }
+    }
+
+    fn stop(self) -> Result<Finished> {
+        match self {
+            Self::Cpus(injection) => Ok(Finished::Cpus(injection.stop()?)),
+            Self::Command(noise) => {
+                noise.stop();
+                Ok(Finished::Command(noise))
+            }
+        }
+    }
+}
+
+impl Finished {
+    fn delivered(self, args: &InjectArgs) -> Result<(Way, Vec<InjectedPlace>)> {
+        match self {
+            Self::Cpus(delivered) => {
+                Ok((Way::Preempt(args.sched.to_string()), delivered.iter().map(place_of_cpu).collect()))
+            }
+            Self::Command(noise) => {
+                let delivered = noise.delivered().map_err(refusal)?;
+                let way = Way::Signal {
+                    processes: delivered.processes,
+                    unattended: delivered.unattended,
+                    given_up: delivered.given_up,
+                    without_signal: delivered.without_signal,
+                };
+                Ok((way, delivered.threads.iter().map(place_of_thread).collect()))
+            }
+        }
+    }
 }
 
 /// Waits for the end, whichever comes first; says whether it was a signal.
@@ -248,48 +350,57 @@ fn number(name: &str) -> u64 {
 }
 
 /// Noise that cannot be made was asked for wrongly; a machine that refuses a priority was not.
-fn refusal(error: InjectError) -> anyhow::Error {
+fn refusal(error: impl Into<InjectError>) -> anyhow::Error {
+    let error = error.into();
     match error {
-        InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Throttled { .. } => {
-            UsageError(error.to_string()).into()
-        }
+        InjectError::Short { .. }
+        | InjectError::Close { .. }
+        | InjectError::Throttled { .. }
+        | InjectError::ShortSignal { .. }
+        | InjectError::CloseSignals { .. }
+        | InjectError::Program(_) => UsageError(error.to_string()).into(),
         _ => error.into(),
     }
 }
 
-fn report(args: &InjectArgs, noise: String, delivered: &[Delivered]) -> InjectReport {
-    InjectReport {
-        noise,
-        synchronized: args.sync,
-        seed: args.seed,
-        class: args.sched.to_string(),
-        cpus: delivered.iter().map(cpu).collect(),
-    }
-}
-
-fn cpu(delivered: &Delivered) -> InjectedCpu {
-    let Tally { due, due_intervals, delivered: done, intervals, missed, joined, .. } = &delivered.tally;
-    let figures = |lengths: &Moments, intervals: &Moments| Injected {
+fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
+    Injected {
         count: lengths.count,
         interval_ns: intervals.mean_ns(),
         interval_stddev_ns: intervals.stddev_ns(),
         length_ns: lengths.mean_ns(),
         length_stddev_ns: lengths.stddev_ns(),
         ends: lengths.ends(),
-        ratio: (delivered.observed > Nanos::ZERO).then(|| lengths.sum_ns() / delivered.observed.get() as f64),
-    };
-    InjectedCpu {
-        cpu: delivered.cpu.get(),
-        observed: delivered.observed,
-        requested: figures(due, due_intervals),
-        delivered: figures(done, intervals),
-        missed: *missed,
-        joined: *joined,
-        late: delivered.tally.late(0.5).zip(delivered.tally.late(0.99)),
-        shortest: delivered.toll.shortest(),
-        left_out: delivered.left_out,
-        merged: delivered.merged,
+        ratio: (observed > Nanos::ZERO).then(|| lengths.sum_ns() / observed.get() as f64),
     }
+}
+
+fn place(place: Place, observed: Nanos, toll: Toll, tally: &Tally) -> InjectedPlace {
+    InjectedPlace {
+        place,
+        observed,
+        requested: figures(&tally.due, &tally.due_intervals, observed),
+        delivered: figures(&tally.delivered, &tally.intervals, observed),
+        missed: tally.missed,
+        joined: tally.joined,
+        late: tally.late(0.5).zip(tally.late(0.99)),
+        shortest: toll.shortest(),
+        left_out: (0, Nanos::ZERO),
+        merged: 0,
+    }
+}
+
+fn place_of_cpu(delivered: &Delivered) -> InjectedPlace {
+    let left_out = (delivered.left_out.0 as u64, delivered.left_out.1);
+    let named = Place::Cpu(delivered.cpu.get());
+    let place = place(named, delivered.observed, delivered.toll, &delivered.tally);
+    InjectedPlace { left_out, merged: delivered.merged, ..place }
+}
+
+fn place_of_thread(delivered: &DeliveredThread) -> InjectedPlace {
+    let named = Place::Thread { pid: delivered.pid, tid: delivered.tid };
+    let place = place(named, delivered.observed, delivered.toll, &delivered.tally);
+    InjectedPlace { left_out: delivered.left_out, ..place }
 }
 
 #[cfg(test)]
@@ -318,13 +429,13 @@ mod tests {
         let nothing = Delivered {
             cpu: CpuId::new(1),
             observed: Nanos::ZERO,
-            toll: becalm_inject::toll::Toll::default(),
+            toll: Toll::default(),
             left_out: (0, Nanos::ZERO),
             merged: 0,
             tally: Tally::default(),
             log: Vec::new(),
         };
-        assert_eq!(cpu(&nothing).requested, Injected::default());
-        assert_eq!(cpu(&nothing).late, None);
+        assert_eq!(place_of_cpu(&nothing).requested, Injected::default());
+        assert_eq!(place_of_cpu(&nothing).late, None);
     }
 }

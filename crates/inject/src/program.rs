@@ -1,0 +1,196 @@
+//! Whether a library can be preloaded into a program: what stands in the way is refused before it runs.
+//!
+//! The dynamic linker says nothing to programs that have none, and a wrong library it leaves out with a line on standard
+//! error: the noise would just not be there.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It is not there.
+    #[error("cannot find the command '{name}' in any folder of PATH")]
+    NotFound {
+        /// What was typed.
+        name: String,
+    },
+    /// It cannot be looked at.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has no place for the library.
+    #[error("no library can be preloaded into {}: {why}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+/// How often an interpreter may be a script itself.
+const SCRIPTS: usize = 4;
+const LIMIT: usize = 1 << 16;
+
+/// Looks at the program that a command names, or at the interpreter if it is a script.
+///
+/// # Errors
+/// [`ProgramError`]: it is not there, is no program of this processor and of glibc, is linked statically, or runs with the
+/// rights of another user.
+pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
+    let mut path = find(name)?;
+    for _ in 0..SCRIPTS {
+        let read = |source| ProgramError::Read { path: path.clone(), source };
+        let refused = |why| ProgramError::Refused { path: path.clone(), why };
+        let mut file = File::open(&path).map_err(read)?;
+        let meta = file.metadata().map_err(read)?;
+        let mut head = Vec::new();
+        Read::by_ref(&mut file).take(LIMIT as u64).read_to_end(&mut head).map_err(read)?;
+        if let Some(line) = head.strip_prefix(b"#!") {
+            let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let interpreter = String::from_utf8_lossy(line);
+            let mut words = interpreter.split_ascii_whitespace();
+            let program = words.next().ok_or_else(|| refused("it is a script that names no interpreter"))?;
+            path = match program.rsplit('/').next() {
+                // What env runs is found as a command is.
+                Some("env") => {
+                    find(words.find(|word| !word.starts_with('-') && !word.contains('=')).unwrap_or(program))?
+                }
+                _ => PathBuf::from(program),
+            };
+            continue;
+        }
+        let interpreter = interpreter(&head, |at, length| {
+            let mut bytes = vec![0; length];
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(&mut bytes)?;
+            Ok(bytes)
+        });
+        let linker = interpreter.map_err(refused)?;
+        if meta.mode() & 0o6000 != 0 && !gives_our_rights(&meta) {
+            return Err(refused("it runs with the rights of another user"));
+        }
+        if linker.windows(4).any(|part| part == b"musl") {
+            return Err(refused("it uses another C library than glibc"));
+        }
+        return Ok(path);
+    }
+    Err(ProgramError::Refused { path, why: "its interpreters are scripts of scripts" })
+}
+
+/// Whether the rights that a set-id file gives are those that we have.
+fn gives_our_rights(meta: &std::fs::Metadata) -> bool {
+    let same = |bit: u32, theirs: u32, ours: u32| meta.mode() & bit == 0 || theirs == ours;
+    let (user, group) = becalm_linux::signals::effective_ids();
+    same(0o4000, meta.uid(), user) && same(0o2000, meta.gid(), group)
+}
+
+/// As the shell finds a command.
+fn find(name: &str) -> Result<PathBuf, ProgramError> {
+    if name.contains('/') {
+        return Ok(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let is_program = |path: &Path| path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
+    let mut candidates = std::env::split_paths(&path).map(|folder| folder.join(name));
+    candidates.find(|path| is_program(path)).ok_or_else(|| ProgramError::NotFound { name: name.to_owned() })
+}
+
+/// The dynamic linker that a program of this machine's kind asks for, from its first bytes and a way to read others.
+fn interpreter(head: &[u8], mut read: impl FnMut(u64, usize) -> io::Result<Vec<u8>>) -> Result<Vec<u8>, &'static str> {
+    const NO_PROGRAM: &str = "it is no program of this kind of machine";
+    const INTERP: u32 = 3;
+    // ELF of 64 bits in this machine's order of bytes. Offsets as in elf(5).
+    let order = if cfg!(target_endian = "little") { 1 } else { 2 };
+    if head.get(..6) != Some(&[0x7f, b'E', b'L', b'F', 2, order]) {
+        return Err(NO_PROGRAM);
+    }
+    let half = |at: usize| Some(u16::from_ne_bytes(head.get(at..at + 2)?.try_into().ok()?));
+    let long = |bytes: &[u8], at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let machine = match () {
+        () if cfg!(target_arch = "x86_64") => 62,
+        () if cfg!(target_arch = "aarch64") => 183,
+        () => return Err("there is no library for this kind of processor"),
+    };
+    if half(18) != Some(machine) {
+        return Err(NO_PROGRAM);
+    }
+    let (Some(table), Some(size), Some(count)) = (long(head, 32), half(54), half(56)) else { return Err(NO_PROGRAM) };
+    if size < 56 {
+        return Err(NO_PROGRAM);
+    }
+    let headers = read(table, usize::from(size) * usize::from(count)).map_err(|_| NO_PROGRAM)?;
+    for header in headers.chunks_exact(usize::from(size)) {
+        let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
+        if kind == INTERP {
+            let (Some(at), Some(length)) = (long(header, 8), long(header, 32)) else { return Err(NO_PROGRAM) };
+            let length = usize::try_from(length).ok().filter(|length| *length <= LIMIT).ok_or(NO_PROGRAM)?;
+            return read(at, length).map_err(|_| NO_PROGRAM);
+        }
+    }
+    Err("it is linked statically; noise by pre-emption, without --signal, reaches every program")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_of(bytes: &[u8]) -> impl FnMut(u64, usize) -> io::Result<Vec<u8>> + '_ {
+        |at, length| {
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let found = at.checked_add(length).and_then(|end| bytes.get(at..end));
+            found.map(<[u8]>::to_vec).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+
+    #[test]
+    fn programs_of_the_system_are_fine() {
+        let shell = check("sh").unwrap();
+        assert!(shell.is_absolute());
+        // This very test is one, and a script is what interprets it.
+        let this = std::env::current_exe().unwrap();
+        assert_eq!(check(this.to_str().unwrap()).unwrap(), this);
+        let folder = std::env::temp_dir().join(format!("becalm-program-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = |name: &str, text: &str| {
+            std::fs::write(folder.join(name), text).unwrap();
+            folder.join(name).to_str().unwrap().to_owned()
+        };
+        assert_eq!(check(&script("a", "#!/bin/sh -e\nexit\n")).unwrap(), Path::new("/bin/sh"));
+        assert_eq!(check(&script("b", "#! /usr/bin/env -S A=b sh\n")).unwrap(), shell);
+        for (name, text, why) in [
+            ("c", "#!\n", "names no interpreter"),
+            ("d", "hello", "no program of this kind"),
+            ("e", "\x7fELF", "no program of this kind"),
+        ] {
+            let error = check(&script(name, text)).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let own = script("f", "");
+        std::fs::write(&own, format!("#!{own}\n")).unwrap();
+        assert!(check(&own).unwrap_err().to_string().contains("scripts of scripts"));
+        std::fs::remove_dir_all(folder).unwrap();
+        assert!(check("/nowhere/at/all").unwrap_err().to_string().contains("cannot read /nowhere/at/all"));
+        assert!(check("no-such-command-anywhere").unwrap_err().to_string().contains("PATH"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, at in 0_usize..64, value: u8) {
+            let mut program = b"\x7fELF\x02\x01".to_vec();
+            program.extend(&bytes);
+            let _ = interpreter(&program, read_of(&program));
+            let mut this = std::fs::read("/proc/self/exe").unwrap();
+            this.truncate(4096);
+            this[at] = value;
+            let _ = interpreter(&this, read_of(&this));
+        }
+    }
+}

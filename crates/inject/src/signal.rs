@@ -1,0 +1,212 @@
+//! Noise inside of programs: a library that is preloaded into them has a timer for each of their threads, whose signal's
+//! handler burns the time (B07 section 4). No privilege is needed, and no CPU is taken from anybody else.
+//!
+//! What to make and what was made stands in memory that the processes share with this one ([`becalm_preload::layout`]). The
+//! library and the memory are files of this process alone: nothing is left of them when it ends, and the noise stops within
+//! a tenth of a second.
+
+use std::ffi::OsString;
+use std::sync::atomic::Ordering;
+
+use becalm_linux::shared::{SealedFile, SharedWords};
+use becalm_preload::{IMAGE, layout};
+use becalm_scale::NoiseTrace;
+use becalm_units::Nanos;
+
+use crate::InjectError;
+use crate::schedule::Schedule;
+use crate::tally::{Moments, Tally};
+use crate::toll::Toll;
+
+/// What is to be injected.
+#[derive(Clone, Debug)]
+pub struct SignalPlan {
+    /// The noise of the first thread, of the second, and so on, round and round.
+    pub traces: Vec<NoiseTrace>,
+    /// Where on its circle each thread starts: at the place that the wall clock gives, or at a random one.
+    pub synchronized: bool,
+    /// Of the random places.
+    pub seed: u64,
+    /// A number that those who inject with one seed do not have in common: of the node, of the rank.
+    pub node: u64,
+    /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out.
+    pub exact: bool,
+    /// Only the first thread of each process, as in B07, or all.
+    pub main_thread_only: bool,
+}
+
+/// Noise that waits for programs.
+#[derive(Debug)]
+pub struct SignalNoise {
+    words: SharedWords,
+    library: SealedFile,
+    /// The shortest detour that has to be possible, and the narrowest gap.
+    demands: (Nanos, Nanos),
+}
+
+/// What was delivered in one thread, or in several that ran one after the other in its place.
+#[derive(Clone, Debug)]
+pub struct DeliveredThread {
+    /// The process.
+    pub pid: u32,
+    /// The thread; the last one.
+    pub tid: u32,
+    /// For how long detours were due.
+    pub observed: Nanos,
+    /// What a signal costs there.
+    pub toll: Toll,
+    /// Detours that were too short to be made, and the time that they take.
+    pub left_out: (u64, Nanos),
+    /// The figures.
+    pub tally: Tally,
+}
+
+/// What was delivered, and what was not.
+#[derive(Clone, Debug)]
+pub struct DeliveredSignals {
+    /// The threads for which detours were due, those with most of them first.
+    pub threads: Vec<DeliveredThread>,
+    /// Processes that loaded the library.
+    pub processes: u64,
+    /// Threads that had no noise, as there were too many or the kernel gave no timer.
+    pub unattended: u64,
+    /// Signals that were given up as the program began to use them.
+    pub given_up: u64,
+    /// Processes whose noise ended early, as they use all signals.
+    pub without_signal: u64,
+}
+
+impl SignalNoise {
+    /// Makes ready what [`Self::environment`] tells programs to load.
+    ///
+    /// # Errors
+    /// If there is no library for this machine, or no memory.
+    pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
+        let image = IMAGE.ok_or(InjectError::NoLibrary)?;
+        let library = SealedFile::new("becalm-preload", image).map_err(InjectError::Memory)?;
+        let circles = plan.traces.len();
+        let detours: usize = plan.traces.iter().map(NoiseTrace::len).sum();
+        let first = layout::first_detour(circles);
+        let words = SharedWords::new("becalm-inject", first + 2 * detours).map_err(InjectError::Memory)?;
+        let schedules = || plan.traces.iter().map(|trace| Schedule::new(trace, Nanos::ZERO));
+        // Not exact, something has to be left all the same.
+        let shortest = match plan.exact {
+            true => schedules().filter_map(|schedule| schedule.shortest()).min(),
+            false => schedules().filter_map(|schedule| schedule.longest()).max(),
+        };
+        let demands = (
+            shortest.unwrap_or(Nanos::MAX),
+            schedules().filter_map(|schedule| schedule.narrowest_gap()).min().unwrap_or(Nanos::MAX),
+        );
+        let set = |at: usize, value: u64| words[at].store(value, Ordering::Relaxed);
+        set(layout::WORDS, words.len() as u64);
+        set(layout::SYNCHRONIZED, plan.synchronized.into());
+        set(layout::SEED, plan.seed);
+        set(layout::NODE, plan.node);
+        set(layout::MAIN_ONLY, plan.main_thread_only.into());
+        set(layout::EXACT, plan.exact.into());
+        set(layout::SHORTEST, demands.0.get() as u64);
+        set(layout::NARROWEST, demands.1.get() as u64);
+        set(layout::CIRCLES, circles as u64);
+        set(layout::MAKER, std::process::id().into());
+        let mut at = first;
+        for (number, trace) in plan.traces.iter().enumerate() {
+            let circle = layout::HEADER_WORDS + number * layout::CIRCLE_WORDS;
+            set(circle, trace.length().get() as u64);
+            set(circle + 1, trace.len() as u64);
+            set(circle + 2, at as u64);
+            for (start, length) in trace.detours() {
+                set(at, start.get() as u64);
+                set(at + 1, length.get() as u64);
+                at += 2;
+            }
+        }
+        // Last, as it says that the rest is there.
+        words[layout::KIND].store(layout::MAGIC, Ordering::Release);
+        Ok(Self { words, library, demands })
+    }
+
+    /// What a program's environment needs, so that it and all programs that it starts on this machine have noise: the
+    /// library in front of those that it preloads anyway, and where it finds the rest.
+    #[must_use]
+    pub fn environment(&self) -> [(&'static str, OsString); 2] {
+        let mut libraries = self.library.path().into_os_string();
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            libraries.push(":");
+            libraries.push(others);
+        }
+        [("LD_PRELOAD", libraries), (layout::VARIABLE, self.words.path().into_os_string())]
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        self.words[at].load(Ordering::Relaxed)
+    }
+
+    /// No more detours; programs go on without.
+    pub fn stop(&self) {
+        self.words[layout::STOP].store(1, Ordering::Relaxed);
+    }
+
+    /// What was delivered until now.
+    ///
+    /// # Errors
+    /// If the noise was refused by the first program, which then never began; if none has loaded the library.
+    pub fn delivered(&self) -> Result<DeliveredSignals, InjectError> {
+        let shortest = Nanos::new(self.word(layout::LIMIT) as i64);
+        match self.word(layout::STATUS) {
+            layout::STATUS_SHORT => return Err(InjectError::ShortSignal { length: self.demands.0, shortest }),
+            layout::STATUS_CLOSE => return Err(InjectError::CloseSignals { gap: self.demands.1, shortest }),
+            _ => {}
+        }
+        let processes = self.word(layout::PROCESSES);
+        if processes == 0 {
+            return Err(InjectError::NotLoaded);
+        }
+        let first = layout::first_slot(self.word(layout::CIRCLES) as usize);
+        let slots = (0..layout::SLOTS).map(|slot| first + slot * layout::SLOT_WORDS);
+        let used = slots.filter(|slot| self.word(slot + layout::STATE) != layout::SLOT_FREE);
+        let mut threads: Vec<DeliveredThread> = used.map(|slot| self.thread(slot)).collect();
+        threads.retain(|thread| thread.tally.due.count > 0);
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.tally.due.count), thread.pid, thread.tid));
+        Ok(DeliveredSignals {
+            threads,
+            processes,
+            unattended: self.word(layout::UNATTENDED),
+            given_up: self.word(layout::MOVES),
+            without_signal: self.word(layout::GIVEN_UP),
+        })
+    }
+
+    fn thread(&self, slot: usize) -> DeliveredThread {
+        let word = |at: usize| self.word(slot + at);
+        let nanos = |at: usize| Nanos::new(word(at) as i64);
+        let moments = |at: usize| {
+            let [mean, squares] = [1, 2].map(|part| f64::from_bits(word(at + part)));
+            Moments::from_parts(word(at), mean, squares, (word(at + 3) as i64, word(at + 4) as i64))
+        };
+        let mut tally = Tally::default();
+        tally.due = moments(layout::DUE);
+        tally.due_intervals = moments(layout::DUE_INTERVALS);
+        tally.delivered = moments(layout::DELIVERED);
+        tally.intervals = moments(layout::INTERVALS);
+        tally.missed = word(layout::MISSED);
+        tally.joined = word(layout::JOINED);
+        for bin in 0..layout::LATE_BINS {
+            let count = word(layout::LATE + bin);
+            if count > 0 {
+                // The middle of the bin.
+                let ends = (layout::late_of_bin(bin), layout::late_of_bin(bin + 1));
+                tally.late_by(Nanos::new(ends.0.midpoint(ends.1) as i64), count);
+            }
+        }
+        let seen = word(layout::SEEN_AT).saturating_sub(word(layout::BEGAN_AT));
+        DeliveredThread {
+            pid: word(layout::PID) as u32,
+            tid: word(layout::TID) as u32,
+            observed: Nanos::new((word(layout::OBSERVED_BEFORE) + seen) as i64),
+            toll: Toll { lag: nanos(layout::LAG), entry: nanos(layout::ENTRY), exit: nanos(layout::EXIT) },
+            left_out: (word(layout::LEFT_OUT), nanos(layout::LEFT_OUT_NS)),
+            tally,
+        }
+    }
+}
