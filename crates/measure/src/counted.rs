@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::perf::{Count, Counters, CountersError, Event, Missing, Space};
+use becalm_trace::event_count::EventCount;
 use becalm_trace::node::WorkCount;
 use becalm_units::CpuId;
 
@@ -51,8 +52,29 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
     (ran, Counted { counts, not_counted })
 }
 
+/// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
+/// others cannot.
+pub(crate) fn countable(events: &[Event]) -> (Vec<Event>, Vec<String>) {
+    let counters = Counters::of_current_thread(events, &Space::APART);
+    let missing = counters.missing();
+    let is_counted = |event: &Event| missing.iter().filter(|one| one.event == *event).count() < Space::APART.len();
+    (events.iter().copied().filter(is_counted).collect(), reasons(missing))
+}
+
+/// A count as it is stored.
+pub(crate) fn event_count(count: &Count) -> EventCount {
+    EventCount {
+        event: count.event.name().to_owned(),
+        space: count.space.name().to_owned(),
+        value: count.value,
+        enabled_ns: count.enabled.get(),
+        // Both are read one after the other.
+        running_ns: count.running.get().min(count.enabled.get()),
+    }
+}
+
 /// A line for each reason: `cycles, instructions (kernel): not permitted`.
-pub(crate) fn reasons(missing: &[Missing]) -> Vec<String> {
+fn reasons(missing: &[Missing]) -> Vec<String> {
     let mut reasons: Vec<&str> = missing.iter().map(|one| one.why.as_str()).collect();
     reasons.dedup();
     reasons.sort_unstable();

@@ -21,7 +21,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 
 use crate::calls::{Call, Collective};
 use crate::clocks::{self, RoundTrip};
-use crate::job::{Job, bring_to_leader, gather, largest, tell, texts};
+use crate::job::{Job, bring_to_leader, gather, largest, library, tell, texts};
 use crate::node::Seat;
 use crate::outcome::UsageError;
 use crate::round_trips;
@@ -223,11 +223,6 @@ fn output(args: &BenchArgs, job: &Job) -> PathBuf {
 
 fn document(args: &BenchArgs, job: &Job, seat: &Seat) -> PhasesDoc {
     let (_, nodes) = job.nodes();
-    // Some libraries tell of their build in many lines.
-    let library = mpi::environment::library_version().unwrap_or_default();
-    let library = library.trim_end_matches('\0').lines().next().unwrap_or_default();
-    let library: Vec<&str> = library.split_whitespace().collect();
-    let library = library.join(" ").replace("MPICH Version:", "MPICH");
     PhasesDoc {
         schema: SCHEMA.to_owned(),
         node: seat.node.clone(),
@@ -239,7 +234,7 @@ fn document(args: &BenchArgs, job: &Job, seat: &Seat) -> PhasesDoc {
         relation: ClockRelationDoc::default(),
         job: JobDoc {
             // What every node says alike, whatever its library calls itself there.
-            library: texts(&job.world, if job.is_first() { &library } else { "" }).swap_remove(0),
+            library: texts(&job.world, &if job.is_first() { library() } else { String::new() }).swap_remove(0),
             ranks: job.ranks() as u32,
             nodes: nodes as u32,
             grain_ns: args.grain,

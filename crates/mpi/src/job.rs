@@ -119,6 +119,14 @@ impl Job {
     }
 }
 
+/// The MPI library's name and version, in one line.
+pub fn library() -> String {
+    // Some end it like a text of C, and some tell of their build in many lines.
+    let text = mpi::environment::library_version().unwrap_or_default();
+    let words: Vec<&str> = text.trim_end_matches('\0').lines().next().unwrap_or_default().split_whitespace().collect();
+    words.join(" ").replace("MPICH Version:", "MPICH")
+}
+
 /// How many ranks the launcher says that there are, by what launchers tell their processes.
 pub fn launched() -> Option<(&'static str, i32)> {
     let size = |name: &'static str| Some((name, std::env::var(name).ok()?.parse().ok()?));

@@ -79,7 +79,7 @@ fn together(job: &Job) -> anyhow::Result<()> {
         Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError(format!(
             "{launched} ranks were started ({name}) and do not find each other: this program was built with {}, start it with \
              that one's mpirun, or with srun --mpi=pmix or pmi2 (srun --mpi=list shows what there is)",
-            mpi::environment::library_version().unwrap_or_default().lines().next().unwrap_or_default().trim()
+            job::library()
         ))
         .into()),
         _ => Ok(()),

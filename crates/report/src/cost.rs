@@ -6,12 +6,12 @@ use becalm_analyze::cost::{Cost, MeasuredCost};
 use becalm_units::CpuId;
 use serde::Serialize;
 
-use crate::Value;
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
 use crate::table::Table;
 use crate::value::{picos, three_digits};
+use crate::{Value, events};
 
 /// Where costs were measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +47,8 @@ pub struct CostHeader {
     pub rate_error_ratio: f64,
     /// What reading it around a sample costs, in picoseconds; taken from each sample.
     pub overhead_ps: i64,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    pub events_not_counted: Vec<String>,
 }
 
 /// A row: what was measured, or the reason why it was not.
@@ -169,6 +171,7 @@ pub(crate) struct HeaderDocument<'a> {
     rate_hz: f64,
     rate_error_ratio: f64,
     overhead_ps: i64,
+    events_not_counted: &'a [String],
 }
 
 impl CostPlace {
@@ -203,6 +206,7 @@ impl CostHeader {
             rate_hz: self.rate_hz,
             rate_error_ratio: self.rate_error_ratio,
             overhead_ps: self.overhead_ps,
+            events_not_counted: &self.events_not_counted,
         }
     }
 
@@ -225,11 +229,13 @@ struct Document<'a> {
     header: HeaderDocument<'a>,
     incomplete: Option<&'a str>,
     rows: Vec<Object<'a, CostRow>>,
+    events: Vec<Object<'a, events::Row>>,
 }
 
 /// As `becalm.cost-trap/1` or `becalm.cost-detours/1`.
 #[must_use]
 pub fn cost_json(report: &CostReport) -> String {
+    let events = counted(report);
     json::text(&Document {
         schema: match report.kind {
             CostKind::Trap => "becalm.cost-trap/1",
@@ -238,7 +244,12 @@ pub fn cost_json(report: &CostReport) -> String {
         header: report.header.document(),
         incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
+        events: events.iter().map(|row| Object(events::ROW, row)).collect(),
     })
+}
+
+fn counted(report: &CostReport) -> Vec<events::Row> {
+    events::rows(report.rows.iter().map(|row| (row.name.as_str(), row.outcome.as_ref().ok())))
 }
 
 /// As a table, with what could not be measured and how the rest was measured below it.
@@ -285,6 +296,8 @@ pub fn render_cost(report: &CostReport, out: &mut dyn Write) -> io::Result<()> {
             paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.what))?;
         }
     }
+    events::table(&counted(report), out)?;
+    events::not_counted(&report.header.events_not_counted, out)?;
     report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     for row in report.rows.iter().filter(|row| row.outcome.is_ok()) {
@@ -321,7 +334,14 @@ mod tests {
             other_cpu: None,
             class: "other".to_owned(),
         };
-        CostHeader { place, counter: "tsc".to_owned(), rate_hz: 2.5e9, rate_error_ratio: 1e-6, overhead_ps: 20_400 }
+        CostHeader {
+            place,
+            counter: "tsc".to_owned(),
+            rate_hz: 2.5e9,
+            rate_error_ratio: 1e-6,
+            overhead_ps: 20_400,
+            events_not_counted: Vec::new(),
+        }
     }
 
     fn report(kind: CostKind) -> CostReport {
@@ -333,7 +353,7 @@ mod tests {
             method: "by hand".to_owned(),
             outcome,
         };
-        let measured = MeasuredCost { cost, interrupts: Some(21), preempted: 0 };
+        let measured = MeasuredCost { cost, interrupts: Some(21), preempted: 0, events: Vec::new() };
         CostReport {
             kind,
             header: header(),

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use becalm_analyze::cost::MeasuredCost;
 use serde::Serialize;
 
-use crate::Value;
 use crate::cost::{CostHeader, HeaderDocument, explain};
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
 use crate::table::Table;
 use crate::value::{grouped, picos};
+use crate::{Value, events};
 
 /// A way to read the time.
 #[derive(Clone, PartialEq, Debug)]
@@ -120,11 +120,13 @@ struct Document<'a> {
     not_counted: Option<&'a str>,
     incomplete: Option<&'a str>,
     rows: Vec<Object<'a, ClockCost>>,
+    events: Vec<Object<'a, events::Row>>,
 }
 
 /// As `becalm.cost-clock/1`.
 #[must_use]
 pub fn clock_json(report: &ClockReport) -> String {
+    let events = counted(report);
     json::text(&Document {
         schema: "becalm.cost-clock/1",
         header: report.header.document(),
@@ -132,7 +134,12 @@ pub fn clock_json(report: &ClockReport) -> String {
         not_counted: report.not_counted.as_deref(),
         incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
+        events: events.iter().map(|row| Object(events::ROW, row)).collect(),
     })
+}
+
+fn counted(report: &ClockReport) -> Vec<events::Row> {
+    events::rows(report.rows.iter().map(|row| (row.name.as_str(), row.cost.as_ref())))
 }
 
 /// As a table.
@@ -173,6 +180,8 @@ pub fn render_clock(report: &ClockReport, out: &mut dyn Write) -> io::Result<()>
         );
         paragraph(out, "  ! ", &text)?;
     }
+    events::table(&counted(report), out)?;
+    events::not_counted(&report.header.events_not_counted, out)?;
     report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     let found = match &report.not_counted {
@@ -216,10 +225,11 @@ mod tests {
             rate_hz: 2.5e9,
             rate_error_ratio: 1e-6,
             overhead_ps: 20_400,
+            events_not_counted: Vec::new(),
         };
         let cost = |ps| {
             let cost = Cost::of(&vec![vec![ps; 3]; 20], 64, None);
-            cost.map(|cost| MeasuredCost { cost, interrupts: None, preempted: 0 })
+            cost.map(|cost| MeasuredCost { cost, interrupts: None, preempted: 0, events: Vec::new() })
         };
         let row = ClockCost {
             name: "CLOCK_MONOTONIC".to_owned(),

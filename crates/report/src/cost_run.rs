@@ -75,8 +75,9 @@ fn place(doc: &CostDoc) -> CostPlace {
 }
 
 fn header(doc: &CostDoc, instrument: Option<&InstrumentDoc>) -> CostHeader {
-    let InstrumentDoc { counter, rate_hz, rate_error_ratio, overhead_ps } = instrument.cloned().unwrap_or_default();
-    CostHeader { place: place(doc), counter, rate_hz, rate_error_ratio, overhead_ps }
+    let InstrumentDoc { counter, rate_hz, rate_error_ratio, overhead_ps, not_counted } =
+        instrument.cloned().unwrap_or_default();
+    CostHeader { place: place(doc), counter, rate_hz, rate_error_ratio, overhead_ps, events_not_counted: not_counted }
 }
 
 fn measured(run: &CostRun, name: &str, series: &SeriesDoc) -> Option<MeasuredCost> {
@@ -102,7 +103,7 @@ fn clocks(run: &CostRun, costs: &ClockCosts) -> ClockReport {
         name: way.name.clone(),
         path: way.path.name().to_owned(),
         cost: measured(run, &way.name, &way.series),
-        raw: way.by_syscall.and_then(|series| measured(run, &format!("{}{BY_SYSCALL}", way.name), &series)),
+        raw: way.by_syscall.as_ref().and_then(|of| measured(run, &format!("{}{BY_SYSCALL}", way.name), of)),
         stated_ns: way.stated_ns,
         smallest_step_ps: way.smallest_step_ps,
         median_step_ps: way.median_step_ps,

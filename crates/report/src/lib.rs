@@ -11,6 +11,7 @@ mod compare;
 mod cost;
 mod cost_clock;
 mod cost_run;
+mod events;
 mod field;
 mod figures;
 pub mod grid;

@@ -9,6 +9,7 @@ use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::check::LONGEST_PS;
+use crate::event_count::EventCount;
 use crate::node::{Ended, Machine};
 
 /// The version of the document's schema that this program writes and reads.
@@ -85,10 +86,13 @@ pub struct InstrumentDoc {
     pub rate_error_ratio: f64,
     /// What the two readings around a sample cost, in picoseconds; it is taken off each.
     pub overhead_ps: i64,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
 }
 
 /// The samples of a probe, but for their times, which stand in the table under the probe's name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SeriesDoc {
     /// Repetitions in a sample, which is their mean; at least 1.
     pub batch: u32,
@@ -100,6 +104,13 @@ pub struct SeriesDoc {
     pub preempted: u64,
     /// Whether the samples are interruptions themselves, so that none is slow for having been interrupted.
     pub interruptions: bool,
+    /// What the processor counted in further repetitions, without what comes between samples; often nothing on a virtual
+    /// machine.
+    #[serde(default)]
+    pub counts: Vec<EventCount>,
+    /// How many repetitions these were.
+    #[serde(default)]
+    pub counted: u64,
 }
 
 /// One probe: its samples, or the reason why there are none.
@@ -327,13 +338,13 @@ impl CostDoc {
         let mut all = Vec::new();
         match &self.measured {
             Measured::Trap(costs) | Measured::Detours(costs) => {
-                let with_samples = |probe: &ProbeDoc| Some((probe.name.clone(), probe.series?));
+                let with_samples = |probe: &ProbeDoc| Some((probe.name.clone(), probe.series.clone()?));
                 all.extend(costs.probes.iter().filter_map(with_samples));
             }
             Measured::Clock(costs) => {
                 for clock in &costs.clocks {
-                    all.push((clock.name.clone(), clock.series));
-                    all.extend(clock.by_syscall.map(|series| (format!("{}{BY_SYSCALL}", clock.name), series)));
+                    all.push((clock.name.clone(), clock.series.clone()));
+                    all.extend(clock.by_syscall.clone().map(|series| (format!("{}{BY_SYSCALL}", clock.name), series)));
                 }
             }
             Measured::Scheduler(_) | Measured::Placement(_) => {}

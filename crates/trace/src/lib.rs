@@ -10,6 +10,7 @@ pub mod bundle;
 pub mod campaign;
 pub mod cost;
 pub mod event;
+pub mod event_count;
 pub mod exchange;
 pub mod label;
 pub mod node;

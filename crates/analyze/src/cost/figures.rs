@@ -2,6 +2,7 @@
 
 use becalm_trace::cost::SeriesDoc;
 
+use crate::events::{EventRate, event_rates};
 use crate::stats::median_with_interval;
 
 /// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
@@ -87,6 +88,8 @@ pub struct MeasuredCost {
     pub interrupts: Option<u64>,
     /// How often the measuring thread was pre-empted.
     pub preempted: u64,
+    /// What the processor counted, by repetition; nothing where it counts nothing.
+    pub events: Vec<EventRate>,
 }
 
 impl MeasuredCost {
@@ -99,7 +102,8 @@ impl MeasuredCost {
             false => series.interrupts.map(|interrupts| interrupts.saturating_add(series.preempted)),
         };
         let cost = Cost::of(rounds, series.batch, counted)?;
-        Some(Self { cost, interrupts: series.interrupts, preempted: series.preempted })
+        let events = event_rates(&series.counts, series.counted);
+        Some(Self { cost, interrupts: series.interrupts, preempted: series.preempted, events })
     }
 }
 
@@ -154,8 +158,15 @@ mod tests {
     #[test]
     fn interruptions_are_not_interrupted_and_counts_add_up() {
         let rounds = vec![[vec![1_000_000; 8], vec![9_000_000, 8_000_000]].concat(); 2];
-        let series =
-            |interrupts, interruptions| SeriesDoc { batch: 1, samples: 20, interrupts, preempted: 1, interruptions };
+        let series = |interrupts, interruptions| SeriesDoc {
+            batch: 1,
+            samples: 20,
+            interrupts,
+            preempted: 1,
+            interruptions,
+            counts: Vec::new(),
+            counted: 0,
+        };
         let interrupted = |series| MeasuredCost::of(&series, &rounds).unwrap().cost.interrupted;
         assert_eq!(interrupted(series(Some(2), false)), 3);
         assert_eq!(interrupted(series(None, true)), 0);

@@ -1,8 +1,10 @@
 //! The cost of a tick from a campaign on a live machine.
 
-use becalm_trace::campaign::{Campaign, CellKind, EventCount, Measured};
+use becalm_trace::campaign::{Campaign, CellKind, Measured};
+use becalm_trace::event_count::EventCount;
 
 use super::{Direct, Point, Rounds, Series, SeriesError};
+use crate::events::{EventRate, event_rates};
 
 /// What a campaign says.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,14 +26,8 @@ pub struct EventRow {
     pub added_hz: u32,
     /// Interrupts a second that the kernel counted.
     pub rate_hz: f64,
-    /// Which.
-    pub event: String,
-    /// In the sort itself, a sort; nothing where it was not counted.
-    pub user: Option<f64>,
-    /// In the kernel meanwhile, a sort.
-    pub kernel: Option<f64>,
-    /// For which part of the time it was counted, the smaller one of the two: below 1 the figures are estimates.
-    pub counted_ratio: f64,
+    /// The event, by sort.
+    pub of: EventRate,
 }
 
 /// The handler at one rate: as the kernel recorded it, and as the model has it.
@@ -164,49 +160,22 @@ fn handlers(campaign: &Campaign, direct: Direct) -> Vec<HandlerRow> {
     campaign.plan.rates_hz.iter().filter_map(of_rate).collect()
 }
 
-/// The events of all rounds, by rate and in the plan's order.
+/// The events of all rounds, by rate.
 fn events(campaign: &Campaign) -> Vec<EventRow> {
     let mut rows = Vec::new();
     for added_hz in &campaign.plan.rates_hz {
         let (mut all, mut interrupts, mut window) = (0_u64, 0_u64, 0_i64);
-        let mut counted: Vec<&EventCount> = Vec::new();
+        let mut counted: Vec<EventCount> = Vec::new();
         for cell in campaign.cells.iter().filter(|cell| cell.added_hz == *added_hz) {
             if let Measured::Events { sorts, interrupts: taken, window_ns, counts } = &cell.measured {
                 all += sorts;
                 interrupts += taken;
                 window += window_ns;
-                counted.extend(counts);
+                counted.extend_from_slice(counts);
             }
         }
-        if all == 0 || window == 0 {
-            continue;
-        }
-        for event in &campaign.plan.events {
-            let of = |space: &str| {
-                let (mut value, mut enabled, mut running) = (0_u64, 0_i64, 0_i64);
-                for count in counted.iter().filter(|count| count.event == *event && count.space == space) {
-                    value += count.value;
-                    enabled += count.enabled_ns;
-                    running += count.running_ns;
-                }
-                // Where events took turns at the processor's counters, the whole is scaled up from what was seen.
-                (running > 0).then(|| {
-                    let ratio = running as f64 / enabled as f64;
-                    (value as f64 / ratio / all as f64, ratio)
-                })
-            };
-            let (user, kernel) = (of("user"), of("kernel"));
-            let ratio = [user, kernel].into_iter().flatten().map(|(_, ratio)| ratio).reduce(f64::min);
-            let Some(counted_ratio) = ratio else { continue };
-            rows.push(EventRow {
-                added_hz: *added_hz,
-                rate_hz: interrupts as f64 * 1e9 / window as f64,
-                event: event.clone(),
-                user: user.map(|(value, _)| value),
-                kernel: kernel.map(|(value, _)| value),
-                counted_ratio,
-            });
-        }
+        let rate_hz = interrupts as f64 * 1e9 / window.max(1) as f64;
+        rows.extend(event_rates(&counted, all).into_iter().map(|of| EventRow { added_hz: *added_hz, rate_hz, of }));
     }
     rows
 }

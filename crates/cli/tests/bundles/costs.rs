@@ -8,8 +8,12 @@ use becalm_trace::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CrossDoc, InstrumentDoc, Measured, PlaceDoc, Placed, PlacementCosts,
     PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
+use becalm_trace::event_count::EventCount;
 use becalm_trace::node::{Ended, Machine};
 use becalm_units::CpuId;
+
+/// What the processor of these bundles cannot do.
+const NOT_COUNTED: &str = "instructions, l1d_read_misses: the processor has too few counters for it";
 
 /// Writes all of them into a folder.
 pub fn write_costs(folder: &Path) {
@@ -75,7 +79,13 @@ fn doc(node: &str, measured: Measured) -> CostDoc {
 
 fn instrument() -> Option<InstrumentDoc> {
     let counter = "tsc".to_owned();
-    Some(InstrumentDoc { counter, rate_hz: 2.6e9, rate_error_ratio: 2.5e-7, overhead_ps: 20_000 })
+    Some(InstrumentDoc {
+        counter,
+        rate_hz: 2.6e9,
+        rate_error_ratio: 2.5e-7,
+        overhead_ps: 20_000,
+        not_counted: vec![NOT_COUNTED.to_owned()],
+    })
 }
 
 /// Twenty rounds of ten samples around a time, a slow one in every fifth round.
@@ -88,7 +98,22 @@ fn rounds(around_ps: i64) -> Vec<Vec<i64>> {
 }
 
 fn series(batch: u32) -> SeriesDoc {
-    SeriesDoc { batch, samples: 200, interrupts: Some(3), preempted: 0, interruptions: false }
+    let count = |space: &str, value| EventCount {
+        event: "cycles".to_owned(),
+        space: space.to_owned(),
+        value,
+        enabled_ns: 4_000_000,
+        running_ns: 3_000_000,
+    };
+    SeriesDoc {
+        batch,
+        samples: 200,
+        interrupts: Some(3),
+        preempted: 0,
+        interruptions: false,
+        counts: vec![count("user", 12_000), count("kernel", 60_000)],
+        counted: 50,
+    }
 }
 
 fn probes(of: &[(&str, &str, i64)], missing: &[(&str, &str, &str)]) -> (ProbeCosts, CostSamples) {
@@ -242,7 +267,7 @@ fn campaign(rounds: u32) -> Campaign {
             let interrupts = rate_hz as u64;
             let handler_ns = i64::try_from(interrupts).unwrap() * 1_000;
             push(campaign::Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
-            let of = |event: &str, space: &str, value| campaign::EventCount {
+            let of = |event: &str, space: &str, value| EventCount {
                 event: event.into(),
                 space: space.into(),
                 value,
@@ -269,7 +294,7 @@ fn campaign(rounds: u32) -> Campaign {
         sorts: 100,
         max_sample_rate_hz: 100_000,
         cpu_time_max_percent: Some(25),
-        not_counted: vec!["instructions, l1d_read_misses: the processor has too few counters for it".into()],
+        not_counted: vec![NOT_COUNTED.to_owned()],
         cells,
         warnings: Vec::new(),
     }

@@ -321,6 +321,22 @@ impl Counters {
         self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
     }
 
+    /// Counts from now on, in addition to what was counted before.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn resume(&self) -> Result<(), CountersError> {
+        self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
+    }
+
+    /// What was counted since the counters were opened.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn total(&self) -> Result<Vec<Count>, CountersError> {
+        self.standing()
+    }
+
     /// Stops counting.
     ///
     /// # Errors

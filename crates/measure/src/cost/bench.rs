@@ -4,15 +4,20 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use becalm_linux::clock::{Calibration, Counter};
+use becalm_linux::perf::{Count, Event};
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::Usage;
 use becalm_units::{CpuId, Nanos, TickRate};
 
-use super::Place;
+use super::{Place, counting};
+use crate::counted::countable;
 
 /// How many rounds a series has. Between rounds a probe sets itself up anew, so that they differ by what does not change
 /// within one: where pages lie, what else runs. Of twenty, the 6th and the 15th in order bound the median with 95.9 %.
 pub const ROUNDS: usize = 20;
+
+/// How many further rounds are counted by the processor.
+const ROUNDS_COUNTED: u64 = 5;
 
 /// How long the counter's rate is measured.
 pub(super) const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -29,10 +34,14 @@ pub struct Series {
     pub interrupts: Option<u64>,
     /// How often the measuring thread was pre-empted meanwhile.
     pub preempted: u64,
+    /// What the processor counted in further repetitions, within the samples only.
+    pub counts: Vec<Count>,
+    /// How many repetitions these were.
+    pub counted: u64,
 }
 
 /// What timed the samples.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Instrument {
     /// The counter's name.
     pub counter: &'static str,
@@ -42,6 +51,8 @@ pub struct Instrument {
     pub rate_error_ratio: f64,
     /// What the two readings around a sample cost, in picoseconds: taken from every sample.
     pub overhead_ps: i64,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    pub not_counted: Vec<String>,
 }
 
 /// Times probes with the counter `C`.
@@ -52,6 +63,9 @@ pub(super) struct Bench<'a, C> {
     calibration: Calibration,
     /// The median difference between two readings with nothing in between, in ticks.
     overhead: u64,
+    /// What is counted beside each series.
+    events: Vec<Event>,
+    not_counted: Vec<String>,
     counter: PhantomData<C>,
 }
 
@@ -64,15 +78,17 @@ pub(super) struct Watch {
 }
 
 impl<'a, C: Counter> Bench<'a, C> {
-    /// Finds out what the readings cost on the current CPU.
-    pub fn new(place: &'a Place, calibration: Calibration) -> Self {
+    /// Finds out what the readings cost on the current CPU, and which of these events can be counted.
+    pub fn new(place: &'a Place, calibration: Calibration, events: &[Event]) -> Self {
         let mut samples = vec![1; 10_001];
         // The first time warms up.
         for _ in 0..2 {
             Self::time_each(&mut samples, |_| ());
         }
         samples.sort_unstable();
-        Self { place, rate: calibration.rate, calibration, overhead: samples[samples.len() / 2], counter: PhantomData }
+        let (events, not_counted) = countable(events);
+        let overhead = samples[samples.len() / 2];
+        Self { place, rate: calibration.rate, calibration, overhead, events, not_counted, counter: PhantomData }
     }
 
     pub fn instrument(&self) -> Instrument {
@@ -81,6 +97,7 @@ impl<'a, C: Counter> Bench<'a, C> {
             rate_hz: self.rate.hz(),
             rate_error_ratio: self.calibration.error_ratio,
             overhead_ps: self.picos(self.overhead, 1),
+            not_counted: self.not_counted.clone(),
         }
     }
 
@@ -92,7 +109,13 @@ impl<'a, C: Counter> Bench<'a, C> {
     /// Times a body once for each sample, in ticks. Nothing happens in here but the body and two readings: each reading
     /// waits for what stands before it and holds back what follows, so that the body can leak out of neither.
     #[inline(always)]
-    pub fn time_each(samples: &mut [u64], mut body: impl FnMut(usize)) {
+    pub fn time_each(samples: &mut [u64], body: impl FnMut(usize)) {
+        counting::during(|| Self::time_each_uncounted(samples, body));
+    }
+
+    /// The same, for what belongs to the probe and is none of its samples.
+    #[inline(always)]
+    pub fn time_each_uncounted(samples: &mut [u64], mut body: impl FnMut(usize)) {
         for (at, sample) in samples.iter_mut().enumerate() {
             let before = C::read_ordered();
             body(at);
@@ -131,7 +154,17 @@ impl<'a, C: Counter> Bench<'a, C> {
             round(&mut buffer)?;
             rounds.push(buffer.clone());
         }
-        Ok(self.finish(watch, batch, &rounds))
+        let mut series = self.finish(watch, batch, &rounds);
+        // In rounds of their own, since what starts and stops the counters would be in the caches beside the samples.
+        if !self.events.is_empty() {
+            counting::arm(&self.events);
+            let counted = (0..ROUNDS_COUNTED).try_for_each(|_| round(&mut buffer));
+            series.counts = counting::disarm();
+            series.counted =
+                if series.counts.is_empty() { 0 } else { ROUNDS_COUNTED * samples as u64 * u64::from(batch) };
+            counted?;
+        }
+        Ok(series)
     }
 
     /// Notes what the kernel has counted so far, for a series that makes its rounds itself.
@@ -150,6 +183,8 @@ impl<'a, C: Counter> Bench<'a, C> {
             rounds: rounds.iter().map(|round| round.iter().map(picos).collect()).collect(),
             interrupts: watch.interrupts.zip(now).map(|(before, now)| now.saturating_sub(before)),
             preempted: usage.involuntary_switches,
+            counts: Vec::new(),
+            counted: 0,
         }
     }
 }
@@ -193,7 +228,7 @@ mod tests {
         let calibration = calibrate::<MonotonicRaw>(Nanos::from_millis(10)).unwrap();
         let series = place
             .run(|| {
-                let bench = Bench::<MonotonicRaw>::new(&place, calibration);
+                let bench = Bench::<MonotonicRaw>::new(&place, calibration, &[Event::TaskClock, Event::Migrations]);
                 bench.series(2, 10, |samples| {
                     Bench::<MonotonicRaw>::time_each(samples, |_| {
                         let start = MonotonicRaw::read();
@@ -208,12 +243,20 @@ mod tests {
         // 20 us over a batch of two, less what the readings cost and a step of the clock at most.
         let length = undisturbed(&series);
         assert!((9_500_000..15_000_000).contains(&length), "{length}");
+        // A container may forbid it. Else each of five times ten samples of two took 10 us, in both spaces together.
+        if series.counted > 0 {
+            assert_eq!(series.counted, 5 * 10 * 2);
+            let clock =
+                series.counts.iter().filter(|count| count.event == Event::TaskClock).map(|count| count.value).max();
+            let each = clock.unwrap() / series.counted;
+            assert!((9_000..200_000).contains(&each), "{each} ns of {:?}", series.counts);
+        }
     }
 
     #[test]
     fn a_failure_ends_the_series() {
         let place = Place::choose(Path::new("/"), None, Policy::Other).unwrap();
-        let bench = Bench::<MonotonicRaw>::new(&place, calibrate::<MonotonicRaw>(Nanos::from_millis(1)).unwrap());
+        let bench = Bench::<MonotonicRaw>::new(&place, calibrate::<MonotonicRaw>(Nanos::from_millis(1)).unwrap(), &[]);
         assert_eq!(bench.series(1, 1, |_| Err("no".to_owned())), Err("no".to_owned()));
     }
 

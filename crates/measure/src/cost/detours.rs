@@ -193,7 +193,7 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
             // In turns, so that both meet the same neighbors; each once around before it is timed, since the other one's
             // lines may have taken the cache from its own.
             at_few = walk(few.words(), black_box(at_few), count as u32);
-            Bench::<C>::time_each(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
+            Bench::<C>::time_each_uncounted(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
             at_many = walk(many.words(), black_box(at_many), count as u32);
             Bench::<C>::time_each(samples, |_| at_many = walk(many.words(), black_box(at_many), FAR_LOADS));
             black_box((at_few, at_many));

@@ -11,6 +11,7 @@
 mod bench;
 mod chase;
 mod clock;
+mod counting;
 mod detours;
 mod interrupt;
 mod place;
@@ -31,6 +32,7 @@ pub use trap::traps;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use becalm_linux::clock::Native;
 use becalm_linux::clock::{Counter, MonotonicRaw, RateError, Source, calibrate, choose};
+use becalm_linux::perf::Event;
 use becalm_linux::sched::SchedError;
 
 use crate::preflight::CpuError;
@@ -96,7 +98,7 @@ fn run_at<W: ForCounter + Send>(place: Place, work: W) -> Result<Probed<W::Out>,
     fn with<C: Counter, W: ForCounter + Send>(place: Place, work: W) -> Result<Probed<W::Out>, CostError> {
         let calibration = calibrate::<C>(bench::CALIBRATION)?;
         let (instrument, result) = place.run(|| {
-            let bench = bench::Bench::<C>::new(&place, calibration);
+            let bench = bench::Bench::<C>::new(&place, calibration, &Event::OF_PROCESSOR);
             let result = work.run(&bench);
             (bench.instrument(), result)
         })?;

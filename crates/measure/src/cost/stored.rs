@@ -10,6 +10,7 @@ use becalm_trace::cost::{
 
 use super::clock::{ClockRow, Clocks, Counting, Path};
 use super::{Instrument, Place, Probe, Probed, Series};
+use crate::counted::event_count;
 use crate::machine;
 use crate::tick::Timed;
 use crate::tick::placement::{Place as Placement, PlacementRound, Places};
@@ -42,6 +43,7 @@ pub fn instrument(of: Instrument) -> InstrumentDoc {
         rate_hz: of.rate_hz,
         rate_error_ratio: of.rate_error_ratio,
         overhead_ps: of.overhead_ps,
+        not_counted: of.not_counted,
     }
 }
 
@@ -54,6 +56,8 @@ fn series(of: Series) -> Option<(SeriesDoc, Vec<Vec<i64>>)> {
         interrupts: of.interrupts,
         preempted: of.preempted,
         interruptions: false,
+        counts: of.counts.iter().map(event_count).collect(),
+        counted: of.counted,
     };
     // A round without samples says nothing, and could not be told from one that is missing.
     let rounds = of.rounds.into_iter().filter(|round| !round.is_empty()).collect();

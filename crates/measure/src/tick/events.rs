@@ -3,21 +3,17 @@
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, Event, Space};
-use becalm_trace::campaign::{EventCount, Measured};
+use becalm_trace::campaign::Measured;
 
 use super::copies::prepare;
 use super::{Job, TickError, timer_interrupts};
-use crate::counted::reasons;
+use crate::counted::{countable, event_count};
 
 /// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
 /// reason why others cannot.
 pub(super) fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
-    let events = known(names);
-    let counters = Counters::of_current_thread(&events, &Space::APART);
-    let missing = counters.missing();
-    let is_counted = |event: &&Event| missing.iter().filter(|one| one.event == **event).count() < Space::APART.len();
-    let kept = events.iter().filter(is_counted).map(|event| event.name().to_owned()).collect();
-    (kept, reasons(missing))
+    let (events, not_counted) = countable(&known(names));
+    (events.into_iter().map(|event| event.name().to_owned()).collect(), not_counted)
 }
 
 fn known(names: &[String]) -> Vec<Event> {
@@ -40,19 +36,12 @@ pub(super) fn count(job: Job<'_>, names: &[String]) -> Result<Measured, TickErro
         }
         counters.stop()?;
         let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
-        let counts = counters.read()?.into_iter().map(|count| EventCount {
-            event: count.event.name().to_owned(),
-            space: count.space.name().to_owned(),
-            value: count.value,
-            enabled_ns: count.enabled.get(),
-            // Both are read one after the other.
-            running_ns: count.running.get().min(count.enabled.get()),
-        });
+        let counts = counters.read()?.iter().map(event_count).collect();
         Ok(Measured::Events {
             sorts: job.pieces,
             interrupts: after.0.saturating_sub(before.0),
             window_ns: (after.1 - before.1) as i64,
-            counts: counts.collect(),
+            counts,
         })
     };
     std::thread::scope(|scope| {

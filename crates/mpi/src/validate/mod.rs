@@ -25,7 +25,7 @@ use self::grid::{Cell, Grid};
 use self::predict::Model;
 use crate::bench::compute_phase;
 use crate::calls::{Call, Collective};
-use crate::job::{Job, bring_to_leader};
+use crate::job::{Job, bring_to_leader, library};
 use crate::node::Seat;
 use crate::outcome::UsageError;
 use crate::round_trips::message_cost;
@@ -212,7 +212,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
         cells.push(outcome(cell, runs, &model)?);
     }
     let report = ValidateReport {
-        library: mpi::environment::library_version().unwrap_or_default().lines().next().unwrap_or_default().to_owned(),
+        library: library(),
         ranks: job.ranks() as u32,
         nodes: nodes as u32,
         collective: model.collective().to_string(),

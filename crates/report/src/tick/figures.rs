@@ -3,8 +3,8 @@
 use becalm_analyze::tick::{Comparison, EventRow, HandlerRow, Pair};
 
 use super::TickRow;
-use crate::Value;
 use crate::field::Field;
+use crate::{Value, events};
 
 fn or_missing(value: Option<f64>, kind: fn(f64) -> Value) -> Value {
     value.map_or(Value::Missing, kind)
@@ -98,14 +98,10 @@ pub(super) const HANDLER: &[Field<HandlerRow>] = &[
 pub(super) const EVENT: &[Field<EventRow>] = &[
     Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
     Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
-    Field { name: "event", title: "event", get: |row| Value::Text(row.event.clone()) },
-    Field { name: "user_per_sort", title: "user, a sort", get: |row| row.user.map_or(Value::Missing, Value::Often) },
-    Field {
-        name: "kernel_per_sort",
-        title: "kernel, a sort",
-        get: |row| row.kernel.map_or(Value::Missing, Value::Often),
-    },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
+    Field { name: "user_per_sort", title: "user, a sort", get: |row| events::often(row.of.user) },
+    Field { name: "kernel_per_sort", title: "kernel, a sort", get: |row| events::often(row.of.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
 ];
 
 /// The model beside the measurements of one rate, over all numbers of processes.

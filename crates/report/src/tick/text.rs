@@ -7,6 +7,7 @@ use becalm_trace::campaign::Campaign;
 
 use super::figures::{EVENT, HANDLER, PROCESSOR, RATE, by_rate};
 use super::{TickReport, panel};
+use crate::events;
 use crate::field::columns;
 use crate::header::paragraph;
 use crate::plot::{self, Curve};
@@ -47,7 +48,7 @@ pub fn render_tick(report: &TickReport, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some((campaign, live)) = &report.live {
         handlers(live, out)?;
-        events(live, out)?;
+        counters(live, out)?;
         remarks(campaign, live, out)?;
     }
     Ok(())
@@ -119,7 +120,7 @@ fn handlers(live: &Live, out: &mut dyn Write) -> io::Result<()> {
     table.print(out)
 }
 
-fn events(live: &Live, out: &mut dyn Write) -> io::Result<()> {
+fn counters(live: &Live, out: &mut dyn Write) -> io::Result<()> {
     if live.events.is_empty() {
         return Ok(());
     }
@@ -129,12 +130,7 @@ fn events(live: &Live, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&fields);
     live.events.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    if live.events.iter().any(|row| row.counted_ratio < 1.0) {
-        let text = "counted: for which part of the time; the processor has too few counters for all at once, so they take \
-                    turns, and the figures are scaled up";
-        paragraph(out, "  ", text)?;
-    }
-    Ok(())
+    events::remark(live.events.iter().map(|row| &row.of), out)
 }
 
 fn remarks(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<()> {
@@ -158,9 +154,7 @@ fn remarks(campaign: &Campaign, live: &Live, out: &mut dyn Write) -> io::Result<
         );
         paragraph(out, "  ! ", &text)?;
     }
-    for reason in &campaign.not_counted {
-        paragraph(out, "  ! ", &format!("not counted: {reason}"))?;
-    }
+    events::not_counted(&campaign.not_counted, out)?;
     for warning in &campaign.warnings {
         paragraph(out, "  ! ", warning)?;
     }

@@ -3,6 +3,7 @@
 use becalm_units::CpuId;
 
 use super::{ClockWayDoc, CostDoc, InstrumentDoc, Measured, PlacementDoc, ProbeDoc, SchedulerDoc};
+use crate::event_count::EventCount;
 
 impl CostDoc {
     /// What the types do not say.
@@ -21,6 +22,7 @@ impl CostDoc {
             if of.batch == 0 || of.samples == 0 {
                 return Err(format!("'{name}' has samples of {} repetitions, {} of them", of.batch, of.samples));
             }
+            of.counts.iter().try_for_each(EventCount::check).map_err(|why| format!("'{name}': {why}"))?;
         }
         match &self.measured {
             Measured::Trap(costs) | Measured::Detours(costs) => {

@@ -11,6 +11,7 @@ use becalm_trace::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, InstrumentDoc, Measured, PlaceDoc, Placed, PlacementCosts,
     PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
+use becalm_trace::event_count::EventCount;
 use becalm_trace::node::{Ended, Machine};
 use becalm_trace::{Bundle, BundleError, BundleWriter};
 use becalm_units::CpuId;
@@ -36,11 +37,24 @@ fn cost_doc(node: &str, measured: Measured) -> CostDoc {
 }
 
 fn series(samples: u64) -> SeriesDoc {
-    SeriesDoc { batch: 2, samples, interrupts: Some(7), preempted: 1, interruptions: false }
+    let counts = vec![EventCount {
+        event: "cycles".to_owned(),
+        space: "user".to_owned(),
+        value: 9,
+        enabled_ns: 2,
+        running_ns: 1,
+    }];
+    SeriesDoc { batch: 2, samples, interrupts: Some(7), preempted: 1, interruptions: false, counts, counted: 3 }
 }
 
 fn instrument() -> InstrumentDoc {
-    InstrumentDoc { counter: "tsc".to_owned(), rate_hz: 2.6e9, rate_error_ratio: 1e-7, overhead_ps: 20_000 }
+    InstrumentDoc {
+        counter: "tsc".to_owned(),
+        rate_hz: 2.6e9,
+        rate_error_ratio: 1e-7,
+        overhead_ps: 20_000,
+        not_counted: vec!["none".to_owned()],
+    }
 }
 
 /// Two probes with samples and one without.
@@ -185,6 +199,7 @@ fn damaged_files_are_refused_by_name() {
         ("\"cpu\": 3", "\"cpu\": 4000000", "above the limit"),
         ("\"batch\": 2", "\"batch\": 0", "has samples of 0 repetitions"),
         ("\"name\": \"signal\"", "\"name\": \"syscall\"", "stands there twice"),
+        ("\"running_ns\": 1", "\"running_ns\": 3", "cycles was counted for 3 of 2 ns"),
         ("\"rate_hz\": 2600000000.0", "\"rate_hz\": -1.0", "is no rate of a counter"),
         ("\"rate_hz\": 2600000000.0", "\"rate_hz\": 1e999", "number out of range"),
         ("\"overhead_ps\": 20000", "\"overhead_ps\": -20000", "overhead_ps of 'the instrument' is -20000"),

@@ -54,7 +54,7 @@ pub fn run(args: &DetoursArgs, out: &mut dyn Write) -> Result<Exit> {
     let probed = probed.map_err(failure)?;
     let (mut costs, mut samples) = stored::probes(probed);
     for (probe, rounds) in recorded {
-        samples.extend(probe.series.map(|_| (probe.name.clone(), rounds)));
+        samples.extend(probe.series.as_ref().map(|_| (probe.name.clone(), rounds)));
         costs.probes.push(probe);
     }
     storing.store(Measured::Detours(costs), samples, Some(ended))?;

@@ -109,7 +109,15 @@ fn probe(name: &str, what: String, method: String, outcome: Outcome) -> Recorded
     let (series, not_measured, rounds) = match outcome {
         Ok(rounds) => {
             let samples = rounds.iter().map(Vec::len).sum::<usize>() as u64;
-            let series = SeriesDoc { batch: 1, samples, interrupts: None, preempted: 0, interruptions: true };
+            let series = SeriesDoc {
+                batch: 1,
+                samples,
+                interrupts: None,
+                preempted: 0,
+                interruptions: true,
+                counts: Vec::new(),
+                counted: 0,
+            };
             (Some(series), None, rounds)
         }
         Err(why) => (None, Some(why), Vec::new()),
@@ -224,7 +232,8 @@ mod tests {
     fn the_timer_is_told_from_devices() {
         let sources = [("local_timer", of(&[2_000; 40])), ("virtio1-req.0", of(&[900; 7])), ("eth0", of(&[800]))];
         let rows = traced(&place(), sources.map(|(name, times)| (name.to_owned(), times)).into());
-        let first = |row: &Recorded| (row.1[0][0], row.0.series.map(|series| (series.samples, series.interruptions)));
+        let first =
+            |row: &Recorded| (row.1[0][0], row.0.series.as_ref().map(|series| (series.samples, series.interruptions)));
         let found: Vec<_> = rows.iter().map(first).collect();
         let all = |samples| Some((samples, true));
         assert_eq!(found, [(2_500_000, all(40)), (2_000_000, all(40)), (1_400_000, all(7))]);
