@@ -76,6 +76,8 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
             Ok(kept)
         });
         let injector = scope.spawn(|| -> Result<(), InjectError> {
+            // From here: whoever waits for this thread may do so on that very CPU, and not get it before the victim ends.
+            let _end = Ends(&stop);
             pin_current_thread(cpu).map_err(sched)?;
             set_policy(policy).map_err(sched)?;
             set_timer_slack(1);
@@ -92,7 +94,6 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
             Ok(())
         });
         let injected = injector.join();
-        stop.store(true, Ordering::Relaxed);
         let steps = victim.join();
         flatten(injected)?;
         flatten(steps)
@@ -117,6 +118,15 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate) -> Result
     }
     // A lag below zero would be a timer ahead of its time, which is the error of the readings.
     Ok(Toll { lag: early(lags).max(Nanos::ZERO), entry: early(entries), exit: early(exits) })
+}
+
+/// Says that it is over when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What the victim runs as: below the injector, and where there is room for that above everybody else, as one that shares

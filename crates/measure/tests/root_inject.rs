@@ -6,6 +6,7 @@
 mod recording;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use becalm_inject::{Delivered, Injection, Plan as InjectPlan};
 use becalm_linux::clock::Source;
@@ -151,9 +152,9 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     holding.dedup();
     let unnamed = holding.iter().filter(|found| !named.contains(found)).count();
     assert_eq!(unnamed, 0, "{spec}: so many of {within} do not bear the name");
-    // Those at either end of the recording may be there or not.
+    // Those at either end of the recording may be there or not; one that was missed woke the thread all the same.
     let strange = named.iter().filter(|named| !holding.contains(named)).count();
-    assert!(strange <= 4, "{spec}: {strange} bear the name, and nothing was injected there");
+    assert!(strange <= 4 + tally.missed as usize, "{spec}: {strange} bear the name, and nothing was injected there");
     check(within > 300, || format!("{spec}: only {within} in {seconds} s"))?;
     check(f64::from(exact) >= 0.8 * within as f64, || format!("{spec}: only {exact} of {within} have the length"))?;
     check((0.98..=1.02).contains(&delivered_ratio), || format!("{spec}: {delivered_ratio} of what was due"))
@@ -167,7 +168,15 @@ fn the_ratio_is_delivered_within_two_in_a_hundred() {
     }
     let cpu = last_cpu();
     best_of(3, || {
-        let (run, delivered) = injected(cpu, "periodic:interval=2ms,detour=200us", 10);
+        let injection = start(&plan(vec![(cpu, trace("periodic:interval=2ms,detour=200us"))], false));
+        let until = Instant::now() + Duration::from_secs(10);
+        // A recording in the middle of it is as good as one of all.
+        let mut recording = Plan::new();
+        recording.cpus = Some([cpu].into_iter().collect());
+        recording.duration = Some(Nanos::from_secs(4));
+        let run = recorded(recording);
+        std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        let delivered = injection.stop().unwrap().remove(0);
         let ratio = delivered.tally.delivered.sum_ns() / delivered.observed.get() as f64;
         let (_, doc) = run.cpu(cpu);
         let named = bearing(&run, cpu);
@@ -254,7 +263,7 @@ fn synchronized_detours_start_together() {
         allowed_cpus().unwrap().iter().take(2).map(|cpu| (cpu, trace("periodic:interval=10ms,detour=100us"))).collect();
     let apart = |synchronized: bool| -> i64 {
         let injection = start(&plan(cpus.clone(), synchronized));
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(2));
         let delivered = injection.stop().unwrap();
         let starts = |cpu: &Delivered| cpu.log.iter().map(|detour| detour.burned.0.get()).collect::<Vec<_>>();
         let (a, b) = (starts(&delivered[0]), starts(&delivered[1]));

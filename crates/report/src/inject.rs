@@ -335,29 +335,140 @@ fn remarks(report: &InjectReport) -> Vec<String> {
             ),
         );
     }
-    for place in &report.places {
-        let (name, why, lap) = match place.place {
-            Place::Cpu(number) => (format!("CPU {number}"), "the CPU could not be had in time", "of every lap "),
-            Place::Thread { pid, tid } => (
-                format!("thread {tid} of process {pid}"),
-                "the thread slept, had no CPU, or blocked the signal meanwhile",
-                "",
-            ),
-        };
-        say(place.missed, format!("{name}: {} detours were missed: {why}", place.missed));
-        say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
-        let (count, sum) = place.left_out;
-        say(
-            count,
-            format!(
-                "{name}: {lap}{count} detours, {sum} together, are shorter than the {} that one takes here, and were left out",
-                place.shortest
-            ),
-        );
-        say(
-            place.merged as u64,
-            format!("{name}: {lap}{} detours came too close to the one before and became one with it", place.merged),
-        );
+    match &report.way {
+        Way::Preempt(_) => {
+            for place in &report.places {
+                let Place::Cpu(cpu) = place.place else { continue };
+                let missed = "the CPU could not be had in time";
+                say_of(&mut say, &format!("CPU {cpu}"), missed, "of every lap ", place);
+            }
+        }
+        // Thread by thread it would be a page.
+        Way::Signal { .. } => {
+            let sum = |of: fn(&InjectedPlace) -> u64| report.places.iter().map(of).sum();
+            let left_out = report.places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.1);
+            if let Some(slowest) = report.places.iter().max_by_key(|place| place.shortest) {
+                let all = InjectedPlace {
+                    missed: sum(|place| place.missed),
+                    joined: sum(|place| place.joined),
+                    left_out: (sum(|place| place.left_out.0), left_out),
+                    ..slowest.clone()
+                };
+                let missed = "their threads slept, had no CPU, or blocked the signal meanwhile";
+                say_of(&mut say, "all threads", missed, "", &all);
+            }
+        }
     }
     remarks
+}
+
+/// What was not as asked for in one place.
+fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str, place: &InjectedPlace) {
+    say(place.missed, format!("{name}: {} detours were missed: {missed}", place.missed));
+    say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
+    let ((count, sum), shortest) = (place.left_out, place.shortest);
+    say(
+        count,
+        format!(
+            "{name}: {lap}{count} detours, {sum} together, are shorter than the {shortest} that one takes here, and were left out"
+        ),
+    );
+    let merged = place.merged;
+    say(
+        merged as u64,
+        format!("{name}: {lap}{merged} detours came too close to the one before and became one with it"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(place: Place) -> InjectedPlace {
+        let requested = Injected {
+            count: 2000,
+            interval_ns: Some(1e6),
+            interval_stddev_ns: Some(0.0),
+            length_ns: Some(50_000.0),
+            length_stddev_ns: Some(0.0),
+            ends: Some((Nanos::new(50_000), Nanos::new(50_000))),
+            ratio: Some(0.05),
+        };
+        let delivered = Injected {
+            count: 1999,
+            interval_ns: Some(1_000_500.25),
+            length_ns: Some(50_012.5),
+            ends: Some((Nanos::new(49_990), Nanos::new(61_000))),
+            ratio: Some(0.0499),
+            ..requested
+        };
+        InjectedPlace {
+            place,
+            observed: Nanos::from_secs(2),
+            requested,
+            delivered,
+            missed: 1,
+            joined: 0,
+            late: Some((Nanos::new(900), Nanos::new(5_000))),
+            shortest: Nanos::new(12_000),
+            left_out: (3, Nanos::new(9_000)),
+            merged: 0,
+        }
+    }
+
+    fn report(way: Way, places: Vec<InjectedPlace>) -> InjectReport {
+        let noise = "periodic:interval=1ms,detour=50us".to_owned();
+        InjectReport { noise, synchronized: false, seed: 1, way, places }
+    }
+
+    fn text(report: &InjectReport) -> String {
+        let mut out = Vec::new();
+        render_inject(report, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_cpu_has_two_lines_and_what_was_not_as_asked_for() {
+        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(Place::Cpu(3))]);
+        assert_eq!(text(&report), CPU_TEXT);
+        let document: serde_json::Value = serde_json::from_str(&inject_json(&report)).unwrap();
+        assert_eq!(document["schema"], "becalm.inject/1");
+        assert_eq!((&document["way"], &document["class"]), (&"preempt".into(), &"fifo:51".into()));
+        assert_eq!(document["cpus"][0]["cpu"], 3);
+        assert_eq!(document["cpus"][0]["delivered"]["count"], 1999);
+        assert_eq!(document["requested"]["ratio"], 0.05);
+        assert!(document["threads"].as_array().unwrap().is_empty() && document.get("processes").is_none());
+    }
+
+    const CPU_TEXT: &str =
+        "  periodic:interval=1ms,detour=50us, each CPU from a random place, seed 1, by threads of class fifo:51
+
+  cpu             detours  interval  stddev  length  stddev     min     max  noise   late  late p99
+  ─────────────────────────────────────────────────────────────────────────────────────────────────
+  3    requested    2,000    1.00ms     0ns  50.0us     0ns  50.0us  50.0us  5.00%      -         -
+       delivered    1,999    1.00ms     0ns  50.0us     0ns  50.0us  61.0us  4.99%  900ns    5.00us
+  ! CPU 3: 1 detours were missed: the CPU could not be had in time
+  ! CPU 3: of every lap 3 detours, 9us together, are shorter than the 12us that one takes here, and were left
+    out
+";
+
+    #[test]
+    fn of_many_threads_the_first_are_shown_and_all_are_summed_up() {
+        let way = Way::Signal { processes: 2, unattended: 0, given_up: 1, without_signal: 0 };
+        let threads = (0..20).map(|tid| place(Place::Thread { pid: 7, tid: 100 + tid })).collect();
+        let report = report(way, threads);
+        let text = text(&report);
+        assert!(text.contains("each thread from a random place, seed 1, by signals in 2 processes"), "{text}");
+        assert!(text.contains("115 ") && !text.contains("116 "), "{text}");
+        assert!(text.contains("all requested   40,000") && text.contains("all delivered   39,980"), "{text}");
+        assert!(text.contains("! 4 more threads"), "{text}");
+        assert!(text.contains("! all threads: 20 detours were missed"), "{text}");
+        assert!(text.contains("! all threads: 60 detours, 180us together"), "{text}");
+        assert!(text.contains("1 times the program began to use the signal"), "{text}");
+        let document: serde_json::Value = serde_json::from_str(&inject_json(&report)).unwrap();
+        assert_eq!((&document["way"], &document["processes"]), (&"signal".into(), &2.into()));
+        assert_eq!((&document["threads"][19]["tid"], &document["threads"][19]["pid"]), (&119.into(), &7.into()));
+        assert_eq!(document["delivered"]["count"], 39_980);
+        assert!(document.get("class").is_none());
+    }
 }
