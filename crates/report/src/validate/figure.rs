@@ -27,10 +27,11 @@ pub(super) fn draw(report: &ValidateReport, out: &mut dyn Write) -> io::Result<(
     let width = WIDTH.min(page::width().saturating_sub(LABELS));
     let at = |value: f64, cells: usize| ((value - low) / (high - low) * (cells - 1) as f64).round() as usize;
     let mut cells = vec![vec![' '; width]; HEIGHT];
-    for column in 0..width {
-        let value = low + (high - low) * column as f64 / (width - 1) as f64;
-        cells[HEIGHT - 1 - at(value, HEIGHT)][column] = '\u{00b7}';
-    }
+    // The diagonal, column by column.
+    let steps = (width - 1) as f64;
+    let diagonal =
+        (0..width).map(|column| (HEIGHT - 1 - at(low + (high - low) * column as f64 / steps, HEIGHT), column));
+    diagonal.for_each(|(line, column)| cells[line][column] = '\u{00b7}');
     for cell in &report.cells {
         if let Some((measured, predicted)) = cell.both() {
             let mark = if cell.synchronized { '\u{25cb}' } else { '\u{25cf}' };
