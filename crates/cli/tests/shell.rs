@@ -211,7 +211,11 @@ fn a_view_as_text_has_the_figures() {
 fn on_terminal(line: &str, environment: &[(&str, &str)], folder: &Path) -> Option<String> {
     let mut script = Command::new("script");
     script.args(["-qec", line, "/dev/null"]).current_dir(folder).stdin(Stdio::null()).env("TERM", "xterm");
-    script.env_remove("NO_COLOR").env_remove("CLICOLOR").envs(environment.iter().copied());
+    // What a developer, or a service that runs tests, has said about colors.
+    for said in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+        script.env_remove(said);
+    }
+    script.envs(environment.iter().copied());
     let output = script.output().ok()?;
     assert!(output.status.success(), "{line}: {output:?}");
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

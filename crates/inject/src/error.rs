@@ -22,8 +22,8 @@ pub enum InjectError {
     Clock(#[from] RateError),
     /// The cost of a detour could not be measured.
     #[error(
-        "cannot measure what a detour costs on CPU {cpu}: only {seen} of {rounds} were seen by a thread there; is the CPU \
-         kept busy by real-time threads?"
+        "cannot measure what a detour costs on CPU {cpu}: a thread there saw only {seen} of {rounds} trials, and \
+         {needed} are needed; is the CPU kept busy by real-time threads?"
     )]
     Toll {
         /// Where.
@@ -32,6 +32,8 @@ pub enum InjectError {
         seen: usize,
         /// Trial detours.
         rounds: usize,
+        /// How many have to be seen.
+        needed: usize,
     },
     /// Shorter than taking the CPU and giving it back.
     #[error("a detour of {length} is too short: to take CPU {cpu} and give it back takes {shortest} here")]

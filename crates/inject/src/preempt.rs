@@ -104,7 +104,8 @@ impl Injection {
         let mut workers = Vec::with_capacity(plan.cpus.len());
         let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
         for (cpu, trace) in &plan.cpus {
-            let toll = toll::measure::<C>(*cpu, plan.policy, rate)?;
+            let interval = Nanos::new(trace.length().get() / trace.len().max(1) as i64);
+            let toll = toll::measure::<C>(*cpu, plan.policy, rate, interval)?;
             let place = Nanos::new(places.below(trace.length().get() as u64) as i64);
             workers.push((Worker::new(*cpu, trace, toll, rate, plan)?, place, trace.length()));
         }
@@ -198,7 +199,7 @@ const LOG_WORDS: usize = 3;
 impl Worker {
     fn new(cpu: CpuId, trace: &NoiseTrace, toll: Toll, rate: TickRate, plan: &Plan) -> Result<Self, InjectError> {
         let mut schedule = Schedule::new(trace, Nanos::ZERO);
-        let (shortest, room) = (toll.shortest(), toll.shortest() + toll.lag);
+        let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
         let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
         if plan.exact {
             if let Some(length) = schedule.shortest().filter(|length| *length < shortest) {
@@ -260,8 +261,11 @@ impl Worker {
             let first = C::read();
             let woken = monotonic_ns();
             // Late, this one begins where the one before ended, whose way out is then that of both.
-            let Toll { entry, exit, .. } = if joined { Toll::default() } else { self.toll };
-            let burn = self.rate.ticks_in(due.length - entry - exit).get();
+            let Toll { entries: (least, most), exit, .. } = if joined { Toll::default() } else { self.toll };
+            // The way in is longer at one time than at another, on a virtual machine by several times; the interrupt itself
+            // comes in time. What is longer than nearly all ways in is taken for an interrupt that was late.
+            let entry = Nanos::new(woken.saturating_sub(at) as i64).clamp(least, most);
+            let burn = self.rate.ticks_in((due.length - entry - exit).max(Nanos::ZERO)).get();
             // Booked meanwhile, so that the books lengthen no detour.
             if let Some(before) = before.take() {
                 self.book(axis, before);

@@ -16,7 +16,6 @@ use becalm_units::Nanos;
 use crate::InjectError;
 use crate::schedule::Schedule;
 use crate::tally::{Moments, Tally};
-use crate::toll::Toll;
 
 /// What is to be injected.
 #[derive(Clone, Debug)]
@@ -53,8 +52,8 @@ pub struct DeliveredThread {
     pub tid: u32,
     /// For how long detours were due.
     pub observed: Nanos,
-    /// What a signal costs there.
-    pub toll: Toll,
+    /// The shortest detour that can be made there: what a signal and its handler take.
+    pub shortest: Nanos,
     /// Detours that were too short to be made, and the time that they take.
     pub left_out: (u64, Nanos),
     /// The figures.
@@ -204,7 +203,7 @@ impl SignalNoise {
             pid: word(layout::PID) as u32,
             tid: word(layout::TID) as u32,
             observed: Nanos::new((word(layout::OBSERVED_BEFORE) + seen) as i64),
-            toll: Toll { lag: nanos(layout::LAG), entry: nanos(layout::ENTRY), exit: nanos(layout::EXIT) },
+            shortest: nanos(layout::ENTRY) + nanos(layout::EXIT),
             left_out: (word(layout::LEFT_OUT), nanos(layout::LEFT_OUT_NS)),
             tally,
         }

@@ -4,11 +4,12 @@
 #![allow(clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use becalm_inject::program::{self, ProgramError};
 use becalm_inject::{DeliveredSignals, InjectError, SignalNoise, SignalPlan};
+use becalm_linux::sched::allowed_cpus;
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 use tempfile::TempDir;
@@ -134,8 +135,7 @@ fn noise_that_is_stopped_ends() {
     let program = compiled(folder.path(), "spin");
     let noise = SignalNoise::prepare(&plan("periodic:interval=2ms,detour=1ms")).unwrap();
     let mut command = Command::new(&program);
-    let child =
-        command.args(["2", "300"]).envs(noise.environment()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = command.args(["2", "300"]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
     noise.stop();
     let before: u64 = noise.delivered().unwrap().threads.iter().map(|thread| thread.tally.delivered.count).sum();
@@ -183,28 +183,58 @@ fn a_program_without_a_dynamic_linker_is_refused() {
     assert!(matches!(noise.delivered(), Err(InjectError::NotLoaded)));
 }
 
-/// Synchronized, two processes lose the same instants.
+/// Synchronized, programs on two CPUs lose the same instants; otherwise each its own.
 #[test]
 fn synchronized_programs_lose_the_same_instants() {
     let _alone = alone();
+    let cpus: Vec<String> = allowed_cpus().unwrap().iter().take(2).map(|cpu| cpu.to_string()).collect();
+    if cpus.len() < 2 {
+        eprintln!("synchronized_programs_lose_the_same_instants needs two CPUs");
+        return;
+    }
     let folder = TempDir::new().unwrap();
     let program = compiled(folder.path(), "spin");
-    let plan = SignalPlan { synchronized: true, ..plan("periodic:interval=20ms,detour=1ms") };
-    let noise = SignalNoise::prepare(&plan).unwrap();
-    let started: Vec<_> = (0..2)
-        .map(|_| {
-            let mut command = Command::new(&program);
-            command.args(["1", "300"]).envs(noise.environment()).stdout(std::process::Stdio::null());
-            command.spawn().unwrap()
-        })
-        .collect();
-    for mut child in started {
-        assert!(child.wait().unwrap().success());
+    // How far apart the detours are that began within half an interval of each other, at the median, as the programs saw it.
+    // Steps that are much longer than a detour are time that others had.
+    let apart_ns = |synchronized: bool| -> Option<u64> {
+        let plan = SignalPlan { synchronized, ..plan("periodic:interval=4ms,detour=200us") };
+        let noise = SignalNoise::prepare(&plan).unwrap();
+        let started: Vec<_> = cpus
+            .iter()
+            .map(|cpu| {
+                let mut command = Command::new(&program);
+                command.args(["2", "180", cpu]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        let starts: Vec<Vec<u64>> = started
+            .into_iter()
+            .map(|child| {
+                let output = child.wait_with_output().unwrap();
+                assert!(output.status.success(), "{output:?}");
+                let text = String::from_utf8(output.stdout).unwrap();
+                let steps = text.lines().map(|line| {
+                    let (start, length) = line.split_once(' ').unwrap();
+                    (start.parse::<u64>().unwrap(), length.parse::<u64>().unwrap())
+                });
+                steps.filter(|(_, length)| *length < 250_000).map(|(start, _)| start).collect()
+            })
+            .collect();
+        assert_eq!(noise.delivered().unwrap().processes, 2);
+        let nearest = |at: &u64| starts[1].iter().map(|other| other.abs_diff(*at)).min();
+        let mut apart: Vec<u64> = starts[0].iter().filter_map(nearest).filter(|apart| *apart <= 2_000_000).collect();
+        apart.sort_unstable();
+        (apart.len() > 20).then(|| apart[apart.len() / 2])
+    };
+    // Others who have a CPU meanwhile hold up its program, and places that are drawn may be close to each other, so the best
+    // of some attempts counts.
+    let (mut together, mut apart) = (u64::MAX, 0);
+    for _ in 0..4 {
+        together = together.min(apart_ns(true).unwrap_or(u64::MAX));
+        apart = apart.max(apart_ns(false).unwrap_or(0));
+        eprintln!("detours start {together} ns apart at the median, {apart} ns if they need not be");
+        if together < 20_000 && apart > 100_000 {
+            return;
+        }
     }
-    let delivered = noise.delivered().unwrap();
-    let late: Vec<_> = delivered.threads.iter().map(|thread| thread.tally.late(0.5).unwrap()).collect();
-    eprintln!("due at the same instants; late by {late:?} at the median");
-    assert_eq!(delivered.processes, 2);
-    // Both were due at multiples of 20 ms of the wall clock, so that being late says how far apart they were.
-    assert_eq!(late.len(), 2);
+    panic!("{together} ns apart, and {apart} ns if they need not be");
 }

@@ -285,4 +285,3 @@ pub fn sigaction(signal: c_int, action: *const SigAction, before: *mut SigAction
     // SAFETY: whoever calls gives null or valid pointers, as for the C library's own.
     unsafe { next(signal, action, before) }
 }
-

@@ -79,7 +79,7 @@ pub struct InjectedPlace {
     pub joined: u64,
     /// How late starts were: median and 99th percentile.
     pub late: Option<(Nanos, Nanos)>,
-    /// What taking the CPU and giving it back costs, or a signal and its handler, which is the shortest detour.
+    /// The shortest detour: as long as taking the CPU and giving it back may take, or a signal and its handler.
     pub shortest: Nanos,
     /// Detours left out as too short, and the time that they take: of every lap on CPUs, in all in threads.
     pub left_out: (u64, Nanos),

@@ -91,6 +91,14 @@ impl CpuWork {
     pub fn ns_per_iteration(&self) -> Option<f64> {
         (self.all_iterations > 0).then(|| self.duration_ns as f64 / self.all_iterations as f64)
     }
+
+    /// What a sample takes on the average beyond the main body's middle, as it was and with every source taken out, in
+    /// nanoseconds. Nothing without sources, and where these are in so many samples, as another copy on the same CPU is,
+    /// that the main body holds them as well: then there is no undisturbed middle to hold the rest against.
+    #[must_use]
+    pub fn beyond_middle_ns(&self) -> Option<(f64, f64)> {
+        subtraction::beyond_middle(&self.spread, &self.body, &self.subtraction)
+    }
 }
 
 /// Why a run of work cannot be summarized.

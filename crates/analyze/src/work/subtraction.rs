@@ -122,6 +122,13 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
     steps
 }
 
+/// See [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
+pub(super) fn beyond_middle(all: &Spread, body: &MainBody, steps: &[Step]) -> Option<(f64, f64)> {
+    let beyond = |mean: f64| mean - body.middle_ns as f64;
+    let rest = beyond(steps.last()?.left.mean_ns);
+    (rest >= 0.0).then(|| (beyond(all.mean_ns), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::read::tests::fixed_work;
@@ -153,6 +160,23 @@ mod tests {
         assert_eq!((last.touched_mean_ns, last.touched_back), (1_010.0, 1));
         assert!((last.left.mean_ns - 7_020.0 / 7.0).abs() < 1e-9);
         assert_eq!(last.left.median_ns(), 1_000);
+    }
+
+    #[test]
+    fn what_is_left_is_held_against_an_undisturbed_middle_only() {
+        let mut samples = fixed_work(&[1_000, 1_002, 1_000, 1_300, 1_000]);
+        let body = MainBody::of(&samples.values);
+        let all = Spread::of(&samples.values, &body);
+        assert_eq!(beyond_middle(&all, &body, &subtract(&samples, &body)), None);
+        let of = |times: &[(usize, i64)]| {
+            vec![SourceTimes { kind: Kind::Task, source: "copy".to_owned(), times: times.to_vec() }]
+        };
+        samples.sources = of(&[(3, 250)]);
+        let (before, after) = beyond_middle(&all, &body, &subtract(&samples, &body)).unwrap();
+        assert!((before - 60.4).abs() < 1e-9 && (after - 10.4).abs() < 1e-9, "{before} {after}");
+        // Another copy takes half of each.
+        samples.sources = of(&[(0, 500), (1, 500), (2, 500), (3, 500), (4, 500)]);
+        assert_eq!(beyond_middle(&all, &body, &subtract(&samples, &body)), None);
     }
 
     #[test]

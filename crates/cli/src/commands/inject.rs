@@ -294,7 +294,13 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     if let Some(path) = &args.replay {
         return replay(args, path);
     }
+    if !args.source.is_empty() {
+        return Err(UsageError("--source chooses among what was recorded: it needs --replay".to_owned()).into());
+    }
     let detour = args.detour.expect("the arguments require it");
+    if detour <= Nanos::ZERO {
+        return Err(UsageError(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
+    }
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
     let spec = match (&args.interval, &args.rate, args.ratio) {
         (Some(interval), ..) => NoiseSpec::Periodic { interval: *interval, detour, jitter },
@@ -375,7 +381,7 @@ fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected 
     }
 }
 
-fn place(place: Place, observed: Nanos, toll: Toll, tally: &Tally) -> InjectedPlace {
+fn place(place: Place, observed: Nanos, shortest: Nanos, tally: &Tally) -> InjectedPlace {
     InjectedPlace {
         place,
         observed,
@@ -384,7 +390,7 @@ fn place(place: Place, observed: Nanos, toll: Toll, tally: &Tally) -> InjectedPl
         missed: tally.missed,
         joined: tally.joined,
         late: tally.late(0.5).zip(tally.late(0.99)),
-        shortest: toll.shortest(),
+        shortest,
         left_out: (0, Nanos::ZERO),
         merged: 0,
     }
@@ -393,13 +399,13 @@ fn place(place: Place, observed: Nanos, toll: Toll, tally: &Tally) -> InjectedPl
 fn place_of_cpu(delivered: &Delivered) -> InjectedPlace {
     let left_out = (delivered.left_out.0 as u64, delivered.left_out.1);
     let named = Place::Cpu(delivered.cpu.get());
-    let place = place(named, delivered.observed, delivered.toll, &delivered.tally);
+    let place = place(named, delivered.observed, delivered.toll.shortest, &delivered.tally);
     InjectedPlace { left_out, merged: delivered.merged, ..place }
 }
 
 fn place_of_thread(delivered: &DeliveredThread) -> InjectedPlace {
     let named = Place::Thread { pid: delivered.pid, tid: delivered.tid };
-    let place = place(named, delivered.observed, delivered.toll, &delivered.tally);
+    let place = place(named, delivered.observed, delivered.shortest, &delivered.tally);
     InjectedPlace { left_out: delivered.left_out, ..place }
 }
 

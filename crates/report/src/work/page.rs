@@ -122,11 +122,8 @@ fn tiles(cpu: &CpuWork) -> Vec<Tile> {
     if let Some(last) = cpu.subtraction.last() {
         tiles.truncate(5);
         let without = format!("standard deviation {} without every source", time(last.left.stddev_ns.round() as i64));
-        tiles.push(tile(
-            "Not explained",
-            time((last.left.mean_ns - cpu.body.middle_ns as f64).round() as i64),
-            without,
-        ));
+        let rest = cpu.beyond_middle_ns().map_or_else(|| "-".to_owned(), |(_, rest)| time(rest.round() as i64));
+        tiles.push(tile("Not explained", rest, without));
     }
     tiles
 }
@@ -278,14 +275,20 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
         if worst.cpu.subtraction.is_empty() { cpus.iter().find(|of| !of.cpu.subtraction.is_empty())? } else { worst };
     let last = of.cpu.subtraction.last()?;
     let on = if cpus.len() > 1 { format!("On {}, ", of.name) } else { "On the average ".to_owned() };
-    let text = format!(
-        "{on}{} of the {} that a sample takes beyond the main body\u{2019}s middle is left when the direct time of every source is \
-         taken out; the standard deviation goes from {} to {}.",
-        time((last.left.mean_ns - of.cpu.body.middle_ns as f64).round() as i64),
-        time((of.cpu.spread.mean_ns - of.cpu.body.middle_ns as f64).round() as i64),
-        time(of.cpu.spread.stddev_ns.round() as i64),
-        time(last.left.stddev_ns.round() as i64)
-    );
+    let deviations =
+        [of.cpu.spread.stddev_ns, last.left.stddev_ns].map(|stddev| time(stddev.round() as i64)).join(" to ");
+    let text = match of.cpu.beyond_middle_ns() {
+        Some((all, rest)) => format!(
+            "{on}{} of the {} that a sample takes beyond the main body\u{2019}s middle is left when the direct time of every \
+             source is taken out; the standard deviation goes from {deviations}.",
+            time(rest.round() as i64),
+            time(all.round() as i64)
+        ),
+        None => format!(
+            "Without the direct time of every source the standard deviation goes from {deviations}; {}.",
+            text::IN_MOST
+        ),
+    };
     let fields: Vec<&Field<Line>> = STEP.iter().collect();
     let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(of.cpu, &text)])];
     blocks.extend(tables(cpus, "Sources taken out, one after another", &fields, |cpu, table| {

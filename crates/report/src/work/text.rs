@@ -256,15 +256,22 @@ fn subtraction(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
         paragraph(out, "  ", &text)?;
     }
     writeln!(out)?;
-    let rest = format!(
-        "left above the main body's middle, on the average: {} of {} a sample: entries and exits, caches, and what no trace \
-         of the kernel shows",
-        time((last.left.mean_ns - cpu.body.middle_ns as f64).round() as i64),
-        time((cpu.spread.mean_ns - cpu.body.middle_ns as f64).round() as i64)
-    );
+    let rest = match cpu.beyond_middle_ns() {
+        Some((all, rest)) => format!(
+            "left above the main body's middle, on the average: {} of {} a sample: entries and exits, caches, and what no \
+             trace of the kernel shows",
+            time(rest.round() as i64),
+            time(all.round() as i64)
+        ),
+        None => IN_MOST.to_owned(),
+    };
     paragraph(out, "  ", &rest)?;
     paragraph(out, "  ", "\"there\": the samples in which the source came, after it was taken out")
 }
+
+/// What is said instead of what is left, where the main body is disturbed itself.
+pub(super) const IN_MOST: &str = "the sources are in so many samples that the main body holds them too: what is left has no \
+                                  undisturbed middle to be held against (--baseline does that)";
 
 fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
     let Some(tones) = &cpu.tones else { return Ok(()) };

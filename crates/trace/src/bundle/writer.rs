@@ -243,7 +243,8 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
     let occupied = |what| Err(BundleError::Occupied { path: path.to_owned(), what });
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => return occupied("it is a file"),
-        Ok(_) if !path.join(layout::RUNS).is_dir() && !is_empty(path)? => {
+        // In this order: another writer may be making the bundle meanwhile, and this folder is its first one.
+        Ok(_) if !is_empty(path)? && !path.join(layout::RUNS).is_dir() => {
             return occupied("it is a folder that is not a run bundle");
         }
         Ok(_) if path.join(layout::RUNS).is_dir() => {
