@@ -43,6 +43,25 @@ pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
     if repetitions == 0 { Vec::new() } else { events.into_iter().filter_map(rate).collect() }
 }
 
+/// What one interrupt more brings: of the same work counted without and with added interrupts, the
+/// difference by the number of interrupts that `raised` took more. About zero, of either sign, where interrupts do not touch
+/// what was counted.
+#[must_use]
+pub fn per_interrupt(quiet: &[EventCount], raised: &[EventCount], more_interrupts: u64) -> Vec<EventRate> {
+    let (quiet, raised) = (event_rates(quiet, 1), event_rates(raised, 1));
+    let rate = |with: EventRate| {
+        let without = quiet.iter().find(|without| without.event == with.event)?;
+        let each = |with: Option<f64>, without: Option<f64>| Some((with? - without?) / more_interrupts as f64);
+        Some(EventRate {
+            user: each(with.user, without.user),
+            kernel: each(with.kernel, without.kernel),
+            counted_ratio: with.counted_ratio.min(without.counted_ratio),
+            event: with.event,
+        })
+    };
+    if more_interrupts == 0 { Vec::new() } else { raised.into_iter().filter_map(rate).collect() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +84,20 @@ mod tests {
             |event: &str, user, kernel, counted_ratio| EventRate { event: event.into(), user, kernel, counted_ratio };
         assert_eq!(found, [rate("cycles", Some(120.0), Some(3.0), 0.75), rate("misses", None, Some(0.7), 1.0)]);
         assert!(event_rates(&counts, 0).is_empty() && event_rates(&[], 3).is_empty());
+    }
+
+    #[test]
+    fn an_interrupt_brings_what_comes_with_it() {
+        let quiet = [count("cycles", "user", 1_000, [100, 100]), count("cycles", "kernel", 50, [100, 50])];
+        let raised = [
+            count("cycles", "user", 1_600, [150, 150]),
+            count("cycles", "kernel", 500, [150, 150]),
+            count("misses", "user", 5, [150, 150]),
+        ];
+        let found = per_interrupt(&quiet, &raised, 20);
+        let cycles = EventRate { event: "cycles".into(), user: Some(30.0), kernel: Some(20.0), counted_ratio: 0.5 };
+        // What was counted on one side only says nothing.
+        assert_eq!(found, [cycles]);
+        assert!(per_interrupt(&quiet, &raised, 0).is_empty());
     }
 }

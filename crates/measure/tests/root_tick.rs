@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use becalm_analyze::tick::Live;
 use becalm_linux::perf::{CpuClock, Event};
-use becalm_linux::sched::allowed_cpus;
+use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::tick::campaign::{CampaignEnd, begin, go_on};
+use becalm_measure::tick::placement::{self, PlacementPlan, Places};
 use becalm_measure::tick::scheduler::{self, Tracing};
 use becalm_measure::tick::{record_timer, timer_interrupts};
+use becalm_measure::work::Body;
 use becalm_trace::campaign::{Campaign, CampaignPlan};
 use becalm_units::{CpuId, Nanos};
 
@@ -159,12 +161,54 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
     assert_eq!(Campaign::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
 }
 
+fn names(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| event.name().to_owned()).collect()
+}
+
+#[test]
+fn what_interrupts_add_is_counted_beside_the_work_at_each_place() {
+    let Some(cpu) = cpu("what_interrupts_add_is_counted_beside_the_work_at_each_place") else { return };
+    let places = Places::find(Path::new(ROOT), cpu, &allowed_cpus().unwrap()).unwrap();
+    let plan = PlacementPlan {
+        places,
+        bodies: vec![Body::Add],
+        policy: Policy::RoundRobin(1),
+        added_hz: 5_000,
+        cell: Nanos::from_millis(500),
+        rounds: 1,
+        seed: 1,
+        events: names(&[Event::TaskClock]),
+    };
+    let mut rounds = Vec::new();
+    placement::measure(Path::new(ROOT), &plan, &mut |_| true, &mut |round| {
+        rounds.push(round.clone());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(rounds.len(), places.iter().count());
+    for round in rounds {
+        let [quiet, raised] = round.counted.expect("events were asked for");
+        // A tenth of the work, under thousands of interrupts a second and without.
+        assert!(raised.interrupts > 2 * quiet.interrupts, "{} and {}", raised.interrupts, quiet.interrupts);
+        for of in [&quiet, &raised] {
+            assert!(of.window >= Nanos::from_millis(20), "{}", of.window);
+            assert!(of.counts.iter().any(|count| count.event == "task_clock_ns" && count.value > 0), "{:?}", of.counts);
+        }
+    }
+}
+
 #[test]
 fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
     let Some(cpu) = cpu("more_runnable_threads_make_longer_waits_not_fewer_ticks") else { return };
     for runnable in [1, 16] {
         let window = Nanos::from_millis(500);
-        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &Tracing::On(None)).unwrap();
+        let events = names(&[Event::TaskClock, Event::ContextSwitches]);
+        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &Tracing::On(None), &events).unwrap();
+        let counted = cost.counted.expect("the kernel counts its own events");
+        let switched = counted.counts.iter().find(|of| of.event == "context_switches" && of.space == "kernel");
+        // Nearly every call gives the CPU to another one.
+        let each = switched.map_or(0.0, |of| of.value as f64 / counted.yields.max(1) as f64);
+        assert!(runnable == 1 || (0.2..1.1).contains(&each), "{each} of {} calls", counted.yields);
         let ticks = cost.ticks.expect("tracing is on");
         let tick_ns = ticks.handler.get() as f64 / ticks.interrupts.max(1) as f64;
         let switch_ns = cost.elapsed.get() as f64 / cost.switches.max(1) as f64;

@@ -143,6 +143,7 @@ fn scheduler(doc: &CostDoc, costs: &SchedulerCosts) -> SchedulerReport {
         window_ns: costs.window_ns,
         rows: costs.rows.iter().map(SchedulerCost::of).collect(),
         no_trace: costs.no_trace.clone(),
+        not_counted: costs.not_counted.clone(),
         incomplete: incomplete(doc, costs.rows.len(), costs.runnable.len(), "numbers of runnable threads"),
     }
 }
@@ -157,6 +158,7 @@ fn placement(doc: &CostDoc, costs: &PlacementCosts) -> PlacementReport {
         seed: costs.seed,
         rows: PlacedCost::all(costs),
         missing: costs.missing.clone(),
+        not_counted: costs.not_counted.clone(),
         incomplete: incomplete(doc, costs.results.len(), planned, "measurements"),
     }
 }

@@ -217,12 +217,15 @@ pub struct SchedulerCosts {
     pub runnable: Vec<u32>,
     /// Why the kernel's trace could not be had, if it could not.
     pub no_trace: Option<String>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
     /// One a number that was measured.
     pub rows: Vec<SchedulerDoc>,
 }
 
 /// What was measured with a number of runnable threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SchedulerDoc {
     /// Threads that never sleep, all on the one CPU.
     pub runnable: u32,
@@ -234,6 +237,12 @@ pub struct SchedulerDoc {
     pub switches: u64,
     /// For how long they gave way.
     pub elapsed_ns: i64,
+    /// What the processor counted in all threads while they gave way once more; often nothing on a virtual machine.
+    #[serde(default)]
+    pub counts: Vec<EventCount>,
+    /// Their calls to give way meanwhile.
+    #[serde(default)]
+    pub counted_yields: u64,
 }
 
 /// The kernel's record of a CPU's ticks.
@@ -270,6 +279,9 @@ pub struct PlacementCosts {
     pub places: Vec<PlaceDoc>,
     /// Which places there are not, and why.
     pub missing: Vec<String>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
     /// What was measured, in that order.
     pub results: Vec<PlacementDoc>,
 }
@@ -318,6 +330,27 @@ pub struct PlacementDoc {
     pub quiet: TimedDoc,
     /// With them.
     pub raised: TimedDoc,
+    /// What the processor counted in the work once more, without and with them; often nothing on a virtual machine.
+    #[serde(default)]
+    pub counted: Option<CountedPairDoc>,
+}
+
+/// The same amount of work, counted without and with added interrupts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountedPairDoc {
+    /// Without.
+    pub quiet: CountedDoc,
+    /// With them.
+    pub raised: CountedDoc,
+}
+
+/// Work beside which the processor counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountedDoc {
+    /// Timer interrupts that the measured CPU took meanwhile.
+    pub interrupts: u64,
+    /// What was counted, in the work (user) and in the kernel meanwhile.
+    pub counts: Vec<EventCount>,
 }
 
 /// Work that was timed.

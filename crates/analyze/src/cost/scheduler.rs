@@ -2,8 +2,10 @@
 
 use becalm_trace::cost::{SchedulerDoc, TicksDoc};
 
+use crate::events::{EventRate, event_rates};
+
 /// What was measured with a number of runnable threads. What the kernel's trace was not there for is nothing.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SchedulerCost {
     /// Threads that never sleep, all on the one CPU.
     pub runnable: u32,
@@ -23,6 +25,8 @@ pub struct SchedulerCost {
     pub yield_ns: Option<f64>,
     /// Events that the kernel lost: the ticks are those that it kept.
     pub lost_events: Option<u64>,
+    /// What the processor counted in a call to give way.
+    pub events: Vec<EventRate>,
 }
 
 impl SchedulerCost {
@@ -44,6 +48,7 @@ impl SchedulerCost {
             switched_ratio: each(doc.switches as f64, doc.yields),
             yield_ns: each(elapsed, doc.yields),
             lost_events: ticks.map(|ticks| ticks.lost_events),
+            events: event_rates(&doc.counts, doc.counted_yields),
         }
     }
 }
@@ -62,15 +67,21 @@ mod tests {
             window_ns: 2_000_000_000,
             lost_events: 3,
         };
-        let doc =
-            SchedulerDoc { runnable: 4, ticks: Some(ticks), yields: 2_000, switches: 1_000, elapsed_ns: 2_000_000 };
+        let doc = SchedulerDoc {
+            runnable: 4,
+            ticks: Some(ticks),
+            yields: 2_000,
+            switches: 1_000,
+            elapsed_ns: 2_000_000,
+            ..SchedulerDoc::default()
+        };
         let cost = SchedulerCost::of(&doc);
         assert_eq!((cost.ticks_hz, cost.preemptions_hz), (Some(250.0), Some(10.0)));
         assert_eq!((cost.tick_mean_ns, cost.tick_max_ns, cost.lost_events), (Some(3_000.0), Some(9_000), Some(3)));
         assert_eq!((cost.switch_ns, cost.yield_ns, cost.switched_ratio), (Some(2_000.0), Some(1_000.0), Some(0.5)));
-        let alone = SchedulerCost::of(&SchedulerDoc { runnable: 1, ticks: None, ..doc });
+        let alone = SchedulerCost::of(&SchedulerDoc { runnable: 1, ticks: None, ..doc.clone() });
         assert_eq!((alone.switch_ns, alone.ticks_hz, alone.lost_events), (None, None, None));
-        let nothing = SchedulerCost::of(&SchedulerDoc { yields: 0, switches: 0, ..doc });
+        let nothing = SchedulerCost::of(&SchedulerDoc { yields: 0, switches: 0, ..doc.clone() });
         assert_eq!((nothing.switch_ns, nothing.yield_ns, nothing.switched_ratio), (None, None, None));
         let empty = TicksDoc { interrupts: 0, window_ns: 0, ..ticks };
         assert_eq!(SchedulerCost::of(&SchedulerDoc { ticks: Some(empty), ..doc }).tick_mean_ns, None);

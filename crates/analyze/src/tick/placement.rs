@@ -1,9 +1,10 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
-use becalm_trace::cost::{Placed, PlacementCosts, TimedDoc};
+use becalm_trace::cost::{CountedPairDoc, Placed, PlacementCosts, TimedDoc};
 use becalm_units::CpuId;
 
 use super::{Bounds, student::half_width};
+use crate::events::{EventRate, per_interrupt};
 
 /// The same work without and with added interrupts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,6 +66,9 @@ pub struct PlacedCost {
     pub body: String,
     /// Nothing where the interrupt rate did not rise, or nothing was measured yet.
     pub cost: Option<PlacementCost>,
+    /// What one more interrupt of the measured CPU makes the processor count, of all rounds; empty where the rate did not
+    /// rise, or nothing was counted.
+    pub events: Vec<EventRate>,
 }
 
 impl PlacedCost {
@@ -84,11 +88,23 @@ impl PlacedCost {
                 .collect();
             PlacementCost::of(&rounds)
         };
+        let events = |place, body: &str| {
+            let of_it = costs.results.iter().filter(|result| result.place == place && result.body == body);
+            let pairs: Vec<&CountedPairDoc> = of_it.filter_map(|result| result.counted.as_ref()).collect();
+            let quiet: Vec<_> = pairs.iter().flat_map(|pair| pair.quiet.counts.clone()).collect();
+            let raised: Vec<_> = pairs.iter().flat_map(|pair| pair.raised.counts.clone()).collect();
+            let interrupts =
+                |of: fn(&CountedPairDoc) -> u64| pairs.iter().fold(0, |all: u64, pair| all.saturating_add(of(pair)));
+            let more =
+                interrupts(|pair| pair.raised.interrupts).saturating_sub(interrupts(|pair| pair.quiet.interrupts));
+            per_interrupt(&quiet, &raised, more)
+        };
         let row = |at: &becalm_trace::cost::PlaceDoc, body: &String| Self {
             place: at.place,
             cpu: at.cpu,
             body: body.clone(),
             cost: of(at.place, body),
+            events: events(at.place, body),
         };
         costs.places.iter().flat_map(|at| costs.bodies.iter().map(move |body| row(at, body))).collect()
     }

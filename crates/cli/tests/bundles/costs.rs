@@ -5,8 +5,9 @@ use std::path::Path;
 use becalm_trace::bundle::{CostRun, CostSamples, CostWriter};
 use becalm_trace::campaign::{self, Campaign, CampaignPlan, Cell};
 use becalm_trace::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CrossDoc, InstrumentDoc, Measured, PlaceDoc, Placed, PlacementCosts,
-    PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, CrossDoc, InstrumentDoc, Measured,
+    PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
+    SeriesDoc, TicksDoc, TimedDoc,
 };
 use becalm_trace::event_count::EventCount;
 use becalm_trace::node::{Ended, Machine};
@@ -97,14 +98,12 @@ fn rounds(around_ps: i64) -> Vec<Vec<i64>> {
     (0..20).map(|round| (0..10).map(|n| sample(round, n)).collect()).collect()
 }
 
+fn event(event: &str, space: &str, value: u64, [enabled_ns, running_ns]: [i64; 2]) -> EventCount {
+    EventCount { event: event.to_owned(), space: space.to_owned(), value, enabled_ns, running_ns }
+}
+
 fn series(batch: u32) -> SeriesDoc {
-    let count = |space: &str, value| EventCount {
-        event: "cycles".to_owned(),
-        space: space.to_owned(),
-        value,
-        enabled_ns: 4_000_000,
-        running_ns: 3_000_000,
-    };
+    let count = |space: &str, value| event("cycles", space, value, [4_000_000, 3_000_000]);
     SeriesDoc {
         batch,
         samples: 200,
@@ -202,9 +201,17 @@ fn scheduler(rows: u32) -> SchedulerCosts {
         yields: 1_000_000,
         switches: if n == 0 { 3 } else { 1_000_000 },
         elapsed_ns: 2_000_000_000,
+        // The more threads, the more misses.
+        counts: vec![
+            event("instructions", "user", 2_000_000, [200_000_000; 2]),
+            event("instructions", "kernel", 90_000_000, [200_000_000; 2]),
+            event("l1d_read_misses", "user", 100_000 << n, [200_000_000; 2]),
+            event("l1d_read_misses", "kernel", 400_000 << n, [200_000_000; 2]),
+        ],
+        counted_yields: 100_000,
     };
     let rows = (0..rows).map(row).collect();
-    SchedulerCosts { window_ns: 2_000_000_000, runnable: vec![1, 2, 4], no_trace: None, rows }
+    SchedulerCosts { window_ns: 2_000_000_000, runnable: vec![1, 2, 4], rows, ..SchedulerCosts::default() }
 }
 
 /// Interrupts that cost 20 us on the same hardware thread, 5 us on the sibling, and nothing on another core.
@@ -223,7 +230,20 @@ fn placement() -> PlacementCosts {
                     window_ns: elapsed_ns,
                 };
                 let (quiet, raised) = (timed(quiet_ns, 250), timed(raised_ns, 10_250));
-                results.push(PlacementDoc { place, body: body.to_owned(), quiet, raised });
+                // Each interrupt costs the work on its own core 40 misses, and the kernel 900 instructions there.
+                let counted = |of: &TimedDoc, misses: u64, instructions: u64| CountedDoc {
+                    interrupts: of.interrupts,
+                    counts: vec![
+                        event("l1d_read_misses", "user", 5_000 + of.interrupts * misses, [of.elapsed_ns; 2]),
+                        event("instructions", "kernel", of.interrupts * instructions, [of.elapsed_ns; 2]),
+                    ],
+                };
+                let (misses, instructions) = if place == Placed::Same { (40, 900) } else { (0, 0) };
+                let pair = CountedPairDoc {
+                    quiet: counted(&quiet, misses, instructions),
+                    raised: counted(&raised, misses, instructions),
+                };
+                results.push(PlacementDoc { place, body: body.to_owned(), quiet, raised, counted: Some(pair) });
             }
         }
     }
@@ -235,6 +255,7 @@ fn placement() -> PlacementCosts {
         bodies: bodies.map(str::to_owned).to_vec(),
         places: places.map(|(place, cpu, _)| PlaceDoc { place, cpu: CpuId::new(cpu) }).to_vec(),
         missing: Vec::new(),
+        not_counted: vec!["llc_read_misses: this machine has no such counter".to_owned()],
         results,
     }
 }
@@ -267,13 +288,7 @@ fn campaign(rounds: u32) -> Campaign {
             let interrupts = rate_hz as u64;
             let handler_ns = i64::try_from(interrupts).unwrap() * 1_000;
             push(campaign::Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
-            let of = |event: &str, space: &str, value| EventCount {
-                event: event.into(),
-                space: space.into(),
-                value,
-                enabled_ns: 1_000_000_000,
-                running_ns: 500_000_000,
-            };
+            let of = |name: &str, space: &str, value| event(name, space, value, [1_000_000_000, 500_000_000]);
             let counts = vec![
                 of("cycles", "user", 1_200_000_000),
                 of("cycles", "kernel", interrupts * 9_000),

@@ -4,8 +4,8 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_trace::bundle::{CostSamples, node_name};
 use becalm_trace::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CrossDoc, InstrumentDoc, Measured, PlaceDoc, Placed, PlacementDoc,
-    ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, CrossDoc, InstrumentDoc, Measured,
+    PlaceDoc, Placed, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
 
 use super::clock::{ClockRow, Clocks, Counting, Path};
@@ -13,6 +13,7 @@ use super::{Instrument, Place, Probe, Probed, Series};
 use crate::counted::event_count;
 use crate::machine;
 use crate::tick::Timed;
+use crate::tick::events::CountedWork;
 use crate::tick::placement::{Place as Placement, PlacementRound, Places};
 use crate::tick::scheduler::SchedulerCost;
 
@@ -142,6 +143,8 @@ pub fn scheduler(cost: &SchedulerCost) -> SchedulerDoc {
         yields: cost.yields,
         switches: cost.switches,
         elapsed_ns: cost.elapsed.get(),
+        counts: cost.counted.as_ref().map_or_else(Vec::new, |counted| counted.counts.clone()),
+        counted_yields: cost.counted.as_ref().map_or(0, |counted| counted.yields),
     }
 }
 
@@ -167,10 +170,15 @@ pub fn placement(round: &PlacementRound) -> PlacementDoc {
         interrupts: timed.interrupts,
         window_ns: timed.window.get().max(1),
     };
+    let counted = |of: &CountedWork| CountedDoc { interrupts: of.interrupts, counts: of.counts.clone() };
     PlacementDoc {
         place: placed(round.place),
         body: round.body.to_string(),
         quiet: timed(round.quiet),
         raised: timed(round.raised),
+        counted: round
+            .counted
+            .as_ref()
+            .map(|[quiet, raised]| CountedPairDoc { quiet: counted(quiet), raised: counted(raised) }),
     }
 }

@@ -203,7 +203,15 @@ fn measure(
                 lost_events: record.lost_events,
             }
         }
-        CellKind::Events => events::count(job(1, campaign.sorts), &campaign.plan.events)?,
+        CellKind::Events => {
+            let counted = events::count(job(1, campaign.sorts), &campaign.plan.events)?;
+            Measured::Events {
+                sorts: campaign.sorts,
+                interrupts: counted.interrupts,
+                window_ns: counted.window.get(),
+                counts: counted.counts,
+            }
+        }
     })
 }
 

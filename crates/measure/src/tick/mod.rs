@@ -7,7 +7,7 @@
 pub mod campaign;
 mod copies;
 mod error;
-mod events;
+pub mod events;
 mod order;
 pub mod placement;
 pub mod scheduler;

@@ -11,6 +11,7 @@ use becalm_trace::BundleError;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::campaign::StepAside;
+use super::events::{self, CountedWork};
 use super::{Job, TickError, Timed, shuffled, time_work};
 use crate::work::Body;
 
@@ -66,7 +67,7 @@ impl Places {
 }
 
 /// The same work without and with added interrupts.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PlacementRound {
     /// Where it ran.
     pub place: Place,
@@ -78,6 +79,8 @@ pub struct PlacementRound {
     pub quiet: Timed,
     /// With them.
     pub raised: Timed,
+    /// What the processor counted when the work was done once more, without and with them; nothing where nothing was asked for.
+    pub counted: Option<[CountedWork; 2]>,
 }
 
 /// What is measured.
@@ -97,6 +100,8 @@ pub struct PlacementPlan {
     pub rounds: u32,
     /// Gives the order.
     pub seed: u64,
+    /// Names of events to count beside a tenth of the work of each measurement; see [`events::counted`].
+    pub events: Vec<String>,
 }
 
 /// About this much work is taken at a time; short against the cell.
@@ -145,6 +150,12 @@ pub fn measure(
                 let _clock = CpuClock::start(interrupted, plan.added_hz)?;
                 time(cpu, body, iterations, pieces)
             };
+            let count = || {
+                let _away = StepAside::from(cpu)?;
+                let pieces = pieces.div_ceil(10);
+                let job = Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
+                events::count(job, &plan.events)
+            };
             let quiet = || time(cpu, body, iterations, pieces);
             let (quiet, raised) = if (at + round as usize).is_multiple_of(2) {
                 let quiet = quiet()?;
@@ -153,7 +164,14 @@ pub fn measure(
                 let raised = raised()?;
                 (quiet()?, raised)
             };
-            store(&PlacementRound { place, cpu, body, quiet, raised })?;
+            let counted = if plan.events.is_empty() {
+                None
+            } else {
+                let quiet = count()?;
+                let _clock = CpuClock::start(interrupted, plan.added_hz)?;
+                Some([quiet, count()?])
+            };
+            store(&PlacementRound { place, cpu, body, quiet, raised, counted })?;
             done += 1;
         }
     }

@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::events::EventRate;
 use becalm_analyze::tick::PlacedCost;
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::{CostPlace, PlaceDocument};
+use crate::events;
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
@@ -30,6 +32,8 @@ pub struct PlacementReport {
     pub rows: Vec<PlacedCost>,
     /// Which places there are not, and why.
     pub missing: Vec<String>,
+    /// Which events of the processor are not counted, and why.
+    pub not_counted: Vec<String>,
     /// What is missing of what was asked for.
     pub incomplete: Option<String>,
 }
@@ -52,6 +56,26 @@ const ROW: &[Field<PlacedCost>] = &[
     Field { name: "rounds", title: "rounds", get: |row| Value::Count(row.cost.map_or(0, |cost| cost.rounds as u64)) },
 ];
 
+/// An event beside where it was counted.
+struct EventRow {
+    at: PlacedCost,
+    of: EventRate,
+}
+
+const EVENT: &[Field<EventRow>] = &[
+    Field { name: "place", title: "place", get: |row| Value::Text(row.at.place.name().to_owned()) },
+    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.at.cpu.get().into()) },
+    Field { name: "body", title: "body", get: |row| Value::Text(row.at.body.clone()) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
+    Field { name: "user_per_interrupt", title: "user, an interrupt", get: |row| events::often(row.of.user) },
+    Field { name: "kernel_per_interrupt", title: "kernel, an interrupt", get: |row| events::often(row.of.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+];
+
+fn event_rows(report: &PlacementReport) -> Vec<EventRow> {
+    report.rows.iter().flat_map(|at| at.events.iter().map(|of| EventRow { at: at.clone(), of: of.clone() })).collect()
+}
+
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
@@ -65,11 +89,15 @@ struct Document<'a> {
     incomplete: Option<&'a str>,
     missing: &'a [String],
     rows: Vec<Object<'a, PlacedCost>>,
+    /// What one more interrupt makes the processor count.
+    events: Vec<Object<'a, EventRow>>,
+    not_counted: &'a [String],
 }
 
 /// As `becalm.cost-placement/1`.
 #[must_use]
 pub fn placement_json(report: &PlacementReport) -> String {
+    let events = event_rows(report);
     json::text(&Document {
         schema: "becalm.cost-placement/1",
         place: report.place.document(),
@@ -81,6 +109,8 @@ pub fn placement_json(report: &PlacementReport) -> String {
         incomplete: report.incomplete.as_deref(),
         missing: &report.missing,
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
+        events: events.iter().map(|row| Object(EVENT, row)).collect(),
+        not_counted: &report.not_counted,
     })
 }
 
@@ -102,6 +132,19 @@ pub fn render_placement(report: &PlacementReport, out: &mut dyn Write) -> io::Re
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
+    let rows = event_rows(report);
+    if !rows.is_empty() {
+        writeln!(
+            out,
+            "\nThe processor's counters: what one more interrupt adds, in the work itself (user) and in the kernel"
+        )?;
+        let fields: Vec<&Field<EventRow>> = EVENT.iter().collect();
+        let mut table = Table::new(&fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        events::remark(rows.iter().map(|row| &row.of), out)?;
+    }
+    events::not_counted(&report.not_counted, out)?;
     report.missing.iter().chain(&report.incomplete).try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     paragraph(

@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 
 use becalm_analyze::cost::SchedulerCost;
+use becalm_analyze::events::EventRate;
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::{CostPlace, PlaceDocument};
+use crate::events;
 use crate::field::{Field, Object, columns};
 use crate::header::paragraph;
 use crate::json;
@@ -24,6 +26,8 @@ pub struct SchedulerReport {
     pub rows: Vec<SchedulerCost>,
     /// Why the kernel's trace could not be had, if it could not.
     pub no_trace: Option<String>,
+    /// Which events of the processor are not counted, and why.
+    pub not_counted: Vec<String>,
     /// What is missing of what was asked for.
     pub incomplete: Option<String>,
 }
@@ -56,6 +60,28 @@ const ROW: &[Field<SchedulerCost>] = &[
     },
 ];
 
+/// An event beside the threads in which it was counted.
+struct EventRow {
+    runnable: u32,
+    of: EventRate,
+}
+
+const EVENT: &[Field<EventRow>] = &[
+    Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
+    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.of.user) },
+    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.of.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+];
+
+fn event_rows(report: &SchedulerReport) -> Vec<EventRow> {
+    report
+        .rows
+        .iter()
+        .flat_map(|row| row.events.iter().map(|of| EventRow { runnable: row.runnable, of: of.clone() }))
+        .collect()
+}
+
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
@@ -65,11 +91,15 @@ struct Document<'a> {
     no_trace: Option<&'a str>,
     incomplete: Option<&'a str>,
     rows: Vec<Object<'a, SchedulerCost>>,
+    /// What the processor counted in a call to give way.
+    events: Vec<Object<'a, EventRow>>,
+    not_counted: &'a [String],
 }
 
 /// As `becalm.cost-scheduler/1`.
 #[must_use]
 pub fn scheduler_json(report: &SchedulerReport) -> String {
+    let events = event_rows(report);
     json::text(&Document {
         schema: "becalm.cost-scheduler/1",
         place: report.place.document(),
@@ -77,6 +107,8 @@ pub fn scheduler_json(report: &SchedulerReport) -> String {
         no_trace: report.no_trace.as_deref(),
         incomplete: report.incomplete.as_deref(),
         rows: report.rows.iter().map(|row| Object(ROW, row)).collect(),
+        events: events.iter().map(|row| Object(EVENT, row)).collect(),
+        not_counted: &report.not_counted,
     })
 }
 
@@ -95,6 +127,19 @@ pub fn render_scheduler(report: &SchedulerReport, out: &mut dyn Write) -> io::Re
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
+    let rows = event_rows(report);
+    if !rows.is_empty() {
+        writeln!(
+            out,
+            "\nThe processor's counters in a call to give way: in the thread itself (user), and in the kernel"
+        )?;
+        let fields: Vec<&Field<EventRow>> = EVENT.iter().collect();
+        let mut table = Table::new(&fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        events::remark(rows.iter().map(|row| &row.of), out)?;
+    }
+    events::not_counted(&report.not_counted, out)?;
     if let Some(why) = &report.no_trace {
         paragraph(out, "  ! ", &format!("ticks and pre-emptions need the kernel's trace: {why}"))?;
     }

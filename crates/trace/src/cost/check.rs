@@ -90,6 +90,7 @@ impl SchedulerDoc {
             return Err("a row is of no runnable thread".to_owned());
         }
         check_time("elapsed_ns", self.elapsed_ns, 0)?;
+        self.counts.iter().try_for_each(EventCount::check)?;
         let Some(ticks) = self.ticks else { return Ok(()) };
         check_time("handler_ns", ticks.handler_ns, 0)?;
         check_time("handler_max_ns", ticks.handler_max_ns, 0)?;
@@ -103,6 +104,7 @@ impl PlacementDoc {
             check_time("elapsed_ns", timed.elapsed_ns, 1)?;
             check_time("window_ns", timed.window_ns, 1)?;
         }
-        Ok(())
+        let mut counts = self.counted.iter().flat_map(|pair| pair.quiet.counts.iter().chain(&pair.raised.counts));
+        counts.try_for_each(EventCount::check)
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use becalm_trace::bundle::{Contents, CostRun, CostSamples, CostWriter};
 use becalm_trace::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, InstrumentDoc, Measured, PlaceDoc, Placed, PlacementCosts,
-    PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, InstrumentDoc, Measured, PlaceDoc,
+    Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
+    SeriesDoc, TicksDoc, TimedDoc,
 };
 use becalm_trace::event_count::EventCount;
 use becalm_trace::node::{Ended, Machine};
@@ -36,14 +37,12 @@ fn cost_doc(node: &str, measured: Measured) -> CostDoc {
     }
 }
 
+fn event(enabled_ns: i64, running_ns: i64) -> EventCount {
+    EventCount { event: "cycles".to_owned(), space: "user".to_owned(), value: 9, enabled_ns, running_ns }
+}
+
 fn series(samples: u64) -> SeriesDoc {
-    let counts = vec![EventCount {
-        event: "cycles".to_owned(),
-        space: "user".to_owned(),
-        value: 9,
-        enabled_ns: 2,
-        running_ns: 1,
-    }];
+    let counts = vec![event(2, 1)];
     SeriesDoc { batch: 2, samples, interrupts: Some(7), preempted: 1, interruptions: false, counts, counted: 3 }
 }
 
@@ -109,15 +108,36 @@ fn every_kind_of_measurement_reads_back() {
     ]);
     let ticks =
         TicksDoc { interrupts: 9, handler_ns: 10, handler_max_ns: 2, switches: 0, window_ns: 11, lost_events: 0 };
-    let row = SchedulerDoc { runnable: 4, ticks: Some(ticks), yields: 5, switches: 4, elapsed_ns: 12 };
-    let scheduler = SchedulerCosts { window_ns: 1, runnable: vec![4, 8], no_trace: None, rows: vec![row] };
+    let row = SchedulerDoc {
+        runnable: 4,
+        ticks: Some(ticks),
+        yields: 5,
+        switches: 4,
+        elapsed_ns: 12,
+        counts: vec![event(20, 20)],
+        counted_yields: 3,
+    };
+    let scheduler = SchedulerCosts {
+        window_ns: 1,
+        runnable: vec![4, 8],
+        not_counted: vec!["no".to_owned()],
+        rows: vec![row],
+        ..SchedulerCosts::default()
+    };
     let timed = TimedDoc { elapsed_ns: 10, interrupts: 3, window_ns: 11 };
+    let counted = |interrupts| CountedDoc { interrupts, counts: vec![event(20, 10)] };
     let placement = PlacementCosts {
         added_hz: 1_000,
         rounds: 1,
         bodies: vec!["add".to_owned()],
         places: vec![PlaceDoc { place: Placed::Sibling, cpu: CpuId::new(5) }],
-        results: vec![PlacementDoc { place: Placed::Sibling, body: "add".to_owned(), quiet: timed, raised: timed }],
+        results: vec![PlacementDoc {
+            place: Placed::Sibling,
+            body: "add".to_owned(),
+            quiet: timed,
+            raised: timed,
+            counted: Some(CountedPairDoc { quiet: counted(0), raised: counted(7) }),
+        }],
         ..PlacementCosts::default()
     };
     let runs = [
@@ -262,11 +282,23 @@ fn times_that_cannot_be_are_refused_before_they_are_stored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("placement.becalm");
     let timed = TimedDoc { elapsed_ns: 10, interrupts: 3, window_ns: 0 };
-    let result = PlacementDoc { place: Placed::Same, body: "add".to_owned(), quiet: timed, raised: timed };
+    let result =
+        PlacementDoc { place: Placed::Same, body: "add".to_owned(), quiet: timed, raised: timed, counted: None };
+    let timed = TimedDoc { window_ns: 1, ..timed };
+    let wrong = CountedDoc { interrupts: 1, counts: vec![event(1, 2)] };
+    let pair = CountedPairDoc { quiet: CountedDoc { interrupts: 1, counts: Vec::new() }, raised: wrong };
+    let counted = PlacementDoc { quiet: timed, raised: timed, counted: Some(pair), ..result.clone() };
+    let costs = PlacementCosts { results: vec![counted], ..PlacementCosts::default() };
+    let error = CostWriter::create(&path, &cost_doc("a", Measured::Placement(costs))).err().unwrap().to_string();
+    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    let row = SchedulerDoc { runnable: 1, counts: vec![event(1, 2)], ..SchedulerDoc::default() };
+    let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
+    let error = CostWriter::create(&path, &cost_doc("a", Measured::Scheduler(costs))).err().unwrap().to_string();
+    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
     let costs = PlacementCosts { results: vec![result], ..PlacementCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Measured::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("window_ns is 0, outside of 1 to"), "{error}");
-    let row = SchedulerDoc { runnable: 0, ticks: None, yields: 1, switches: 1, elapsed_ns: 1 };
+    let row = SchedulerDoc { yields: 1, switches: 1, elapsed_ns: 1, ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Measured::Scheduler(costs))).err().unwrap().to_string();
     assert!(error.contains("no runnable thread"), "{error}");

@@ -15,7 +15,7 @@ use becalm_trace::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
-use super::tick::{explained, progress_bar};
+use super::tick::{counted, explained, progress_bar};
 use super::{OutputArgs, chosen_place, cpu_id};
 use crate::exit::{Exit, UsageError};
 
@@ -54,6 +54,10 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
+    /// Do not count cycles, instructions and cache misses, which is done in measurements of their own where the processor can
+    #[arg(long)]
+    no_counters: bool,
+
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -74,6 +78,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let signals = StopSignals::block().context("cannot block signals")?;
     let place = chosen_place(root, args.cpu)?;
     let places = Places::find(root, place.cpu, &sched::allowed_cpus()?)?;
+    let (events, not_counted) = counted(args.no_counters);
     let plan = PlacementPlan {
         places,
         bodies: args.bodies.clone(),
@@ -82,6 +87,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         cell: args.cell,
         rounds: args.rounds,
         seed: args.seed,
+        events,
     };
     let mut costs = PlacementCosts {
         added_hz: plan.added_hz,
@@ -91,6 +97,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         bodies: plan.bodies.iter().map(ToString::to_string).collect(),
         places: stored::places(places),
         missing: missing(&places),
+        not_counted,
         results: Vec::new(),
     };
     let document = stored::document(&place, plan.policy, Measured::Placement(costs.clone()));

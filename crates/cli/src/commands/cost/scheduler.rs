@@ -17,7 +17,7 @@ use becalm_trace::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
-use super::tick::{explained, progress_bar};
+use super::tick::{counted, explained, progress_bar};
 use super::{OutputArgs, chosen_place, cpu_id};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
@@ -41,6 +41,10 @@ pub struct SchedulerArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
     window: Nanos,
 
+    /// Do not count cycles, instructions and cache misses, which is done in measurements of their own where the processor can
+    #[arg(long)]
+    no_counters: bool,
+
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -61,8 +65,13 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut numbers = args.runnable.clone();
     numbers.sort_unstable();
     numbers.dedup();
-    let mut costs =
-        SchedulerCosts { window_ns: args.window.get(), runnable: numbers.clone(), ..SchedulerCosts::default() };
+    let (events, not_counted) = counted(args.no_counters);
+    let mut costs = SchedulerCosts {
+        window_ns: args.window.get(),
+        runnable: numbers.clone(),
+        not_counted,
+        ..SchedulerCosts::default()
+    };
     let document = stored::document(&place, Policy::Other, Measured::Scheduler(costs.clone()));
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
@@ -75,11 +84,11 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
             ended = Ended::Signal;
             break;
         }
-        let measured = match measure(root, place.cpu, runnable, args.window, &tracing) {
+        let measured = match measure(root, place.cpu, runnable, args.window, &tracing, &events) {
             Err(TickError::Tracefs(error)) => {
                 costs.no_trace = Some(error.to_string());
                 tracing = Tracing::Off;
-                measure(root, place.cpu, runnable, args.window, &tracing)
+                measure(root, place.cpu, runnable, args.window, &tracing, &events)
             }
             measured => measured,
         };

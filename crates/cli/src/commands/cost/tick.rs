@@ -253,9 +253,19 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     let cpu = chosen_place(Path::new("/"), args.cpu)?.cpu;
     let rounds = args.rounds.unwrap_or(rounds);
     let sched = args.sched.to_string();
-    let wanted = if args.no_counters { &[][..] } else { &Event::OF_PROCESSOR };
-    let events = wanted.iter().map(|event| event.name().to_owned()).collect();
+    let events = wanted(args.no_counters);
     Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed, events })
+}
+
+/// The events that the user wants counted.
+fn wanted(no_counters: bool) -> Vec<String> {
+    let wanted = if no_counters { &[][..] } else { &Event::OF_PROCESSOR };
+    wanted.iter().map(|event| event.name().to_owned()).collect()
+}
+
+/// Those that the processor counts, and why it does not count the others.
+pub(super) fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
+    becalm_measure::tick::events::counted(&wanted(no_counters))
 }
 
 /// A plan that cannot be meant here is wrong usage.
