@@ -105,9 +105,17 @@ impl Injection {
         let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
         for (cpu, trace) in &plan.cpus {
             let interval = Nanos::new(trace.length().get() / trace.len().max(1) as i64);
-            let toll = toll::measure::<C>(*cpu, plan.policy, rate, interval)?;
+            let worker = || {
+                let toll = toll::measure::<C>(*cpu, plan.policy, rate, interval)?;
+                Worker::new(*cpu, trace, toll, rate, plan)
+            };
+            let worker = match worker() {
+                // The cost may have been that of a moment, as when a hypervisor had the CPU.
+                Err(InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Toll { .. }) => worker()?,
+                other => other?,
+            };
             let place = Nanos::new(places.below(trace.length().get() as u64) as i64);
-            workers.push((Worker::new(*cpu, trace, toll, rate, plan)?, place, trace.length()));
+            workers.push((worker, place, trace.length()));
         }
         for (worker, ..) in &workers {
             worker.check(throttling)?;

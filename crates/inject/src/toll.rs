@@ -3,8 +3,8 @@
 //! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
 //! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with
 //! trial detours of no length on the CPU itself: a second thread there reads the counter as fast as it can, as the victim.
-//! It does so for three tenths of a second, in which nobody below it gets the CPU; once or twice more where too few of the
-//! trials were seen, as somebody above it had the CPU.
+//! It does so for three tenths of a second, in which nobody below it gets the CPU; and once more where too few of the trials
+//! were seen, as somebody above it had the CPU.
 //!
 //! The trials come as often as the detours will, within limits: whether the kernel has to set the CPU's timer anew when the
 //! injecting thread goes to sleep depends on whether its next turn comes before the next tick, and on a virtual machine
@@ -26,7 +26,7 @@ use crate::InjectError;
 const STEPS_WORDS: usize = 1 << 16;
 /// How long trials are made, and how often at most.
 const TRIALS_NS: u64 = 300_000_000;
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 2;
 /// How far apart they are, at least and at most.
 const APART_NS: RangeInclusive<u64> = 500_000..=5_000_000;
 /// Fewer trials than this say too little of the highest twentieth.

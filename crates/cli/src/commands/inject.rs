@@ -9,7 +9,6 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_inject::tally::{Moments, Tally};
-use becalm_inject::toll::Toll;
 use becalm_inject::{Delivered, DeliveredThread, InjectError, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
@@ -411,6 +410,7 @@ fn place_of_thread(delivered: &DeliveredThread) -> InjectedPlace {
 
 #[cfg(test)]
 mod tests {
+    use becalm_inject::toll::Toll;
     use becalm_units::CpuId;
 
     use super::*;
