@@ -52,7 +52,7 @@ test-lab: ## real kernels in an emulator
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser
 
-test-mpi: ## becalm-mpi: its tests, and real jobs; installs Open MPI
+test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which it installs
 	@.ci/lanes mpi
 
 test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
