@@ -299,9 +299,11 @@ pub fn render_mpi(report: &MpiReport, out: &mut dyn Write) -> io::Result<()> {
 fn relation(relation: &ClockRelationDoc) -> String {
     let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = relation;
     format!(
-        "rank 0's clock is {} ahead at the origin and gains {} ppm, known to {}; {round_trips} round trips, the shortest {}",
-        time(offset_ns.round() as i64),
-        three_digits(drift_ratio * 1e6),
+        "rank 0's clock is {} {} at the origin and {} {} ppm, known to {}; {round_trips} round trips, the shortest {}",
+        time(offset_ns.abs().round() as i64),
+        if *offset_ns < 0.0 { "behind" } else { "ahead" },
+        if *drift_ratio < 0.0 { "loses" } else { "gains" },
+        three_digits(drift_ratio.abs() * 1e6),
         time(error_ns.ceil() as i64),
         time(round_trip_ns.get())
     )

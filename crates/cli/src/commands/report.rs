@@ -107,7 +107,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
     }
     if contents == Contents::Phases {
         if cpus.is_some() || node.is_some() {
-            let text = format!("{} holds {holds} of all ranks together; leave --cpus and --node out", path.display());
+            let text = format!("{} holds {holds}, of all ranks together; leave --cpus and --node out", path.display());
             return Err(UsageError(text).into());
         }
         let run = PhaseRun::open(path)?;

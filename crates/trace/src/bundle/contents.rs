@@ -54,7 +54,7 @@ impl Contents {
             Self::Recording => "a recording",
             Self::Costs => "costs that becalm cost measured",
             Self::Campaign => "a campaign of becalm cost tick",
-            Self::Phases => "phases of a parallel benchmark, by becalm-mpi",
+            Self::Phases => "phases of a parallel benchmark by becalm-mpi",
         }
     }
 
@@ -64,7 +64,7 @@ impl Contents {
             Self::Recording => "it holds a recording",
             Self::Costs => "it holds costs that becalm cost measured",
             Self::Campaign => "it holds a campaign of becalm cost tick",
-            Self::Phases => "it holds phases of a parallel benchmark, by becalm-mpi",
+            Self::Phases => "it holds phases of a parallel benchmark by becalm-mpi",
         }
     }
 }
