@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install test bench fmt lint test-unit test-root test-lab lab test-browser test-fuzz check-aarch64
+.PHONY: help run install mpi test bench fmt lint test-unit test-root test-lab lab test-browser test-mpi test-fuzz check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,6 +23,16 @@ install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	$(TARGET)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
 	$(TARGET)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
 	$(TARGET)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
+
+mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
+	@command -v $${MPICC:-mpicc} >/dev/null || { apt-get -qq update && apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin; }
+	@find /usr/lib* -name 'libclang*.so*' 2>/dev/null | grep -q . || { apt-get -qq update && apt-get install -y --no-install-recommends libclang-dev; }
+	@# The bindings do not notice by themselves that they are to be of another MPI than last time.
+	@mkdir -p $(TARGET) && $${MPICC:-mpicc} -show >$(TARGET)/mpicc.now && { cmp -s $(TARGET)/mpicc.now $(TARGET)/mpicc.last || \
+		CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo clean --quiet --manifest-path crates/mpi/Cargo.toml --release --package mpi-sys; }
+	CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo build --release --manifest-path crates/mpi/Cargo.toml
+	@mv $(TARGET)/mpicc.now $(TARGET)/mpicc.last
+	@echo 'run it as: mpirun -n 2 $(TARGET)/release/becalm-mpi'
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
@@ -44,6 +54,9 @@ lab: ## one scenario with its console: SCENARIO=NAME [KERNEL=rt|stock] [CPUS=2..
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser
+
+test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which it installs
+	@.ci/lanes mpi
 
 test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
 	@.ci/lanes fuzz

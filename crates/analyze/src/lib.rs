@@ -9,6 +9,7 @@ pub mod attribute;
 pub mod compare;
 pub mod cost;
 pub mod events;
+pub mod phases;
 pub mod picture;
 pub mod stats;
 pub mod summary;

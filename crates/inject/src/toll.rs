@@ -31,8 +31,9 @@ const ATTEMPTS: usize = 2;
 const APART_NS: RangeInclusive<u64> = 500_000..=5_000_000;
 /// Fewer trials than this say too little of the highest twentieth.
 const ENOUGH: usize = 30;
-/// The victim had the CPU until a trial was due if it lost it no earlier than this: the error of the two clocks' readings.
-const EARLY: Nanos = Nanos::from_micros(1);
+/// The victim had the CPU until a trial was due if it lost it no earlier than this. A timer may interrupt it some microseconds
+/// before the kernel's clock says so: the clock is adjusted, the timer is not.
+const EARLY: Nanos = Nanos::from_micros(10);
 
 /// The cost of one detour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,7 +69,7 @@ impl Toll {
         let (lags, entries, exits) =
             (sorted(|trial| trial.lag), sorted(|trial| trial.entry), sorted(|trial| trial.exit));
         Self {
-            // One below zero would be a timer ahead of its time, which is the error of the readings.
+            // One below zero is a timer ahead of the clock.
             lag: usual(&lags).max(Nanos::ZERO),
             entry: usual(&entries),
             exit: usual(&exits),

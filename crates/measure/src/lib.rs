@@ -32,6 +32,7 @@ pub use companion::Companion;
 pub use counters::Snapshot as CounterSnapshot;
 pub use error::RecordError;
 pub use event_clock::EventClock;
+pub use machine::describe as describe_machine;
 pub use plan::{Plan, Threshold, WorkPlan};
 pub use preflight::{CpuError, Selection as CpuSelection, select as select_cpus};
 pub use recorder::{Progress, Recording, record};

@@ -14,13 +14,14 @@ pub mod event_count;
 pub mod exchange;
 pub mod label;
 pub mod node;
+pub mod phases;
 pub mod study;
 pub mod task;
 
 pub use activity::{Activity, Detour, Kind, Sample};
 pub use bundle::{
     ActivityBatch, ActivityBatches, Bundle, BundleError, BundleWriter, Contents, CostRun, CostWriter, DetourBatch,
-    DetourBatches, SampleBatch, SampleBatches,
+    DetourBatches, Phase, PhaseRun, PhaseWriter, SampleBatch, SampleBatches,
 };
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};

@@ -7,8 +7,8 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
-use becalm_report::Options;
-use becalm_trace::bundle::{Bundle, Contents, CostRun};
+use becalm_report::{MpiReport, Options};
+use becalm_trace::bundle::{Bundle, Contents, CostRun, PhaseRun};
 use becalm_trace::campaign::Campaign;
 use becalm_units::CpuList;
 use clap::Args;
@@ -89,8 +89,8 @@ pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     }
 }
 
-/// Prints what `becalm cost` measured.
-fn costs(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
+/// Prints what `becalm cost` or `becalm-mpi` measured.
+fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let RunArgs { path, cpus, node } = &args.run;
     let holds = contents.words();
     if args.html.is_some() {
@@ -104,6 +104,26 @@ fn costs(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::
         return Err(
             UsageError(format!("{} holds {holds}, and --baseline is for samples of work", path.display())).into()
         );
+    }
+    if contents == Contents::Phases {
+        if cpus.is_some() || node.is_some() {
+            let text = format!("{} holds {holds}, of all ranks together; leave --cpus and --node out", path.display());
+            return Err(UsageError(text).into());
+        }
+        let run = PhaseRun::open(path)?;
+        anyhow::ensure!(
+            run.nodes.iter().any(|doc| doc.complete),
+            "{} holds nothing: the job ended before its last phase; measure again",
+            path.display()
+        );
+        let report = MpiReport::of_run(&run)?;
+        let mut out = BufWriter::new(out);
+        match args.json {
+            true => out.write_all(becalm_report::mpi_json(&report).as_bytes())?,
+            false => becalm_report::render_mpi(&report, &mut out)?,
+        }
+        out.flush()?;
+        return Ok(Exit::Done);
     }
     if cpus.is_some() {
         return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
@@ -130,7 +150,7 @@ fn costs(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match Contents::of(&args.run.path)? {
         Contents::Recording => {}
-        contents => return costs(args, contents, out),
+        contents => return measured(args, contents, out),
     }
     let bundle = args.run.open()?;
     if is_work(&bundle) {

@@ -4,6 +4,7 @@
 
 pub mod costs;
 pub mod pages;
+pub mod phases;
 pub mod work;
 
 use std::fs;

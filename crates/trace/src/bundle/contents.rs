@@ -1,4 +1,4 @@
-//! What a bundle holds: a recording, a measurement of costs, or a tick campaign. Its nodes' documents say so.
+//! What a bundle holds: a recording, a measurement of costs, a tick campaign, or a parallel benchmark. Its nodes' documents say so.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +15,8 @@ pub enum Contents {
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`Campaign`](crate::campaign::Campaign).
     Campaign,
+    /// Phases of a parallel benchmark; see [`PhaseRun`](super::PhaseRun).
+    Phases,
 }
 
 impl Contents {
@@ -30,7 +32,9 @@ impl Contents {
 
     /// Of a schema, if it is known.
     pub(super) fn of_schema(schema: &str) -> Option<Self> {
-        [Self::Recording, Self::Costs, Self::Campaign].into_iter().find(|contents| contents.schema() == schema)
+        [Self::Recording, Self::Costs, Self::Campaign, Self::Phases]
+            .into_iter()
+            .find(|contents| contents.schema() == schema)
     }
 
     /// The schema of its documents.
@@ -39,6 +43,7 @@ impl Contents {
             Self::Recording => crate::node::SCHEMA,
             Self::Costs => crate::cost::SCHEMA,
             Self::Campaign => crate::campaign::SCHEMA,
+            Self::Phases => crate::phases::SCHEMA,
         }
     }
 
@@ -49,6 +54,7 @@ impl Contents {
             Self::Recording => "a recording",
             Self::Costs => "costs that becalm cost measured",
             Self::Campaign => "a campaign of becalm cost tick",
+            Self::Phases => "phases of a parallel benchmark by becalm-mpi",
         }
     }
 
@@ -58,6 +64,7 @@ impl Contents {
             Self::Recording => "it holds a recording",
             Self::Costs => "it holds costs that becalm cost measured",
             Self::Campaign => "it holds a campaign of becalm cost tick",
+            Self::Phases => "it holds phases of a parallel benchmark by becalm-mpi",
         }
     }
 }

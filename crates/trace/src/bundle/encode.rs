@@ -17,7 +17,8 @@ use super::BundleError;
 use super::draft::Draft;
 use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
-use super::schema::{ACTIVITIES, BATCH_ROWS, COSTS, DETOURS, SAMPLES, Table};
+use super::phases::Phase;
+use super::schema::{ACTIVITIES, BATCH_ROWS, COSTS, DETOURS, PHASES, SAMPLES, Table};
 use crate::{Activity, Detour, Kind, Labels, Sample};
 
 /// One Parquet file on its way.
@@ -205,6 +206,24 @@ pub(super) fn costs<'a>(
                 Arc::new(names.map_err(|cause| encoding_error(draft, cause.into()))?),
                 Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0))),
                 Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1))),
+            ])?;
+        }
+    }
+    encoder.finish()
+}
+
+/// Writes the phases of ranks: of each its number, and its phases.
+pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [Phase])>) -> Result<(), BundleError> {
+    let mut encoder = Encoder::new(draft, &PHASES)?;
+    for (rank, phases) in ranks {
+        // No job has more ranks than that; a reader would miss the number.
+        let rank = i32::try_from(rank).unwrap_or(-1);
+        for rows in phases.chunks(BATCH_ROWS) {
+            encoder.write(vec![
+                Arc::new(Int32Array::from(vec![rank; rows.len()])),
+                Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.start_ns))),
+                Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.compute_ns))),
+                Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.collective_ns))),
             ])?;
         }
     }

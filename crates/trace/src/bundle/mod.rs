@@ -19,8 +19,9 @@
 //! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
 //! their name; its activities got theirs just before.
 //!
-//! A bundle may also hold the costs that a node measured ([`CostRun`]) or its tick campaign
-//! ([`Campaign`](crate::campaign::Campaign)), one document a node as well; see [`Contents`].
+//! A bundle may also hold the costs that a node measured ([`CostRun`]), its tick campaign
+//! ([`Campaign`](crate::campaign::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
+//! see [`Contents`].
 //!
 //! A reader ignores files that it does not know and hidden ones, which are drafts; it refuses documents and tables of
 //! another version, and tables whose contents contradict the schema, naming the file.
@@ -38,6 +39,7 @@ mod error;
 mod layout;
 mod order;
 mod pages;
+mod phases;
 mod reader;
 mod schema;
 mod writer;
@@ -47,6 +49,7 @@ pub use contents::Contents;
 pub use costs::{CostRun, CostSamples, CostWriter};
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
+pub use phases::{Phase, PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
-pub use schema::{ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, SAMPLES_SCHEMA};
+pub use schema::{ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, PHASES_SCHEMA, SAMPLES_SCHEMA};
 pub use writer::BundleWriter;

@@ -20,6 +20,9 @@ pub const SAMPLES_SCHEMA: &str = "becalm.samples/1";
 /// The version of the table of costs' samples that this program writes and reads.
 pub const COSTS_SCHEMA: &str = "becalm.costs/1";
 
+/// The version of the table of a parallel benchmark's phases that this program writes and reads.
+pub const PHASES_SCHEMA: &str = "becalm.phases/1";
+
 /// The key in a Parquet file's metadata under which its version stands. Files without it were made by others, and are
 /// read if their columns fit.
 pub(super) const SCHEMA_KEY: &str = "becalm.schema";
@@ -53,6 +56,8 @@ pub(super) struct Column {
 pub(super) enum Content {
     /// A CPU's number: few different ones, in long runs.
     Cpu,
+    /// A rank's number: the same for all of its rows.
+    Rank,
     /// A number that rises along the rows of a CPU: a time, or the number of a detour.
     Rising,
     /// A length of time.
@@ -116,11 +121,23 @@ pub(super) const COSTS: Table = Table {
     columns: &[column("probe", Content::Name), column("round", Content::Rising), column("time_ps", Content::Length)],
 };
 
+/// See [`super::PhaseRun`].
+pub(super) const PHASES: Table = Table {
+    name: "phases",
+    schema: PHASES_SCHEMA,
+    columns: &[
+        column("rank", Content::Rank),
+        column("start_ns", Content::Rising),
+        column("compute_ns", Content::Length),
+        column("collective_ns", Content::Length),
+    ],
+};
+
 impl Content {
     /// The type in memory, and the one by which Arrow's readers know the column.
     pub(super) fn data_type(self) -> DataType {
         match self {
-            Self::Cpu => DataType::Int32,
+            Self::Cpu | Self::Rank => DataType::Int32,
             Self::Rising | Self::Length | Self::Amount => DataType::Int64,
             Self::Flag => DataType::Boolean,
             Self::Name => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),

@@ -286,7 +286,7 @@ fn is_empty(folder: &Path) -> Result<bool, BundleError> {
 
 /// Folders that were made for a writer; unless kept, those that are still empty are removed again. A node that joins
 /// in that very instant gets an error, and can be started again.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {

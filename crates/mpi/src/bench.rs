@@ -1,0 +1,345 @@
+//! The parallel benchmark (De et al. 2009): a calibrated compute phase, then a collective, again and again.
+
+use std::hint::black_box;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result};
+use becalm_analyze::phases::{PhaseFigures, Slowest};
+use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
+use becalm_linux::memory::{self, LockedWords};
+use becalm_linux::sched::Policy;
+use becalm_measure::describe_machine;
+use becalm_measure::work::{Body, Calibrated, Work, calibrate};
+use becalm_report::{MpiRank, MpiReport, mpi_json, render_mpi};
+use becalm_trace::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
+use becalm_trace::{Phase, PhaseWriter};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
+use clap::Args;
+use mpi::traits::{Communicator, CommunicatorCollectives};
+
+use crate::calls::{Call, Collective};
+use crate::clocks::{self, RoundTrip};
+use crate::job::{Job, bring_to_leader, gather, largest, library, tell, texts};
+use crate::node::Seat;
+use crate::outcome::UsageError;
+use crate::round_trips;
+
+/// Phases before those that count: code, pages and connections are there then.
+const REHEARSAL: u64 = 16;
+/// The longest grain and the most phases.
+const GRAIN_MAX: Nanos = Nanos::from_secs(3_600);
+const PHASES_MAX: u64 = 1 << 28;
+
+/// What is measured when no command is given.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// Useful CPU time of a compute phase, like 1ms; 0s for collectives back to back
+    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
+    grain: Nanos,
+
+    /// How many phases
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    phases: u64,
+
+    /// What ends a phase
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Collective::Barrier)]
+    collective: Collective,
+
+    /// Payload of the collective, in bytes; for alltoall that of each pair
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    bytes: u64,
+
+    /// The scheduling class of the ranks: other, batch, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+
+    /// Where the run goes: a folder, with the ending .becalm [default: mpi-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    /// Take so many ranks for a node of their own, to try out what nodes do
+    #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks_per_node: Option<u32>,
+
+    /// Print the result as one JSON document (becalm.mpi/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures, stores, and on rank 0 prints.
+///
+/// # Errors
+/// If any rank cannot be placed, or the run cannot be stored.
+pub fn run(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
+    job.agree(args.check())?;
+    // Every node for itself: what its ranks read is one counter.
+    match clock::choose(Path::new("/")).source {
+        Source::Native => run_with::<Native>(args, job, out),
+        Source::MonotonicRaw => run_with::<MonotonicRaw>(args, job, out),
+    }
+}
+
+impl BenchArgs {
+    fn check(&self) -> Result<()> {
+        if !(Nanos::ZERO..=GRAIN_MAX).contains(&self.grain) {
+            return Err(UsageError(format!("--grain {} is outside of 0s to {GRAIN_MAX}", self.grain)).into());
+        }
+        if !(1..=PHASES_MAX).contains(&self.phases) {
+            return Err(UsageError(format!("--phases {} is outside of 1 to {PHASES_MAX}", self.phases)).into());
+        }
+        if self.grain == Nanos::ZERO && self.collective == Collective::None {
+            return Err(UsageError("--grain 0s with --collective none leaves nothing to do".to_owned()).into());
+        }
+        Ok(())
+    }
+}
+
+fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
+    let seat = Seat::take::<C>(job, args.sched)?;
+    let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
+    let path = output(args, job);
+    let mut doc = document(args, job, &seat);
+    let mut writer = None;
+    if job.leaders.is_some() {
+        doc.ranks.push(RankDoc { rank: job.rank() as u32, cpu: seat.cpu, iterations: 0, calibrated_ns: Nanos::ZERO });
+        writer = Some(PhaseWriter::create(&path, &doc).map_err(anyhow::Error::from));
+    }
+    let mut writer = job.agree(writer.transpose())?;
+    let words = LockedWords::new(args.phases as usize * WORDS).context("cannot keep the phases in memory");
+    let words = job.agree(words)?;
+
+    let compute = compute_phase::<C>(&mut work, args.grain, seat.rate, job);
+    let mut call = Call::new(&job.world, args.collective, args.bytes);
+    memory::lock_current_pages();
+    let before = round_trips(job, || seat.now::<C>());
+    phases::<C>(&mut work, compute.iterations, &mut call, &words[..REHEARSAL.min(args.phases) as usize * WORDS]);
+    job.world.barrier();
+    let first = phases::<C>(&mut work, compute.iterations, &mut call, &words);
+    job.world.barrier();
+    let after = round_trips(job, || seat.now::<C>());
+
+    let own = on_axis(first, &words, seat.axis);
+    let mut slowest = Slowest::new(own.len());
+    own.iter().enumerate().for_each(|(number, phase)| slowest.add(number, phase));
+    for series in [&mut slowest.compute, &mut slowest.collective, &mut slowest.total] {
+        largest(job, series);
+    }
+    let by_rank = by_rank(job, &seat, &own);
+    doc.relation = relation(job, &before, &after);
+    doc.ranks = rank_docs(job, &seat, compute, seat.rate);
+    doc.complete = true;
+    let mut ranks: Vec<Vec<Phase>> = Vec::new();
+    bring_to_leader(&job.node, numbers(&own), |numbers| ranks.push(phases_of(&numbers)));
+    let stored = writer.as_mut().map_or(Ok(()), |writer| Ok(writer.store(&doc, &ranks)?));
+    job.agree(stored)?;
+
+    let nodes = job.leaders.as_ref().map(|leaders| {
+        let text = serde_json::to_string(&doc).unwrap_or_default();
+        texts(leaders, &text).iter().filter_map(|text| serde_json::from_str(text).ok()).collect::<Vec<PhasesDoc>>()
+    });
+    if job.is_first() {
+        let nodes = nodes.expect("rank 0 leads its node");
+        let ranks = named(by_rank, &nodes);
+        let report = MpiReport { nodes, slowest, ranks };
+        let mut out = BufWriter::new(out);
+        if args.json {
+            out.write_all(mpi_json(&report).as_bytes())?;
+        } else {
+            render_mpi(&report, &mut out)?;
+            writeln!(out, "\n  stored in {}", path.display())?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Words of the memory that a phase takes: the readings after its compute phase and after its collective.
+const WORDS: usize = 2;
+
+/// The loop itself. A phase begins with the reading that ended the one before, so that what storing costs is part of the
+/// next, and no time vanishes. Returns the first reading.
+#[inline(never)]
+fn phases<C: Counter>(
+    work: &mut Work,
+    iterations: u64,
+    call: &mut Call<'_>,
+    words: &[std::sync::atomic::AtomicU64],
+) -> u64 {
+    let first = C::read();
+    for phase in words.chunks_exact(WORDS) {
+        if iterations > 0 {
+            black_box(work.run::<C>(iterations));
+        }
+        phase[0].store(C::read(), Ordering::Relaxed);
+        call.run();
+        phase[1].store(C::read(), Ordering::Relaxed);
+    }
+    first
+}
+
+/// How many iterations take the grain on this rank's CPU, while all other ranks find that out as well.
+pub fn compute_phase<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate, job: &Job) -> Calibrated {
+    job.world.barrier();
+    match grain {
+        Nanos::ZERO => Calibrated { iterations: 0, ticks: 0.0, trials: 0 },
+        grain => calibrate::<C>(work, grain, rate),
+    }
+}
+
+/// The phases by the node's clock: whole nanoseconds that add up.
+fn on_axis(first: u64, words: &[std::sync::atomic::AtomicU64], axis: TicksToNanos) -> Vec<Phase> {
+    let instant = |ticks: u64| axis.instant(Ticks::new(ticks)).get();
+    let mut start_ns = instant(first);
+    let phase = |readings: &[std::sync::atomic::AtomicU64]| {
+        let [computed, ended] = [0, 1].map(|at: usize| instant(readings[at].load(Ordering::Relaxed)));
+        let phase =
+            Phase { start_ns, compute_ns: (computed - start_ns).max(0), collective_ns: (ended - computed).max(0) };
+        start_ns = ended;
+        phase
+    };
+    words.chunks_exact(WORDS).map(phase).collect()
+}
+
+fn numbers(phases: &[Phase]) -> Vec<i64> {
+    phases.iter().flat_map(|phase| [phase.start_ns, phase.compute_ns, phase.collective_ns]).collect()
+}
+
+fn phases_of(numbers: &[i64]) -> Vec<Phase> {
+    let phase = |of: &[i64]| Phase { start_ns: of[0], compute_ns: of[1], collective_ns: of[2] };
+    numbers.chunks_exact(3).map(phase).collect()
+}
+
+/// The run's folder: what was asked for, or a name with the time, the same for all ranks.
+fn output(args: &BenchArgs, job: &Job) -> PathBuf {
+    let own = match &args.output {
+        Some(path) => return path.clone(),
+        None if job.is_first() => jiff::Timestamp::now().strftime("mpi-%Y%m%dT%H%M%SZ.becalm").to_string(),
+        None => String::new(),
+    };
+    PathBuf::from(texts(&job.world, &own).swap_remove(0))
+}
+
+fn document(args: &BenchArgs, job: &Job, seat: &Seat) -> PhasesDoc {
+    let (_, nodes) = job.nodes();
+    PhasesDoc {
+        schema: SCHEMA.to_owned(),
+        node: seat.node.clone(),
+        program: concat!("becalm-mpi ", env!("CARGO_PKG_VERSION")).to_owned(),
+        origin: seat.origin,
+        complete: false,
+        machine: describe_machine(Path::new("/")),
+        clock: seat.clock.clone(),
+        relation: ClockRelationDoc::default(),
+        job: JobDoc {
+            // What every node says alike, whatever its library calls itself there.
+            library: texts(&job.world, &if job.is_first() { library() } else { String::new() }).swap_remove(0),
+            ranks: job.ranks() as u32,
+            nodes: nodes as u32,
+            grain_ns: args.grain,
+            phases: args.phases,
+            collective: args.collective.to_string(),
+            bytes: args.collective.payload(args.bytes),
+            sched: args.sched.to_string(),
+        },
+        ranks: Vec::new(),
+        warnings: seat.warnings(),
+    }
+}
+
+fn round_trips(job: &Job, clock: impl Fn() -> i64) -> Vec<Vec<RoundTrip>> {
+    job.leaders.as_ref().map_or_else(Vec::new, |leaders| round_trips::with_each(leaders, clock))
+}
+
+/// The relation of this node's clock to rank 0's, on the first rank of each node.
+fn relation(job: &Job, before: &[Vec<RoundTrip>], after: &[Vec<RoundTrip>]) -> ClockRelationDoc {
+    let Some(leaders) = &job.leaders else { return ClockRelationDoc::default() };
+    let of = |relation: ClockRelationDoc| {
+        let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = relation;
+        [offset_ns, drift_ratio, error_ns, round_trip_ns.get() as f64, round_trips as f64]
+    };
+    let relations = before.iter().zip(after).map(|(before, after)| clocks::relate(before, after).unwrap_or_default());
+    let mut all: Vec<f64> = relations.flat_map(of).collect();
+    all.resize(leaders.size() as usize * 5, 0.0);
+    tell(leaders, &mut all);
+    let own = &all[leaders.rank() as usize * 5..][..5];
+    ClockRelationDoc {
+        offset_ns: own[0],
+        drift_ratio: own[1],
+        error_ns: own[2],
+        round_trip_ns: Nanos::new(own[3] as i64),
+        round_trips: own[4] as u64,
+    }
+}
+
+/// The ranks of the node, on its first.
+fn rank_docs(job: &Job, seat: &Seat, compute: Calibrated, rate: TickRate) -> Vec<RankDoc> {
+    let own = [
+        f64::from(job.rank()),
+        f64::from(seat.cpu.get()),
+        compute.iterations as f64,
+        compute.duration(rate).get() as f64,
+    ];
+    let doc = |of: &[f64]| RankDoc {
+        rank: of[0] as u32,
+        cpu: CpuId::new(of[1] as u32),
+        iterations: of[2] as u64,
+        calibrated_ns: Nanos::new(of[3] as i64),
+    };
+    gather(&job.node, &own).chunks_exact(4).map(doc).collect()
+}
+
+/// What a rank tells rank 0 of itself: its node, its CPU, and two times the five figures.
+const TOLD: usize = 12;
+
+fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
+    let figures = |time: fn(&Phase) -> i64| {
+        let series: Vec<i64> = own.iter().map(time).collect();
+        let of = PhaseFigures::of(&series).expect("there are phases");
+        [of.mean_ns, of.median_ns as f64, of.worst_ns, of.min_ns as f64, of.max_ns as f64]
+    };
+    let (node, _) = job.nodes();
+    let mut told = vec![f64::from(node), f64::from(seat.cpu.get())];
+    told.extend(figures(|phase| phase.compute_ns));
+    told.extend(figures(|phase| phase.collective_ns));
+    gather(&job.world, &told)
+}
+
+fn named(told: Vec<f64>, nodes: &[PhasesDoc]) -> Vec<MpiRank> {
+    let figures = |of: &[f64]| PhaseFigures {
+        mean_ns: of[0],
+        median_ns: of[1] as i64,
+        worst_ns: of[2],
+        min_ns: of[3] as i64,
+        max_ns: of[4] as i64,
+    };
+    let rank = |(rank, of): (usize, &[f64])| MpiRank {
+        rank: rank as u32,
+        node: nodes.get(of[0] as usize).map_or_else(String::new, |doc| doc.node.clone()),
+        cpu: of[1] as u32,
+        compute: figures(&of[2..7]),
+        collective: figures(&of[7..12]),
+    };
+    told.chunks_exact(TOLD).enumerate().map(rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn phases_lie_end_to_end_and_add_up() {
+        // A counter of 3 GHz: readings do not fall on nanoseconds.
+        let axis = TicksToNanos::new(Ticks::new(1_000), TickRate::from_hz(3e9));
+        let readings: Vec<AtomicU64> = (0..200_u64).map(|at| AtomicU64::new(1_001 + at * 997)).collect();
+        let phases = on_axis(1_000, &readings, axis);
+        assert_eq!(phases.len(), 100);
+        for pair in phases.windows(2) {
+            assert_eq!(pair[0].start_ns + pair[0].compute_ns + pair[0].collective_ns, pair[1].start_ns);
+        }
+        assert_eq!(phases[0].start_ns, 0);
+        assert_eq!(phases_of(&numbers(&phases)), phases);
+    }
+}

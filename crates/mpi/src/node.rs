@@ -1,0 +1,129 @@
+//! Where a rank runs, and by which clock: its CPU, its scheduling class, and the counter that the ranks of its node read.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use becalm_linux::clock::{self, Counter};
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::{self, Policy};
+use becalm_linux::signals;
+use becalm_trace::bundle::node_name;
+use becalm_trace::node::ClockDoc;
+use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
+use mpi::traits::{Communicator, CommunicatorCollectives, Root};
+
+use crate::job::{Job, tell, texts};
+use crate::place::{crowd, places};
+
+/// How long the counter is compared with the kernel's clock.
+const CALIBRATION: Nanos = Nanos::from_millis(100);
+
+/// A rank's place.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// The name of its node, which no other node has.
+    pub node: String,
+    /// Where it is pinned.
+    pub cpu: CpuId,
+    /// Where it was allowed to run before.
+    pub allowed: CpuList,
+    /// Ranks on the CPU that most share.
+    pub crowd: usize,
+    /// Whether this rank is the first of those on its CPU.
+    pub first_on_cpu: bool,
+    /// From the counter to the node's time, which begins when the ranks sat down.
+    pub axis: TicksToNanos,
+    /// Of the counter.
+    pub rate: TickRate,
+    /// The node's time 0.
+    pub origin: jiff::Timestamp,
+    /// For the node's document.
+    pub clock: ClockDoc,
+}
+
+impl Seat {
+    /// Pins the rank, puts it into its class and agrees with the node's other ranks on a clock.
+    ///
+    /// # Errors
+    /// If a CPU or the class is refused to any rank, or a counter cannot be used.
+    pub fn take<C: Counter>(job: &Job, policy: Policy) -> Result<Self> {
+        let root = Path::new("/");
+        let allowed = sched::allowed_cpus().context("cannot read where this rank may run");
+        let told = allowed.as_ref().map_or_else(|_| String::new(), ToString::to_string);
+        let sets: Vec<CpuList> =
+            texts(&job.shared, &told).iter().map(|text| text.parse().unwrap_or_default()).collect();
+        let placed = places(&sets);
+        let own = job.shared.rank() as usize;
+        let sit = || {
+            let allowed = allowed?;
+            let cpu = placed[own].context("this rank may run on no CPU")?;
+            sched::pin_current_thread(cpu)?;
+            if policy != Policy::Other {
+                sched::set_policy(policy)?;
+            }
+            signals::end_with_parent().context("cannot ask to end with the launcher")?;
+            Ok((allowed, cpu))
+        };
+        let (allowed, cpu) = job.agree(sit())?;
+
+        // The first rank's rate and origin are the node's.
+        let calibrated = job.agree(clock::calibrate::<C>(CALIBRATION).map_err(Into::into))?;
+        let mut of = [calibrated.rate.hz(), calibrated.error_ratio];
+        tell(&job.node, &mut of);
+        let rate = TickRate::from_hz(of[0]);
+        job.world.barrier();
+        let mut origin_ticks = C::read();
+        let origin = jiff::Timestamp::now();
+        job.node.process_at_rank(0).broadcast_into(&mut origin_ticks);
+        let host = node_name(&kernel::hostname(root).unwrap_or_default());
+        Ok(Self {
+            node: unique(job, &host),
+            cpu,
+            allowed,
+            crowd: crowd(&placed),
+            first_on_cpu: !placed[..own].contains(&Some(cpu)),
+            axis: TicksToNanos::new(Ticks::new(origin_ticks), rate),
+            rate,
+            origin,
+            clock: ClockDoc {
+                counter: C::NAME.to_owned(),
+                origin_ticks,
+                rate_hz: rate.hz(),
+                rate_error_ratio: of[1],
+                resolution_ns: clock::resolution::<C>(rate),
+                ..ClockDoc::default()
+            },
+        })
+    }
+
+    /// The node's time now.
+    pub fn now<C: Counter>(&self) -> i64 {
+        self.axis.instant(Ticks::new(C::read())).get()
+    }
+
+    /// What must be known before the numbers are believed.
+    pub fn warnings(&self) -> Vec<String> {
+        let crowded = (self.crowd > 1).then(|| {
+            format!(
+                "up to {} ranks share a CPU: they wait for each other, and what they measure is each other; start no more ranks \
+                 than there are CPUs",
+                self.crowd
+            )
+        });
+        crowded.into_iter().collect()
+    }
+}
+
+/// The host's name, with a number behind it if another node has the same.
+fn unique(job: &Job, host: &str) -> String {
+    let mut name = host.to_owned();
+    if let Some(leaders) = &job.leaders {
+        let hosts = texts(leaders, host);
+        let own = leaders.rank() as usize;
+        if hosts.iter().filter(|other| *other == host).count() > 1 {
+            let before = hosts[..own].iter().filter(|other| *other == host).count();
+            name = node_name(&format!("{host}-{before}"));
+        }
+    }
+    texts(&job.node, if job.node.rank() == 0 { &name } else { "" }).swap_remove(0)
+}

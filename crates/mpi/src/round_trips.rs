@@ -1,0 +1,92 @@
+//! Messages to and fro: between rank 0 and the first rank of each other node for their clocks, and between two ranks for
+//! what a message costs.
+
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, Destination, Source};
+
+use crate::clocks::RoundTrip;
+
+/// Round trips with each node, before and after the measuring.
+const TRIPS: usize = 1_000;
+
+/// Makes round trips between rank 0 of a communicator and each other rank of it, one after the other, with the clock of the
+/// calling rank. Rank 0 gets those with every rank, its own being empty; the others get nothing.
+pub fn with_each(leaders: &SimpleCommunicator, clock: impl Fn() -> i64) -> Vec<Vec<RoundTrip>> {
+    if leaders.rank() == 0 {
+        let with = |rank| (0..if rank == 0 { 0 } else { TRIPS }).map(|_| ask(leaders, rank, &clock)).collect();
+        return (0..leaders.size()).map(with).collect();
+    }
+    let first = leaders.process_at_rank(0);
+    for _ in 0..TRIPS {
+        let mut asked = 0_i64;
+        first.receive_into(&mut asked);
+        first.send(&clock());
+    }
+    Vec::new()
+}
+
+fn ask(leaders: &SimpleCommunicator, rank: i32, clock: &impl Fn() -> i64) -> RoundTrip {
+    let other = leaders.process_at_rank(rank);
+    let mut answered = 0_i64;
+    let sent = clock();
+    other.send(&sent);
+    other.receive_into(&mut answered);
+    RoundTrip { sent, answered, received: clock() }
+}
+
+/// What messages between rank 0 and the last rank cost, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MessageCost {
+    /// Half of the median round trip.
+    pub one_way_ns: f64,
+    /// The median time that a send keeps its rank.
+    pub send_ns: f64,
+    /// What a byte adds.
+    pub byte_ns: f64,
+}
+
+/// Bytes of the large messages.
+const LARGE: usize = 1 << 16;
+
+/// Measures what messages cost. All ranks call it; rank 0 gets the answer.
+pub fn message_cost(world: &SimpleCommunicator, clock: impl Fn() -> i64) -> Option<MessageCost> {
+    let last = world.size() - 1;
+    if last == 0 {
+        return None;
+    }
+    let (small, large) = (vec![0_u8; 8], vec![0_u8; LARGE]);
+    let mut both = [&small, &large].map(|message| {
+        let mut answer = message.clone();
+        let (mut sends, mut trips) = (Vec::with_capacity(TRIPS), Vec::with_capacity(TRIPS));
+        for _ in 0..TRIPS {
+            if world.rank() == 0 {
+                let other = world.process_at_rank(last);
+                let before = clock();
+                other.send(&message[..]);
+                sends.push(clock() - before);
+                other.receive_into(&mut answer[..]);
+                trips.push(clock() - before);
+            } else if world.rank() == last {
+                let other = world.process_at_rank(0);
+                other.receive_into(&mut answer[..]);
+                other.send(&message[..]);
+            }
+        }
+        (sends, trips)
+    });
+    if world.rank() != 0 {
+        return None;
+    }
+    let [(sends, trips), (_, large_trips)] = &mut both;
+    let (send, trip, large_trip) = (median(sends), median(trips), median(large_trips));
+    Some(MessageCost {
+        one_way_ns: trip / 2.0,
+        send_ns: send,
+        byte_ns: ((large_trip - trip) / 2.0 / (LARGE - small.len()) as f64).max(0.0),
+    })
+}
+
+fn median(values: &mut [i64]) -> f64 {
+    let middle = values.len() / 2;
+    *values.select_nth_unstable(middle).1 as f64
+}

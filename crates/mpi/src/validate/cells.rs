@@ -1,0 +1,209 @@
+//! Running the job, with and without injected noise, without keeping single phases.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use anyhow::Result;
+use becalm_inject::{Injection, Plan};
+use becalm_linux::clock::{Counter, Source};
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::{self, Policy};
+use becalm_measure::work::Work;
+use becalm_scale::spec::NoiseSpec;
+use becalm_units::{Nanos, Ticks};
+use mpi::traits::CommunicatorCollectives;
+
+use super::grid::Cell;
+use crate::calls::Call;
+use crate::job::{Job, texts};
+use crate::node::Seat;
+
+/// How long a batch of phases is to take without noise, at least: after each the ranks agree whether to go on.
+const BATCH: Nanos = Nanos::from_millis(20);
+/// Phases of the first batch, which tells how long one takes.
+const FIRST: u64 = 64;
+
+/// How long the runs without noise take, beside each one with it.
+const BESIDE: Nanos = Nanos::from_millis(100);
+/// How much these may differ, as a part of their mean.
+const STEADY: f64 = 0.1;
+/// How often a run is made, if need be.
+const ATTEMPTS: usize = 2;
+
+/// The job, ready to run.
+pub struct Bench<'a> {
+    job: &'a Job,
+    seat: &'a Seat,
+    work: Work,
+    iterations: u64,
+    call: Call<'a>,
+    counter: Source,
+    /// Of the ranks, and of the noise.
+    own_policy: Policy,
+    policy: Policy,
+    /// How long a phase takes, roughly.
+    phase_ns: f64,
+    quietest_ns: f64,
+}
+
+/// A cell's run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run {
+    /// The mean phase under noise, of the median batch.
+    pub mean_ns: f64,
+    /// The mean phase without injected noise, right before and right after.
+    pub quiet_ns: f64,
+    /// Whether those two were much the same.
+    pub steady: bool,
+    /// The share of time that was injected, as the mean over the CPUs.
+    pub delivered: f64,
+}
+
+impl<'a> Bench<'a> {
+    /// With the classes of the ranks and of the noise.
+    pub fn new(
+        job: &'a Job,
+        seat: &'a Seat,
+        work: Work,
+        iterations: u64,
+        call: Call<'a>,
+        counter: Source,
+        (own_policy, policy): (Policy, Policy),
+    ) -> Self {
+        Self {
+            job,
+            seat,
+            work,
+            iterations,
+            call,
+            counter,
+            own_policy,
+            policy,
+            phase_ns: 1e3,
+            quietest_ns: f64::INFINITY,
+        }
+    }
+
+    /// Finds out how long a phase takes.
+    pub fn warm_up<C: Counter>(&mut self) {
+        let mut phases = FIRST;
+        for _ in 0..4 {
+            self.phase_ns = self.batch::<C>(phases).max(1) as f64 / phases as f64;
+            phases = self.phases_in(BATCH);
+        }
+        self.quietest_ns = f64::INFINITY;
+    }
+
+    fn phases_in(&self, time: Nanos) -> u64 {
+        ((time.get() as f64 / self.phase_ns).round() as u64).clamp(4, 1 << 28)
+    }
+
+    /// The mean phase of the quietest batch: a phase without noise.
+    pub fn quietest_ns(&self) -> f64 {
+        self.quietest_ns
+    }
+
+    /// A batch of phases: how long it took on the rank that took longest.
+    fn batch<C: Counter>(&mut self, phases: u64) -> i64 {
+        self.job.world.barrier();
+        let before = C::read();
+        for _ in 0..phases {
+            if self.iterations > 0 {
+                black_box(self.work.run::<C>(self.iterations));
+            }
+            self.call.run();
+        }
+        let ticks = C::read().wrapping_sub(before);
+        self.job.most(self.seat.axis.duration(Ticks::new(ticks)).get())
+    }
+
+    /// Runs for at least this time, as all ranks agree, in batches: the mean phase of the median batch, in nanoseconds. What
+    /// comes in trains or seldom, as another program, spoils a batch and not the result; periodic noise is alike in all batches
+    /// if they are of whole intervals.
+    fn run_for<C: Counter>(&mut self, time: Nanos, batch: Nanos) -> f64 {
+        let phases = self.phases_in(batch);
+        let (mut means, mut took) = (Vec::new(), 0);
+        while took < time.get() {
+            let batch = self.batch::<C>(phases);
+            means.push(batch as f64 / phases as f64);
+            took += batch;
+        }
+        means.sort_by(f64::total_cmp);
+        self.quietest_ns = self.quietest_ns.min(means[0]);
+        (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
+    }
+
+    /// Runs under noise, between two runs without. Where those differ, the job changed its pace meanwhile (a hypervisor moved a
+    /// CPU, another program came), and the run is made again, as it is where noise could not be made; a few times. Says why if
+    /// noise cannot be made.
+    ///
+    /// # Errors
+    /// If the injecting fails on its way.
+    pub fn under<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<Run, String>> {
+        let beside = Nanos::new(time.get().min(BESIDE.get()));
+        let mut last = Err(String::new());
+        for _ in 0..ATTEMPTS {
+            let before = self.run_for::<C>(beside, BATCH);
+            let run = self.injected::<C>(cell, time, seed)?;
+            let after = self.run_for::<C>(beside, BATCH);
+            last = match run {
+                Ok((mean_ns, delivered)) => {
+                    let quiet_ns = (before + after) / 2.0;
+                    let steady = (before - after).abs() <= STEADY * quiet_ns;
+                    Ok(Run { mean_ns, quiet_ns, steady, delivered })
+                }
+                Err(why) => Err(why),
+            };
+            // The times are those of all ranks together, so that all decide alike.
+            if matches!(last, Ok(Run { steady: true, .. })) {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn injected<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<(f64, f64), String>> {
+        let Cell { interval, detour, synchronized, .. } = *cell;
+        let injection = self.inject(NoiseSpec::Periodic { interval, detour, jitter: Nanos::ZERO }, synchronized, seed);
+        let why = injection.as_ref().err().map_or("", String::as_str);
+        if let Some(why) = texts(&self.job.world, why).into_iter().find(|why| !why.is_empty()) {
+            return Ok(Err(why));
+        }
+        let mean_ns = self.run_for::<C>(time, cell.lasts_once(BATCH));
+        let delivered = injection.ok().flatten().map_or(Ok(Vec::new()), Injection::stop);
+        let delivered = self.job.agree(delivered.map_err(Into::into))?;
+        let ratio = |of: &becalm_inject::Delivered| of.tally.delivered.sum_ns() / of.observed.get().max(1) as f64;
+        let (ratios, cpus) = (delivered.iter().map(ratio).sum::<f64>(), delivered.len() as f64);
+        Ok(Ok((mean_ns, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
+    }
+
+    /// One rank of each CPU injects there.
+    ///
+    /// Threads inherit the class of who starts them, and those of the injection give themselves another once they run: under
+    /// a real-time thread of the same priority they never would. So the rank leaves its class while it starts them.
+    fn inject(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Option<Injection>, String> {
+        if !self.seat.first_on_cpu {
+            return Ok(None);
+        }
+        let class = |policy| sched::set_policy(policy).map_err(|error| error.to_string());
+        class(Policy::Other)?;
+        let started = self.start(noise, synchronized, seed);
+        class(self.own_policy)?;
+        started.map(Some)
+    }
+
+    fn start(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
+        let plan = Plan {
+            cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
+            synchronized,
+            seed,
+            // Of every rank another, so that they start at different places.
+            node: self.job.rank() as u64,
+            policy: self.policy,
+            exact: true,
+            log: 0,
+        };
+        let throttling = kernel::rt_throttling(Path::new("/")).ok();
+        Injection::start(&plan, self.counter, throttling).map_err(|error| error.to_string())
+    }
+}

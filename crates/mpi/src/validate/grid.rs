@@ -1,0 +1,123 @@
+//! Which noises are tried: every length at every interval, and every length at the intervals that give constant ratios; each
+//! of them once with all CPUs together, and once apart.
+
+use becalm_units::Nanos;
+
+/// What was asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Grid {
+    /// From one detour to the next.
+    pub intervals: Vec<Nanos>,
+    /// How long they last.
+    pub detours: Vec<Nanos>,
+    /// Shares of time.
+    pub ratios: Vec<f64>,
+}
+
+/// One noise.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cell {
+    /// From one detour to the next.
+    pub interval: Nanos,
+    /// How long it lasts.
+    pub detour: Nanos,
+    /// Whether all CPUs lose the same instants.
+    pub synchronized: bool,
+    /// The share of time, where that was given and the interval follows.
+    pub ratio: Option<f64>,
+}
+
+/// No interval is longer, since a cell takes two of them.
+const INTERVAL_MAX: Nanos = Nanos::from_secs(10);
+
+impl Grid {
+    /// Whether every cell can be meant.
+    ///
+    /// # Errors
+    /// Says which cannot.
+    pub fn check(&self) -> Result<(), String> {
+        let cells = self.cells();
+        for Cell { interval, detour, .. } in &cells {
+            if *detour <= Nanos::ZERO || interval <= detour {
+                return Err(format!("detours of {detour} every {interval} leave no time"));
+            }
+            if *interval > INTERVAL_MAX {
+                return Err(format!("detours every {interval} are rarer than the {INTERVAL_MAX} that a cell may take"));
+            }
+        }
+        if cells.is_empty() { Err("the lists leave no noise to inject".to_owned()) } else { Ok(()) }
+    }
+
+    /// All cells: those apart first.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for synchronized in [false, true] {
+            for &interval in &self.intervals {
+                let cell = |&detour: &Nanos| Cell { interval, detour, synchronized, ratio: None };
+                cells.extend(self.detours.iter().map(cell));
+            }
+            for &ratio in &self.ratios {
+                let cell = |&detour: &Nanos| Cell {
+                    interval: Nanos::new((detour.get() as f64 / ratio).round().min(1e18) as i64),
+                    detour,
+                    synchronized,
+                    ratio: Some(ratio),
+                };
+                cells.extend(self.detours.iter().map(cell));
+            }
+        }
+        cells
+    }
+}
+
+impl Cell {
+    /// For how long it is to run: two intervals, and so many whole ones that it takes at least `least`.
+    pub fn lasts(&self, least: Nanos) -> Nanos {
+        self.lasts_once(least).max(Nanos::new(2 * self.interval.get()))
+    }
+
+    /// So many whole intervals that it takes at least `least`.
+    pub fn lasts_once(&self, least: Nanos) -> Nanos {
+        let laps = (least.get() as u64).div_ceil(self.interval.get().max(1) as u64).max(1);
+        Nanos::new(self.interval.get() * laps as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        Grid {
+            intervals: vec![Nanos::from_millis(1), Nanos::from_millis(100)],
+            detours: vec![Nanos::from_micros(50), Nanos::from_micros(200)],
+            ratios: vec![0.01],
+        }
+    }
+
+    #[test]
+    fn constant_ratios_are_constant() {
+        let cells = grid().cells();
+        assert_eq!(cells.len(), 2 * (4 + 2));
+        assert_eq!(cells.iter().filter(|cell| cell.synchronized).count(), 6);
+        for cell in cells.iter().filter(|cell| cell.ratio.is_some()) {
+            assert_eq!(cell.detour.get() * 100, cell.interval.get());
+        }
+        assert_eq!(grid().check(), Ok(()));
+        assert!(
+            Grid { intervals: vec![Nanos::from_micros(50)], ..grid() }.check().unwrap_err().contains("leave no time")
+        );
+        assert!(Grid { ratios: vec![1e-9], ..grid() }.check().unwrap_err().contains("rarer"));
+        assert!(Grid { detours: Vec::new(), ..grid() }.check().is_err());
+    }
+
+    #[test]
+    fn cells_last_whole_intervals() {
+        let cell = |interval| Cell { interval, detour: Nanos::new(1), synchronized: true, ratio: None };
+        let least = Nanos::from_millis(400);
+        assert_eq!(cell(Nanos::from_millis(1)).lasts(least), least);
+        assert_eq!(cell(Nanos::from_millis(300)).lasts(least), Nanos::from_millis(600));
+        assert_eq!(cell(Nanos::from_secs(1)).lasts(least), Nanos::from_secs(2));
+        assert_eq!(cell(Nanos::from_secs(1)).lasts_once(least), Nanos::from_secs(1));
+    }
+}

@@ -1,0 +1,274 @@
+//! `becalm-mpi validate`: known noise is injected under a real job, and what the crate `scale` predicts is held against what
+//! was measured (Beckman et al. 2007, sections 4 and 5).
+
+mod cells;
+mod grid;
+mod own_noise;
+mod predict;
+mod superpose;
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
+use becalm_linux::memory;
+use becalm_linux::sched::{self, Policy};
+use becalm_measure::work::{Body, Work};
+use becalm_report::{ValidateCell, ValidateReport, render_validate, validate_figure, validate_json};
+use becalm_units::{Nanos, Share};
+use clap::Args;
+
+use self::cells::Bench;
+use self::grid::{Cell, Grid};
+use self::predict::Model;
+use crate::bench::compute_phase;
+use crate::calls::{Call, Collective};
+use crate::job::{Job, bring_to_leader, library};
+use crate::node::Seat;
+use crate::outcome::UsageError;
+use crate::round_trips::message_cost;
+
+/// Hold predictions against a real job under injected noise
+///
+/// Measures the noise of the CPUs that the ranks run on and what messages cost; runs the job without injected noise and with
+/// a grid of it; predicts every cell from what was measured before, and prints both. As root, or with CAP_SYS_NICE, since
+/// noise is made by real-time threads.
+#[derive(Args, Debug)]
+pub struct ValidateArgs {
+    /// What the job does in every phase
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Collective::Barrier)]
+    collective: Collective,
+
+    /// Useful CPU time of a phase, shorter than the detours; 0s is collectives back to back, whose own time must then be
+    /// steady
+    #[arg(long, value_name = "TIME", default_value = "10us", allow_hyphen_values = true)]
+    grain: Nanos,
+
+    /// From one detour to the next
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms,10ms,100ms")]
+    intervals: Vec<Nanos>,
+
+    /// How long detours last
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16us,50us,100us,200us")]
+    detours: Vec<Nanos>,
+
+    /// Shares of time that each of these detours takes at an interval that follows; or none
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.015%,0.08%,0.15%,1%", value_parser = share)]
+    ratios: Vec<Option<Share>>,
+
+    /// For how long a cell runs, at least; of long intervals, two of them
+    #[arg(long, value_name = "TIME", default_value = "400ms")]
+    time: Nanos,
+
+    /// How often a cell runs, each time with noise at other places
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    repetitions: u32,
+
+    /// How often a cell is predicted, each time with noise at other places
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    replicas: u64,
+
+    /// For how long the noise of the CPUs is measured first
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    noise_time: Nanos,
+
+    /// The scheduling class of the ranks
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+
+    /// The scheduling class of the noise, above that of the ranks
+    #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
+    inject_sched: Policy,
+
+    /// What places are drawn from
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// Draw predicted against measured into this file, an SVG; one that is there already is replaced
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+
+    /// As of the benchmark
+    #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks_per_node: Option<u32>,
+
+    /// Print the result as one JSON document (becalm.mpi-validate/1)
+    #[arg(long)]
+    json: bool,
+}
+
+fn share(text: &str) -> Result<Option<Share>, String> {
+    match text {
+        "none" => Ok(None),
+        text => text.parse().map(Some).map_err(|error: becalm_units::ParseShareError| error.to_string()),
+    }
+}
+
+/// Measures and predicts, and on rank 0 prints.
+///
+/// # Errors
+/// If any rank cannot be placed, noise cannot be made at all, or a prediction cannot be had.
+pub fn run(args: &ValidateArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
+    job.agree(args.check(job))?;
+    match clock::choose(Path::new("/")).source {
+        Source::Native => run_with::<Native>(args, job, Source::Native, out),
+        Source::MonotonicRaw => run_with::<MonotonicRaw>(args, job, Source::MonotonicRaw, out),
+    }
+}
+
+impl ValidateArgs {
+    fn check(&self, job: &Job) -> Result<()> {
+        let usage = |text: String| Err(UsageError(text).into());
+        if job.ranks() < 2 {
+            return usage(
+                "one rank waits for nobody: start two and more, as in mpirun -n 2 becalm-mpi validate".to_owned(),
+            );
+        }
+        if self.collective == Collective::None {
+            return usage("--collective none: ranks that do not meet are not slowed down by each other".to_owned());
+        }
+        if !self.inject_sched.is_realtime() || self.inject_sched.priority() <= self.sched.priority() {
+            let text =
+                format!("--inject-sched {} would not take the CPU from ranks of {}", self.inject_sched, self.sched);
+            return usage(text);
+        }
+        for (name, time, least) in [
+            ("--time", self.time, Nanos::from_millis(10)),
+            ("--noise-time", self.noise_time, Nanos::from_millis(100)),
+            ("--grain", self.grain, Nanos::ZERO),
+        ] {
+            if !(least..=Nanos::from_secs(60)).contains(&time) {
+                return usage(format!("{name} {time} is outside of {least} to 60s"));
+            }
+        }
+        self.grid().check().map_err(|why| UsageError(why).into())
+    }
+
+    fn grid(&self) -> Grid {
+        Grid {
+            intervals: self.intervals.clone(),
+            detours: self.detours.clone(),
+            ratios: self.ratios.iter().flatten().map(|share| share.ratio()).collect(),
+        }
+    }
+}
+
+fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mut dyn Write) -> Result<()> {
+    let seat = Seat::take::<C>(job, args.sched)?;
+    let grid = args.grid().cells();
+    if job.is_first() {
+        let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
+        // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
+        let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
+        writeln!(io::stderr(), "becalm-mpi: {} cells, about {:.0} s", grid.len(), whole + 10.0)?;
+    }
+    let own = job.agree(own_noise::measure::<C>(&seat, args.noise_time, job))?;
+    let cost = message_cost(&job.world, || seat.now::<C>());
+
+    let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
+    let iterations = compute_phase::<C>(&mut work, args.grain, seat.rate, job).iterations;
+    memory::lock_current_pages();
+    let call = Call::new(&job.world, args.collective, PAYLOAD);
+    let mut bench = Bench::new(job, &seat, work, iterations, call, source, (args.sched, args.inject_sched));
+    bench.warm_up::<C>();
+    let mut measured = vec![Vec::new(); grid.len()];
+    // The repetitions one after the other, so that what changes slowly hits all cells alike.
+    for repetition in 0..u64::from(args.repetitions) {
+        for (number, cell) in (0..).zip(&grid) {
+            let seed = args.seed.wrapping_add(repetition * grid.len() as u64 + number);
+            measured[number as usize].push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
+        }
+    }
+    let quietest = bench.quietest_ns();
+    drop(bench);
+    let mut traces = Vec::new();
+    // All ranks of a large job are more than a prediction needs.
+    let told = if job.rank() < predict::RANKS_HEARD { own.numbers() } else { Vec::new() };
+    bring_to_leader(&job.world, told, |numbers| traces.push(numbers));
+    let (_, nodes) = job.nodes();
+    if !job.is_first() {
+        job.wait_for_first();
+        return Ok(());
+    }
+    // What follows takes time and no care: it may use all CPUs.
+    sched::set_affinity(&seat.allowed)?;
+    sched::set_policy(Policy::Other)?;
+    let traces: Vec<own_noise::OwnNoise> =
+        traces.iter().filter(|numbers| !numbers.is_empty()).map(|numbers| own_noise::OwnNoise::of(numbers)).collect();
+    let cost = cost.context("messages cost nothing")?;
+    let ask = predict::Ask {
+        ranks: job.ranks() as u64,
+        grain: args.grain,
+        collective: args.collective,
+        bytes: PAYLOAD,
+        seed: args.seed,
+        replicas: args.replicas,
+    };
+    let model = Model::new(ask, &traces, cost, quietest)?;
+    let mut cells = Vec::new();
+    for (cell, runs) in grid.iter().zip(&measured) {
+        cells.push(outcome(cell, runs, &model)?);
+    }
+    let report = ValidateReport {
+        library: library(),
+        ranks: job.ranks() as u32,
+        nodes: nodes as u32,
+        collective: model.collective().to_string(),
+        grain_ns: args.grain.get(),
+        sched: args.sched.to_string(),
+        quiet_phase_ns: quietest,
+        quiet: measured.iter().flatten().flatten().map(|run| run.quiet_ns).collect(),
+        unsteady: measured.iter().flatten().flatten().filter(|run| !run.steady).count(),
+        own_noise_ratio: traces.iter().map(|own| own.ratio()).collect(),
+        network: model.network().to_string(),
+        one_way_ns: cost.one_way_ns,
+        repetitions: args.repetitions,
+        replicas: args.replicas,
+        seed: args.seed,
+        cells,
+        warnings: seat.warnings(),
+    };
+    let mut out = BufWriter::new(out);
+    match args.json {
+        true => out.write_all(validate_json(&report).as_bytes())?,
+        false => render_validate(&report, &mut out)?,
+    }
+    if let Some(file) = &args.figure {
+        fs::write(file, validate_figure(&report)).with_context(|| format!("cannot write {}", file.display()))?;
+        if !args.json {
+            writeln!(out, "\n  drawn in {}", file.display())?;
+        }
+    }
+    out.flush()?;
+    job.release();
+    Ok(())
+}
+
+/// Bytes of the collective: one double.
+const PAYLOAD: u64 = 8;
+
+/// A cell's runs as slowdowns, beside its prediction.
+fn outcome(cell: &Cell, runs: &[Result<cells::Run, String>], model: &Model) -> Result<ValidateCell> {
+    let done: Vec<&cells::Run> = runs.iter().flatten().collect();
+    // An interval takes two.
+    let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
+    let slowdowns: Vec<f64> = done.iter().map(|run| run.mean_ns / run.quiet_ns).collect();
+    let predicted = match &why_not {
+        None => Some(model.slowdown(cell)?),
+        Some(_) => None,
+    };
+    let delivered = (!done.is_empty()).then(|| done.iter().map(|run| run.delivered).sum::<f64>() / done.len() as f64);
+    Ok(ValidateCell {
+        interval_ns: cell.interval.get(),
+        detour_ns: cell.detour.get(),
+        synchronized: cell.synchronized,
+        constant_ratio: cell.ratio,
+        requested_ratio: cell.detour.get() as f64 / cell.interval.get() as f64,
+        delivered_ratio: delivered,
+        measured: if why_not.is_none() { becalm_scale::estimate::Estimate::of(&slowdowns) } else { None },
+        predicted,
+        why_not,
+    })
+}

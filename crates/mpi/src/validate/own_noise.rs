@@ -1,0 +1,96 @@
+//! The noise of a rank's own CPU, by the acquisition loop (Beckman et al. 2007, section 2), all ranks at the same time.
+
+use anyhow::Result;
+use becalm_linux::clock::Counter;
+use becalm_measure::StepProfile;
+use becalm_measure::acquire::{End, acquire};
+use becalm_measure::ring::Ring;
+use becalm_scale::{NoiseTrace, TraceError};
+use becalm_units::{Nanos, Ticks};
+use mpi::traits::CommunicatorCollectives;
+
+use crate::job::Job;
+use crate::node::Seat;
+
+/// Detours that are kept.
+const STEPS: usize = 1 << 18;
+
+/// What a CPU lost, from its begin on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OwnNoise {
+    length: Nanos,
+    detours: Vec<(Nanos, Nanos)>,
+}
+
+impl OwnNoise {
+    /// As numbers, for a message.
+    pub fn numbers(&self) -> Vec<i64> {
+        let detours = self.detours.iter().flat_map(|(start, length)| [start.get(), length.get()]);
+        std::iter::once(self.length.get()).chain(detours).collect()
+    }
+
+    /// From those numbers, of which there is at least one.
+    pub fn of(numbers: &[i64]) -> Self {
+        let detour = |pair: &[i64]| (Nanos::new(pair[0]), Nanos::new(pair[1]));
+        Self { length: Nanos::new(numbers[0]), detours: numbers[1..].chunks_exact(2).map(detour).collect() }
+    }
+
+    /// As a circle.
+    ///
+    /// # Errors
+    /// If the CPU was lost for the whole time.
+    pub fn trace(&self) -> Result<NoiseTrace, TraceError> {
+        NoiseTrace::from_window(Nanos::ZERO, self.length, self.detours.iter().copied())
+    }
+
+    /// The share of time that was lost.
+    pub fn ratio(&self) -> f64 {
+        let lost = self.detours.iter().fold(0, |sum, (_, length)| sum + length.get());
+        lost as f64 / self.length.get() as f64
+    }
+}
+
+/// Measures it for so long.
+///
+/// # Errors
+/// If there is no memory for the detours, or too many of them.
+pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<OwnNoise> {
+    let ring = job.agree(Ring::new(STEPS).map_err(Into::into))?;
+    let profile = StepProfile::measure::<C>();
+    // Loads the code of the loop: with a threshold of zero every step is stored, until the ring is full.
+    acquire::<C>(&ring, seat.cpu, C::read(), 0);
+    ring.clear();
+    job.world.barrier();
+    let start = C::read();
+    ring.set_deadline(start + seat.rate.ticks_in(time).get());
+    let tally = acquire::<C>(&ring, seat.cpu, start, profile.auto_threshold());
+    let ended = match tally.end {
+        End::Deadline => Ok(()),
+        End::Full => Err(anyhow::anyhow!("more than {STEPS} detours of CPU {} in {time}", seat.cpu)),
+        End::Moved => Err(anyhow::anyhow!("the kernel took this rank off CPU {}", seat.cpu)),
+    };
+    job.agree(ended)?;
+    let instant = |ticks| seat.axis.instant(Ticks::new(ticks)) - seat.axis.instant(Ticks::new(tally.first));
+    let mut detours = Vec::new();
+    ring.drain(|before, after| {
+        let length = instant(after) - instant(before) - seat.axis.duration(Ticks::new(profile.shortest));
+        detours.push((instant(before), length.max(Nanos::ZERO)));
+    });
+    Ok(OwnNoise { length: instant(tally.last).max(Nanos::new(1)), detours })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_noise() {
+        let own = OwnNoise {
+            length: Nanos::from_millis(1),
+            detours: vec![(Nanos::new(10), Nanos::new(5_000)), (Nanos::new(700_000), Nanos::new(45_000))],
+        };
+        assert_eq!(OwnNoise::of(&own.numbers()), own);
+        assert!((own.ratio() - 0.05).abs() < 1e-12);
+        assert!((own.trace().unwrap().noise_ratio() - 0.05).abs() < 1e-12);
+    }
+}
