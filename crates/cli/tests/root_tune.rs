@@ -299,3 +299,47 @@ fn what_it_brought_is_shown() {
     bench.is_as_before("after a proof without a command");
     assert!(!Path::new("before.becalm").exists());
 }
+
+#[test]
+fn a_study_records_each_configuration_and_leaves_nothing() {
+    let Some(bench) = Bench::new("a_study_records_each_configuration_and_leaves_nothing") else { return };
+    let study = bench.journal.path().join("node.study");
+    let size = ["--duration", "500ms", "--ranks", "64", "--phases", "100"];
+    let ended = run(becalm(&[&["tune", "study", "--json", "-o", path(&study)], &size[..]].concat()));
+    let study_json = document(ended.expect(0, &["the recordings are in"]));
+    bench.is_as_before("after a study");
+    for configuration in study_json["configurations"].as_array().expect("it has configurations") {
+        let name = configuration["configuration"].as_str().expect("each has a name");
+        if let Some(why) = configuration["skipped"].as_str() {
+            // Nothing but the hardware is in the way of root with two CPUs.
+            assert_eq!((name, why), ("sibling-idle", "no core here runs two hardware threads"));
+            continue;
+        }
+        let figure = |figure: &str| configuration[figure].as_f64().unwrap_or_else(|| panic!("{name} has no {figure}"));
+        assert!((0.0..1.0).contains(&figure("noise_ratio")) && figure("slowdown_ratio") >= 1.0, "{name}");
+        assert!(study.join(format!("{name}.becalm")).is_dir(), "{name}");
+    }
+    let isolated = &study_json["configurations"][2];
+    assert_eq!((isolated["configuration"].as_str(), isolated["sched"].as_str()), (Some("isolated"), Some("other")));
+    // Shown again, it is the same.
+    let again = run(becalm(&[&["tune", "study", "--json", "--from", path(&study)], &size[2..]].concat()));
+    assert_eq!(document(again.expect(0, &[])), study_json);
+}
+
+#[test]
+fn a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
+    let Some(bench) = Bench::new("a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing") else { return };
+    let study = bench.journal.path().join("node.study");
+    let words =
+        ["tune", "study", "--only", "baseline,isolated", "--duration", "2s", "--no-sources", "-o", path(&study)];
+    let mut running = Running::start(becalm(&words));
+    running.wait_until("the isolated CPU to be recorded", || study.join("isolated.becalm/runs").is_dir());
+    running.signal("TERM");
+    let ended = running.end();
+    ended.expect(1, &["interrupted at isolated"]);
+    bench.is_as_before("after a study that was stopped");
+    let again = run(becalm(&["tune", "study", "--json", "--ranks", "64", "--phases", "100", "--from", path(&study)]));
+    let shown = document(again.expect(0, &[]));
+    assert_eq!(shown["configurations"][0]["run"].as_str(), Some("baseline.becalm"));
+    assert_eq!(shown["configurations"][1]["run"].as_str(), None);
+}

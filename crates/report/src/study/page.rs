@@ -9,6 +9,9 @@ use crate::predict::{ROW, job};
 /// How many rows a table of sources has at most.
 const ROWS: usize = 100;
 
+/// Above this slowdown their axis is logarithmic, as that of the terminal is.
+const LINEAR_UP_TO: f64 = 10.0;
+
 /// The axis of slowdowns ends no lower.
 const SMALLEST: f64 = 1.01;
 
@@ -99,7 +102,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
         height: 360,
         spec: Spec::Lines(Lines {
             x: Axis::new("ranks", Scale::Log, Unit::Ranks),
-            y: Axis::new("slowdown", Scale::Linear, Unit::Factor)
+            y: Axis::new("slowdown", if highest > LINEAR_UP_TO { Scale::Log } else { Scale::Linear }, Unit::Factor)
                 .between(Some(1.0), (highest <= SMALLEST).then_some(SMALLEST)),
             series,
             marks: Vec::new(),
