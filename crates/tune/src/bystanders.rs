@@ -3,7 +3,8 @@
 //! Before Linux 6.2, making or removing a partition, or changing the CPUs of a group, gives every thread of the groups concerned all
 //! CPUs that are left to its group, whatever narrower set it had been given. So where every thread may run is noted
 //! beforehand. After applying, those that the kernel changed get back what they had, but for the quiet CPUs; after restoring, all of
-//! it. Later kernels remember what a thread was given, and nothing is left to do.
+//! it. Workers of the kernel that nobody may move cannot be given anything; they end when they idle. Later kernels remember what
+//! a thread was given, and nothing is left to do.
 //!
 //! That it was the kernel is told by the set: all CPUs that are left to everybody. Who gave a thread just these meanwhile cannot be
 //! told from the kernel.
