@@ -9,7 +9,7 @@ use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::synth::{Long, SynthKernel};
 use becalm_linux::ftrace::{RawEvent, RawHappening, TraceClock, VectorName};
 use becalm_measure::{EventClock, Names, Translator};
-use becalm_trace::{Activity, Detour, Event, Pid};
+use becalm_model::{Activity, Detour, Event, Pid};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 /// The size of the sub-buffers that the recorder asks the kernel for.

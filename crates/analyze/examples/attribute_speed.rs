@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use becalm_analyze::{Attributor, LoopThread, Step, Task, Tasks};
-use becalm_trace::{Event, Happening, Kind, Labels, Pid};
+use becalm_model::{Event, Happening, Kind, Labels, Pid};
 use becalm_units::{CpuId, Nanos};
 
 const EVENTS: usize = 10_000_000;

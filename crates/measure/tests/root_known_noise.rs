@@ -14,7 +14,7 @@ use std::time::Duration;
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread};
 use becalm_measure::Plan;
-use becalm_trace::{Activity, Kind};
+use becalm_model::{Activity, Kind};
 use becalm_units::{CpuId, CpuList, Nanos};
 use makers::{burn_until, faults, flood, gremlin, hotplug, ipi, now, perf_clock};
 use recording::{Recorded, assert_within_a_hundredth, possible, recorded};
@@ -221,8 +221,8 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     use becalm_measure::acquire::acquire;
     use becalm_measure::ring::Ring;
     use becalm_measure::{Batch, Collector, EventClock, Loop, Names, Sink, TraceSide, Translator};
-    use becalm_trace::node::NodeDoc;
-    use becalm_trace::{Detour, Pid};
+    use becalm_model::node::NodeDoc;
+    use becalm_model::{Detour, Pid};
     use becalm_units::{Ticks, TicksToNanos};
 
     struct One(Attributor, Vec<Detour>, Vec<Activity>);

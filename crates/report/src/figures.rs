@@ -8,7 +8,7 @@ use becalm_analyze::summary::{
     CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
     Summary,
 };
-use becalm_trace::node::Counter;
+use becalm_model::node::Counter;
 use becalm_units::{CpuId, Nanos};
 
 use crate::field::Field;

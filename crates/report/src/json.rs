@@ -6,7 +6,7 @@ use becalm_analyze::stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail}
 use becalm_analyze::summary::{
     Books, NodeSummary, OpenBook, OutlierSummary, PeersSummary, PeriodSummary, Summary, Timeline,
 };
-use becalm_trace::node::{ClockDoc, Ended, Machine, Rung, Settings};
+use becalm_model::node::{ClockDoc, Ended, Machine, Rung, Settings};
 use serde::Serialize;
 
 use crate::field::Object;

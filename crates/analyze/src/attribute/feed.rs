@@ -1,6 +1,6 @@
 //! Events in order of time, from two places: those kept from the call before, and those of this call.
 
-use becalm_trace::{Event, Happening, Pid};
+use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 
 /// The events not yet replayed. Nothing is copied until the end of a call.

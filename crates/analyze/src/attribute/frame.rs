@@ -1,6 +1,6 @@
 //! What runs on a CPU above its thread: one frame for each interrupt, softirq, work item or fault under way.
 
-use becalm_trace::{Kind, Label};
+use becalm_model::{Kind, Label};
 use becalm_units::Nanos;
 
 use super::ledger::Row;

@@ -1,6 +1,6 @@
 //! The books of one detour: rows to which time is credited as it passes, and the closing that makes them add up.
 
-use becalm_trace::{Activity, Detour, Kind, Label};
+use becalm_model::{Activity, Detour, Kind, Label};
 use becalm_units::{CpuId, Nanos};
 
 /// A row of the detour that is open.

@@ -47,7 +47,7 @@ mod suspended;
 mod tally;
 mod tasks;
 
-use becalm_trace::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid};
 use becalm_units::{CpuId, Nanos};
 
 use self::feed::Feed;

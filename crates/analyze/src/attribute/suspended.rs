@@ -1,6 +1,6 @@
 //! Frames of threads that were switched away in the middle of a work item, a threaded softirq or a fault.
 
-use becalm_trace::Pid;
+use becalm_model::Pid;
 
 use super::frame::Frame;
 
@@ -82,7 +82,7 @@ impl Suspended {
 
 #[cfg(test)]
 mod tests {
-    use becalm_trace::Label;
+    use becalm_model::Label;
     use becalm_units::Nanos;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 
 use super::contrast::{Contrast, contrast};
 use super::gather::{Gathered, SourceSample};

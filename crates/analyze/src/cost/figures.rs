@@ -1,6 +1,6 @@
 //! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
 
-use becalm_trace::cost::SeriesDoc;
+use becalm_model::cost::SeriesDoc;
 
 use crate::events::{EventRate, event_rates};
 use crate::stats::median_with_interval;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::Rung;
+use becalm_bundle::Bundle;
+use becalm_model::Kind;
+use becalm_model::node::Rung;
 use becalm_units::CpuId;
 
 use super::embedded::{Looked, Looking};

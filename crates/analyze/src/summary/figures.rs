@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use becalm_trace::Kind;
-use becalm_trace::node::{NodeDoc, Rung, Warning};
+use becalm_model::Kind;
+use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::Books;

@@ -1,6 +1,6 @@
 //! What a summary finds wrong with a run, as warnings: what, with its figures, and what to do.
 
-use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Warning};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::{Books, NodeSummary};

@@ -1,6 +1,6 @@
 //! The periods of a run: searched in every source of every CPU, or in the detours of every length where there are none.
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
 
 use super::scan::CpuScan;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Rung};
+use becalm_bundle::Bundle;
+use becalm_model::Kind;
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
 use super::findings::Findings;

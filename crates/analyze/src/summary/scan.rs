@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 use becalm_units::CpuId;
 
 use super::books::Balance;

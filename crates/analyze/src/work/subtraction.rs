@@ -2,7 +2,7 @@
 //! in them, one source after another: "minus timer, minus net". What is left is what no trace shows: the indirect cost
 //! (caches, predictors), entries and exits, and the unseen.
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 
 use super::body::MainBody;
 use super::read::{Samples, SourceTimes};

@@ -1,7 +1,7 @@
 //! Written-out cases. Each is a step of the loop from 1,000 ns on, unless it says otherwise.
 
 use becalm_analyze::Tally;
-use becalm_trace::{Kind, Pid};
+use becalm_model::{Kind, Pid};
 use becalm_units::Nanos;
 
 use crate::scene::{

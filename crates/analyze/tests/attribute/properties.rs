@@ -1,7 +1,7 @@
 //! Properties: equal to the plain reference, whatever the cuts into calls, and closed books on any input.
 
 use becalm_analyze::{LoopThread, Step};
-use becalm_trace::{Event, Happening};
+use becalm_model::{Event, Happening};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 //! run was the innermost one active in it. Takes cubic time.
 
 use becalm_analyze::Step;
-use becalm_trace::{Activity, Detour, Event, Happening, Kind, Label, Pid};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid};
 use becalm_units::Nanos;
 
 use crate::scene::{LOOP, Outcome, Scene};

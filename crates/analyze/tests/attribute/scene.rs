@@ -1,7 +1,7 @@
 //! A CPU with a measuring thread, a few named threads and short ways to write events down.
 
 use becalm_analyze::{Attributor, LoopThread, Step, Tally, Task, Tasks};
-use becalm_trace::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid};
 use becalm_units::{CpuId, Nanos};
 
 /// The measuring thread.

@@ -2,7 +2,7 @@
 //! list gives a legal stream and shrinks to a shorter one.
 
 use becalm_analyze::Step;
-use becalm_trace::{Event, Happening, Pid};
+use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use becalm_analyze::compare::{LEVEL, Limit, Row, Side};
 use becalm_analyze::stats::{CONFIDENCE, RESAMPLES, SEED};
-use becalm_trace::node::{Rung, Warning};
+use becalm_model::node::{Rung, Warning};
 use serde::Serialize;
 
 use super::figures::ROW;

@@ -12,9 +12,9 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{Place, into_rounds};
 use becalm_measure::{Batch, Loop, Names, Plan, Sink, record};
-use becalm_trace::cost::{ProbeDoc, SeriesDoc};
-use becalm_trace::node::{Ended, NodeDoc};
-use becalm_trace::{Activity, Detour, Labels};
+use becalm_model::cost::{ProbeDoc, SeriesDoc};
+use becalm_model::node::{Ended, NodeDoc};
+use becalm_model::{Activity, Detour, Labels};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// How long is recorded.
