@@ -214,7 +214,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     }
     // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
     // writes to the ring, whose pages the maker keeps taking away.
-    use becalm_analyze::attribute::{Attributor, LoopThread, Step};
+    use becalm_attribute::Attributor;
     use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
     use becalm_linux::sched::{Usage, current_tid};
     use becalm_linux::signals::StopSignals;
@@ -223,6 +223,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     use becalm_measure::{Batch, Collector, EventClock, Loop, Names, Sink, TraceSide, Translator};
     use becalm_model::node::NodeDoc;
     use becalm_model::{Detour, Pid};
+    use becalm_model::{LoopThread, Step};
     use becalm_units::{Ticks, TicksToNanos};
 
     struct One(Attributor, Vec<Detour>, Vec<Activity>);

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use becalm_analyze::attribute::{Attributor, LoopThread, Step};
 use becalm_analyze::work::{MainBody, Samples, SourceTimes, subtract, tones};
+use becalm_attribute::Attributor;
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread, set_policy};
@@ -24,6 +24,7 @@ use becalm_measure::work::{Body, Stop, Work, calibrate, fixed_work, third_decile
 use becalm_measure::{Batch, Loop, Names, Plan, Sink, WorkPlan, record};
 use becalm_model::node::{Fixed, NodeDoc};
 use becalm_model::{Activity, Detour, Kind};
+use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, Nanos, TickRate};
 use makers::{Maker, burn_until, now};
 use recording::possible;

@@ -14,6 +14,7 @@ pub mod event_count;
 pub mod label;
 pub mod node;
 pub mod phases;
+mod step;
 pub mod study;
 pub mod task;
 
@@ -22,4 +23,5 @@ pub use document::Document;
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};
 pub use node::NodeDoc;
+pub use step::{LoopThread, Step};
 pub use task::{Task, Tasks};

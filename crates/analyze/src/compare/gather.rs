@@ -8,8 +8,8 @@ use becalm_model::Kind;
 use super::CompareError;
 use super::ground::{Ground, Loop};
 use super::sample::Sample;
-use crate::stats::TimeCells;
 use crate::summary::{SummaryError, runs};
+use becalm_stats::TimeCells;
 
 /// What is kept of a run.
 #[derive(Clone, Debug)]

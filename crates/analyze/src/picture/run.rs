@@ -9,8 +9,8 @@ use becalm_units::CpuId;
 
 use super::embedded::{Looked, Looking};
 use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, Place, ROWS, Reduced, Reduction, TOP};
-use crate::stats::TimeCells;
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
+use becalm_stats::TimeCells;
 
 /// What is drawn of a run.
 #[derive(Clone, Debug)]

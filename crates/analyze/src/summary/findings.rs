@@ -4,7 +4,7 @@ use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::{Books, NodeSummary};
-use crate::stats::Moments;
+use becalm_stats::Moments;
 
 /// The warnings so far, each with its node.
 #[derive(Default)]

@@ -15,8 +15,8 @@ use super::{
     ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, Scan, SourceSummary,
     Summary, SummaryError, books,
 };
-use crate::stats::chance::{rarest_seen, run_at_least};
-use crate::stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
+use becalm_stats::chance::{rarest_seen, run_at_least};
+use becalm_stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
 
 /// Which part of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

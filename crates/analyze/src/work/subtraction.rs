@@ -6,7 +6,7 @@ use becalm_model::Kind;
 
 use super::body::MainBody;
 use super::read::{Samples, SourceTimes};
-use crate::stats::Moments;
+use becalm_stats::Moments;
 
 /// How values are spread, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -253,8 +253,8 @@ mod tests {
     use super::super::read::SourceTimes;
     use super::super::read::tests::fixed_work;
     use super::*;
-    use crate::stats::synthetic::Source;
     use becalm_model::Kind;
+    use becalm_testing::noise::Source;
 
     /// Samples of 1 ms of work, in which each source takes its time whenever its period is over, beside noise; with the
     /// numbers of the samples that each source hit.

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use anyhow::Result;
-use becalm_analyze::attribute::{Attributor, LoopThread, Step};
 use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
+use becalm_attribute::Attributor;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{Place, into_rounds};
@@ -15,6 +15,7 @@ use becalm_measure::{Batch, Loop, Names, Plan, Sink, record};
 use becalm_model::cost::{ProbeDoc, SeriesDoc};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::{Activity, Detour, Labels};
+use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// How long is recorded.

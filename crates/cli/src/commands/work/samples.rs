@@ -6,11 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
+use becalm_attribute::{Attributor, Tally};
 use becalm_bundle::{BundleError, BundleWriter};
 use becalm_measure::{Batch, Loop, Names, Sink};
 use becalm_model::node::{Ended, NodeDoc, Warning, WorkCount, WorkSession};
 use becalm_model::{Activity, Detour, Kind, Sample};
+use becalm_model::{LoopThread, Step};
 use becalm_units::Nanos;
 
 /// A segment with more rows than this ends before its time.
