@@ -10,9 +10,10 @@ use becalm_bench::figures::Repetitions;
 use becalm_bench::interrupts::Interrupts;
 use becalm_bench::kernel_load::{Attributed, MadeUpMachine, Stretch};
 use becalm_bench::programs;
+use becalm_bundle::BundleWriter;
 use becalm_linux::sched;
-use becalm_trace::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc};
-use becalm_trace::{Activity, BundleWriter, Detour, Kind, Label, Labels};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc};
+use becalm_model::{Activity, Detour, Kind, Label, Labels};
 use becalm_units::{CpuId, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -117,7 +118,7 @@ const SOURCES: [(Kind, &str, &str); 10] = [
 ];
 
 /// Writes ten million detours of two CPUs, and returns how many activities they have.
-fn write_large_bundle(path: &Path) -> Result<u64, becalm_trace::BundleError> {
+fn write_large_bundle(path: &Path) -> Result<u64, becalm_bundle::BundleError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut labels = Labels::new();
     let names: Vec<(Kind, Label, Label)> =

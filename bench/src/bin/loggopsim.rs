@@ -14,12 +14,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use becalm_bench::arrivals::{Costs, Rules, simulate};
 use becalm_bench::claims::{Claims, Figure};
 use becalm_bench::mersenne::Mersenne;
+use becalm_bundle::exchange::loggopsim;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::machine::Machine;
 use becalm_scale::network::Network;
 use becalm_scale::spec::NoiseSpec;
-use becalm_trace::exchange::loggopsim;
 use becalm_units::Nanos;
 
 const BARRIER: Collective = Collective::Barrier(Barrier::Dissemination);

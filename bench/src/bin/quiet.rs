@@ -9,12 +9,12 @@ use becalm_bench::claims::{Claims, Figure};
 use becalm_bench::figures::Repetitions;
 use becalm_bench::interrupts::Interrupts;
 use becalm_bench::programs;
+use becalm_bundle::Bundle;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Batch, Loop, Names, Plan, Recording, Sink, record};
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{CpuDoc, NodeDoc, Rung};
+use becalm_model::node::{CpuDoc, NodeDoc, Rung};
 use becalm_units::{CpuList, Nanos};
 
 /// Pairs of recordings, one with tracing and one without.

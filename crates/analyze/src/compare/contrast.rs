@@ -18,7 +18,7 @@
 use super::series::Scatter;
 use super::student;
 use super::{Doubt, series};
-use crate::stats::CONFIDENCE;
+use becalm_stats::CONFIDENCE;
 
 /// The figures of both runs must together rest on this many equal blocks, as those of one run for its interval.
 const TRAINS_MIN: f64 = 10.0;

@@ -13,7 +13,7 @@
 
 use super::Doubt;
 use super::student;
-use crate::stats::CONFIDENCE;
+use becalm_stats::CONFIDENCE;
 
 /// A run must have as many stretches.
 const STRETCHES_MIN: usize = 12;

@@ -12,7 +12,7 @@
 use super::series::Scatter;
 use super::student;
 use super::{Doubt, contrast};
-use crate::stats::{CONFIDENCE, Quantiles};
+use becalm_stats::{CONFIDENCE, Quantiles};
 
 /// A quantile is compared if at least this many detours, counted by their effective number, lie above it in each run.
 pub(super) const ABOVE_MIN: f64 = 10.0;

@@ -7,7 +7,7 @@
 //! error of e nanoseconds happens with a probability of about e / 2^64. Only then the files are read again to say which
 //! detour it is.
 
-use becalm_trace::bundle::{Bundle, BundleError};
+use becalm_bundle::{Bundle, BundleError};
 use becalm_units::CpuId;
 
 /// Whether the activities add up to the detours.

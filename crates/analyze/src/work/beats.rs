@@ -11,8 +11,8 @@
 
 use super::body::MainBody;
 use super::read::Samples;
-use crate::stats::Period;
-use crate::stats::periods::{EVENTS, Times};
+use becalm_stats::Period;
+use becalm_stats::periods::{EVENTS, Times};
 
 /// The share of slow samples is halved this many times.
 const LEVELS: u32 = 10;
@@ -107,7 +107,7 @@ fn scattered(number: u64) -> f64 {
 mod tests {
     use super::super::read::tests::fixed_work;
     use super::*;
-    use crate::stats::synthetic::Source;
+    use becalm_testing::noise::Source;
 
     #[test]
     fn the_slowest_are_above_all_others() {

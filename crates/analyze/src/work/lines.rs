@@ -19,7 +19,7 @@ use std::f64::consts::PI;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-use crate::stats::fisher_tail;
+use becalm_stats::fisher_tail;
 
 /// Stretches that are averaged, at most.
 pub(super) const STRETCHES: usize = 64;
@@ -170,7 +170,7 @@ fn interpolated(power: &[f64], place: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::Source;
+    use becalm_testing::noise::Source;
 
     #[test]
     fn the_power_of_a_sine_is_the_square_of_its_amplitude() {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use becalm_trace::node::{Counter, Ended, Rung, Warning};
-use becalm_trace::{Activity, BundleWriter, Detour, Kind, Labels, NodeDoc};
+use becalm_bundle::BundleWriter;
+use becalm_model::node::{Counter, Ended, Rung, Warning};
+use becalm_model::{Activity, Detour, Kind, Labels, NodeDoc};
 use becalm_units::{CpuId, Nanos};
 
 use super::Run;

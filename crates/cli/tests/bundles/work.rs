@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use becalm_trace::node::{Ended, Fixed, Rung, Warning, WorkCount, WorkDoc, WorkLoop, WorkSession};
-use becalm_trace::{Activity, BundleWriter, Kind, Labels, Sample};
+use becalm_bundle::BundleWriter;
+use becalm_model::node::{Ended, Fixed, Rung, Warning, WorkCount, WorkDoc, WorkLoop, WorkSession};
+use becalm_model::{Activity, Kind, Labels, Sample};
 use becalm_units::{CpuId, Nanos};
 
 use super::Run;
