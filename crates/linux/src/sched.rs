@@ -16,7 +16,7 @@ pub enum SchedError {
         /// The CPUs asked for.
         cpus: CpuList,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The affinity could not be read.
     #[error("cannot read on which CPUs thread {tid} may run: {source}")]
@@ -24,7 +24,7 @@ pub enum SchedError {
         /// The thread.
         tid: i32,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The class was refused.
     #[error("cannot set the scheduling class {policy}: {source}{}", class_hint(source))]
@@ -32,7 +32,7 @@ pub enum SchedError {
         /// The class asked for.
         policy: Policy,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 

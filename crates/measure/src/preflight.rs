@@ -47,6 +47,14 @@ pub enum CpuError {
     },
 }
 
+impl CpuError {
+    /// Whether the CPUs that were named cannot be meant on this machine.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Empty | Self::Unknown { .. })
+    }
+}
+
 /// The CPUs to measure, and those that were left out although they are online.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {

@@ -69,7 +69,7 @@ pub enum LiveError {
         /// The copies.
         copies: u32,
         /// What is wrong.
-        source: SeriesError,
+        r#source: SeriesError,
     },
 }
 

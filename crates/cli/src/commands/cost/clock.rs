@@ -9,7 +9,7 @@ use becalm_model::cost::{ClockCosts, Measured};
 use becalm_model::node::Ended;
 use clap::Args;
 
-use super::{Meter, OutputArgs, Place, failure};
+use super::{Meter, OutputArgs, Place};
 use crate::exit::Exit;
 
 /// Measure each way to read the time: what it costs, how fine it is, whether it runs backwards
@@ -46,7 +46,7 @@ pub fn run(args: &ClockArgs, out: &mut dyn Write) -> Result<Exit> {
         ended == Ended::Duration
     });
     drop(meter);
-    let probed = probed.map_err(failure)?;
+    let probed = probed?;
     let (costs, samples) = stored::clocks(probed);
     storing.store(Measured::Clock(costs), samples, Some(ended))?;
     storing.show(out)?;

@@ -12,7 +12,7 @@ use becalm_model::cost::{Measured, ProbeCosts};
 use becalm_model::node::Ended;
 use clap::Args;
 
-use super::{Meter, OutputArgs, Place, failure, recording};
+use super::{Meter, OutputArgs, Place, recording};
 use crate::exit::Exit;
 
 /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
@@ -51,7 +51,7 @@ pub fn run(args: &DetoursArgs, out: &mut dyn Write) -> Result<Exit> {
         ended == Ended::Duration
     });
     drop(meter);
-    let probed = probed.map_err(failure)?;
+    let probed = probed?;
     let (mut costs, mut samples) = stored::probes(probed);
     for (probe, rounds) in recorded {
         samples.extend(probe.series.as_ref().map(|_| (probe.name.clone(), rounds)));

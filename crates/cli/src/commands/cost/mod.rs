@@ -14,12 +14,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::CostError;
 use becalm_units::CpuId;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use storing::OutputArgs;
 
 /// Measure what interruptions, traps and clocks cost on this machine
@@ -74,19 +73,14 @@ pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// The CPU to measure on: the one asked for, if it can be used, else the quietest.
 fn chosen_place(root: &Path, asked: Option<CpuId>) -> anyhow::Result<becalm_measure::cost::Place> {
-    becalm_measure::cost::Place::choose(root, asked, Policy::Other).map_err(failure)
+    Ok(becalm_measure::cost::Place::choose(root, asked, Policy::Other)?)
 }
 
 impl Place {
     /// The place as the measuring crate knows it.
     fn choose(&self) -> anyhow::Result<becalm_measure::cost::Place> {
-        becalm_measure::cost::Place::choose(Path::new("/"), self.cpu, self.sched).map_err(failure)
+        Ok(becalm_measure::cost::Place::choose(Path::new("/"), self.cpu, self.sched)?)
     }
-}
-
-/// An error of the probes, with the exit code that it deserves.
-fn failure(error: CostError) -> anyhow::Error {
-    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
 }
 
 /// Shows on a terminal how far the probes are, from the third second on.

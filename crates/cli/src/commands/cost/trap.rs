@@ -9,7 +9,7 @@ use becalm_model::cost::{Measured, ProbeCosts};
 use becalm_model::node::Ended;
 use clap::Args;
 
-use super::{Meter, OutputArgs, Place, failure};
+use super::{Meter, OutputArgs, Place};
 use crate::exit::Exit;
 
 /// Measure what it costs to enter the kernel: calls, faults, signals, switches, wake-ups, interrupts of another CPU
@@ -45,7 +45,7 @@ pub fn run(args: &TrapArgs, out: &mut dyn Write) -> Result<Exit> {
         ended == Ended::Duration
     });
     drop(meter);
-    let probed = probed.map_err(failure)?;
+    let probed = probed?;
     let (costs, samples) = stored::probes(probed);
     storing.store(Measured::Trap(costs), samples, Some(ended))?;
     storing.show(out)?;

@@ -75,7 +75,6 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(WorkError::Nothing { .. }) if interrupted => {
                     say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
                 }
-                Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
                 Err(error) => return Err(error.into()),
             }
         }
