@@ -5,10 +5,12 @@ use std::io;
 use std::process::ExitCode;
 
 use becalm_analyze::work::{Incomparable, WorkError};
+use becalm_bundle::BundleError;
 use becalm_inject::InjectError;
 use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
 use becalm_measure::tick::TickError;
+use becalm_measure::{CpuError, RecordError};
 use becalm_scale::ScaleError;
 use becalm_tune::PlanError;
 use becalm_tune::check::ChoiceError;
@@ -61,6 +63,9 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || says(cause, ScaleError::is_usage)
         || cause.is::<ProgramError>()
         || says(cause, InjectError::is_usage)
+        || says(cause, CpuError::is_usage)
+        || says(cause, RecordError::<BundleError>::is_usage)
+        || says(cause, RecordError::<io::Error>::is_usage)
         || says(cause, CostError::is_usage)
         || says(cause, TickError::is_usage)
         || says(cause, PlanError::is_usage)

@@ -5,6 +5,7 @@
 mod commands;
 mod draft;
 mod exit;
+mod hints;
 mod measuring;
 mod messages;
 mod noise;

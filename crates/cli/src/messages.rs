@@ -7,6 +7,8 @@ use std::io::{self, IsTerminal, Write};
 
 use ratatui::crossterm::terminal;
 
+use crate::hints;
+
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
 pub fn say(message: fmt::Arguments<'_>) {
@@ -30,10 +32,10 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
-/// An error, with the context in which it happened before it, as one line. The text of an error is whole: it names its cause
+/// An error, with the context in which it happened before it and what to do about it behind it, as one line. The text of an error is whole: it names its cause
 /// where there is one, which therefore is no `source` of it.
 pub fn of_error(error: &anyhow::Error) -> String {
-    format!("{error:#}")
+    format!("{error:#}{}", hints::after(error))
 }
 
 #[cfg(test)]

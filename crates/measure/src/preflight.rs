@@ -17,7 +17,7 @@ pub enum CpuError {
         online: CpuList,
     },
     /// The list was empty.
-    #[error("no CPU to measure: the list of CPUs is empty; name at least one, like --cpus 1")]
+    #[error("no CPU to measure: the list of CPUs is empty; name at least one")]
     Empty,
     /// CPUs that the machine does not have.
     #[error("CPU {cpus} does not exist: this machine has CPUs {possible}")]

@@ -201,7 +201,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Re
         let main_thread_only = args.main_thread;
         return Ok(Request::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
     }
-    let cpus = select_cpus(root, args.cpus.as_ref()).map_err(|error| UsageError(error.to_string()))?.cpus;
+    let cpus = select_cpus(root, args.cpus.as_ref())?.cpus;
     Ok(Request::Cpus(Plan {
         cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
         synchronized,

@@ -98,7 +98,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     bar.finish_and_clear();
     let Recording { mut node, mut command } = match recorded {
         Ok(recording) => recording,
-        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+        Err(error) if error.is_usage() => return Err(error.into()),
         Err(error) => {
             let stored = sink.fail(&error.to_string());
             return Err(error).with_context(|| match stored {

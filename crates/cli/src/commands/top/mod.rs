@@ -145,7 +145,7 @@ fn measure(
         session.pause();
         let Recording { mut node, .. } = match recorded {
             Ok(recording) => recording,
-            Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+            Err(error) if error.is_usage() => return Err(error.into()),
             Err(error) => return Err(error).context("measuring failed"),
         };
         match node.ended {

@@ -131,8 +131,7 @@ pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
             let Some(work) = &doc.settings.work else {
                 return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
             };
-            comparable(part.body.name(), part.fixed, part.grain.get(), work)
-                .map_err(|error| UsageError(error.to_string()))?;
+            comparable(part.body.name(), part.fixed, part.grain.get(), work)?;
         }
     }
     Ok(())
