@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
-use becalm_linux::procfs::FileError;
 use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_trace::BundleError;
