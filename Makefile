@@ -25,8 +25,7 @@ install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	$(TARGET)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
-	@command -v $${MPICC:-mpicc} >/dev/null || { apt-get -qq update && apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin; }
-	@find /usr/lib* -name 'libclang*.so*' 2>/dev/null | grep -q . || { apt-get -qq update && apt-get install -y --no-install-recommends libclang-dev; }
+	@.ci/need mpi libclang
 	@# The bindings do not notice by themselves that they are to be of another MPI than last time.
 	@mkdir -p $(TARGET) && $${MPICC:-mpicc} -show >$(TARGET)/mpicc.now && { cmp -s $(TARGET)/mpicc.now $(TARGET)/mpicc.last || \
 		CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo clean --quiet --manifest-path crates/mpi/Cargo.toml --release --package mpi-sys; }

@@ -4,12 +4,13 @@
 
 use std::path::Path;
 
-use becalm_analyze::attribute::{Attributor, LoopThread, Step};
+use becalm_attribute::Attributor;
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::synth::{Long, SynthKernel};
 use becalm_linux::ftrace::{RawEvent, RawHappening, TraceClock, VectorName};
 use becalm_measure::{EventClock, Names, Translator};
-use becalm_trace::{Activity, Detour, Event, Pid};
+use becalm_model::{Activity, Detour, Event, Pid};
+use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 /// The size of the sub-buffers that the recorder asks the kernel for.

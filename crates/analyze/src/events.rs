@@ -1,6 +1,6 @@
 //! What counters of the processor came to in one repetition of what they counted, in itself (user) and in the kernel apart.
 
-use becalm_trace::event_count::EventCount;
+use becalm_model::event_count::EventCount;
 
 /// An event, by repetition.
 #[derive(Clone, PartialEq, Debug)]

@@ -5,15 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod attribute;
 pub mod compare;
 pub mod cost;
 pub mod events;
 pub mod phases;
 pub mod picture;
-pub mod stats;
 pub mod summary;
 pub mod tick;
 pub mod work;
-
-pub use attribute::{Attributor, LoopThread, Step, Tally, Task, Tasks};

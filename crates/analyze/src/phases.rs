@@ -5,7 +5,7 @@
 //! waits for its slowest rank, so each is reduced to its maximum over the ranks first, each by itself: the rank that computes
 //! longest is the one that waits least in the collective.
 
-use becalm_trace::Phase;
+use becalm_bundle::Phase;
 
 /// The share of the phases that the worst case is the mean of (De et al. 2009).
 const WORST: f64 = 0.01;

@@ -3,9 +3,9 @@
 use becalm_analyze::tick::{
     Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
 };
-use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
-use becalm_trace::event_count::EventCount;
-use becalm_trace::node::Machine;
+use becalm_model::campaign::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
+use becalm_model::event_count::EventCount;
+use becalm_model::node::Machine;
 use becalm_units::CpuId;
 use proptest::prelude::*;
 

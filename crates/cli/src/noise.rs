@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
+use becalm_model::node::{NodeDoc, Warning};
 use becalm_scale::books::{BookedNoise, BookedTrace, Entry};
 use becalm_scale::spec::NoiseSpec;
 use becalm_scale::{Noise, ScaleError};
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{NodeDoc, Warning};
 use becalm_units::Nanos;
 
 use crate::exit::UsageError;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use becalm_trace::bundle::{Bundle, ReadProgress};
+use becalm_bundle::{Bundle, ReadProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::messages;

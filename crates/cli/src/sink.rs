@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
+use becalm_attribute::{Attributor, Tally};
+use becalm_bundle::{BundleError, BundleWriter};
 use becalm_measure::{Batch, Loop, Names, Sink};
-use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Warning};
-use becalm_trace::{Activity, BundleError, BundleWriter, Detour};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
+use becalm_model::{Activity, Detour};
+use becalm_model::{LoopThread, Step};
 use becalm_units::Nanos;
 
 /// A segment with more rows than this ends before its time, so that a noisy machine does not fill the memory: 56 bytes

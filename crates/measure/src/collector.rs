@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::{DecodeError, Decoder, PageReader, RawHappening};
-use becalm_trace::Event;
+use becalm_model::Event;
 use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 
 use crate::event_clock::EventClock;

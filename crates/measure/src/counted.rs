@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::perf::{Count, Counters, CountersError, Event, Missing, Space};
-use becalm_trace::event_count::EventCount;
-use becalm_trace::node::WorkCount;
+use becalm_model::event_count::EventCount;
+use becalm_model::node::WorkCount;
 use becalm_units::CpuId;
 
 /// What was counted, and what was not.

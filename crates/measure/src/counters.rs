@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::procfs::stat::Stat;
-use becalm_trace::node::Counter;
+use becalm_model::node::Counter;
 use becalm_units::CpuList;
 
 /// The counters at one instant, as far as they could be read.

@@ -41,7 +41,7 @@ pub use threads::Names;
 pub use translate::Translator;
 pub use warnings::of_cpus as closing_warnings;
 
-use becalm_trace::{Event, NodeDoc, Pid};
+use becalm_model::{Event, NodeDoc, Pid};
 use becalm_units::{CpuId, Nanos};
 
 /// One measuring thread, as attribution must know it.

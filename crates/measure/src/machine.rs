@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sysfs;
-use becalm_trace::node::Machine;
+use becalm_model::node::Machine;
 use becalm_units::CpuList;
 
 /// A list of CPUs in sysfs; empty where the kernel has no such file.

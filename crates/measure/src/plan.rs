@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use becalm_linux::perf::Event;
 use becalm_linux::sched::Policy;
-use becalm_trace::node::Fixed;
+use becalm_model::node::Fixed;
 use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
 
 use crate::machine;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use becalm_bundle::node_name;
 use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw};
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
@@ -16,9 +17,8 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::machine::Lockdown;
-use becalm_trace::Pid;
-use becalm_trace::bundle::node_name;
-use becalm_trace::node::{
+use becalm_model::Pid;
+use becalm_model::node::{
     ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc, WorkLoop, WorkSession,
 };
 use becalm_units::{CpuId, CpuList, Nanos, Ticks, TicksToNanos};

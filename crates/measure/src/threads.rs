@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::procfs::names::{looks_like_kthread, stable_name};
 use becalm_linux::procfs::task::TaskStat;
-use becalm_trace::{Kind, Labels, Pid, Task, Tasks};
+use becalm_model::{Kind, Labels, Pid, Task, Tasks};
 
 /// The names of a recording.
 #[derive(Clone, Debug)]

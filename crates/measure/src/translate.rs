@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use becalm_linux::ftrace::{Decoder, RawEvent, RawHappening, VectorName};
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_trace::{Event, Happening, Label, Labels, Pid};
+use becalm_model::{Event, Happening, Label, Labels, Pid};
 use becalm_units::Nanos;
 
 use crate::threads::Names;

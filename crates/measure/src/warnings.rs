@@ -1,6 +1,6 @@
 //! What limits the numbers of a recording, as values with their figures and the next step.
 
-use becalm_trace::node::{CpuDoc, TracingDoc, Warning};
+use becalm_model::node::{CpuDoc, TracingDoc, Warning};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 fn warning(code: &str, message: String, advice: &str) -> Warning {

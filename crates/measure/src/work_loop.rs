@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 
 use becalm_linux::clock::Counter;
 use becalm_linux::sched::{self, Policy};
-use becalm_trace::node::Fixed;
+use becalm_model::node::Fixed;
 use becalm_units::{CpuId, Nanos, TickRate};
 
 use crate::acquire::{End, Tally};

@@ -13,9 +13,9 @@ use becalm_linux::clock::Source;
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_measure::Plan;
+use becalm_model::{Detour, Kind};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
-use becalm_trace::{Detour, Kind};
 use becalm_units::{CpuId, Nanos};
 use recording::{Recorded, possible, recorded};
 

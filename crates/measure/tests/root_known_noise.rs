@@ -14,7 +14,7 @@ use std::time::Duration;
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread};
 use becalm_measure::Plan;
-use becalm_trace::{Activity, Kind};
+use becalm_model::{Activity, Kind};
 use becalm_units::{CpuId, CpuList, Nanos};
 use makers::{burn_until, faults, flood, gremlin, hotplug, ipi, now, perf_clock};
 use recording::{Recorded, assert_within_a_hundredth, possible, recorded};
@@ -214,15 +214,16 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     }
     // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
     // writes to the ring, whose pages the maker keeps taking away.
-    use becalm_analyze::attribute::{Attributor, LoopThread, Step};
+    use becalm_attribute::Attributor;
     use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
     use becalm_linux::sched::{Usage, current_tid};
     use becalm_linux::signals::StopSignals;
     use becalm_measure::acquire::acquire;
     use becalm_measure::ring::Ring;
     use becalm_measure::{Batch, Collector, EventClock, Loop, Names, Sink, TraceSide, Translator};
-    use becalm_trace::node::NodeDoc;
-    use becalm_trace::{Detour, Pid};
+    use becalm_model::node::NodeDoc;
+    use becalm_model::{Detour, Pid};
+    use becalm_model::{LoopThread, Step};
     use becalm_units::{Ticks, TicksToNanos};
 
     struct One(Attributor, Vec<Detour>, Vec<Activity>);

@@ -5,7 +5,7 @@
 //! open. One such instant before and one after the measuring give offset and drift; as long as both clocks run evenly in
 //! between, the line is off by no more than half of the longer of the two round trips.
 
-use becalm_trace::phases::ClockRelationDoc;
+use becalm_model::phases::ClockRelationDoc;
 use becalm_units::Nanos;
 
 /// A round trip, in nanoseconds: rank 0's clock before and after, and the other node's in between.

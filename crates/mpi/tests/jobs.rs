@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use becalm_trace::PhaseRun;
+use becalm_bundle::PhaseRun;
 use serde_json::Value;
 
 fn launcher(ranks: usize) -> Command {
@@ -114,7 +114,7 @@ fn clocks_of_nodes_are_related_within_the_error_stated() {
     let run = PhaseRun::open(Path::new(&path)).unwrap();
     let [first, second] = [&run.nodes[0], &run.nodes[1]];
     // Both are this machine, and read one counter: the truth is known.
-    let rate = |of: &becalm_trace::phases::PhasesDoc| of.clock.rate_hz;
+    let rate = |of: &becalm_model::phases::PhasesDoc| of.clock.rate_hz;
     let apart = second.clock.origin_ticks as i64 - first.clock.origin_ticks as i64;
     let truth = apart as f64 / rate(first) * 1e9;
     let relation = second.relation;

@@ -1,6 +1,6 @@
 //! What can be done about a source: one sentence, for the sources that take most.
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 
 /// What usually removes or lessens a source, if there is something.
 #[must_use]

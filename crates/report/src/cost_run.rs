@@ -5,12 +5,12 @@ use std::io::{self, Write};
 
 use becalm_analyze::cost::{MeasuredCost, SchedulerCost};
 use becalm_analyze::tick::PlacedCost;
-use becalm_trace::CostRun;
-use becalm_trace::cost::{
+use becalm_bundle::CostRun;
+use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, InstrumentDoc, Measured, PlacementCosts, ProbeCosts, ProbeDoc,
     SchedulerCosts, SeriesDoc,
 };
-use becalm_trace::node::Ended;
+use becalm_model::node::Ended;
 
 use crate::cost::{CostHeader, CostKind, CostPlace, CostReport, CostRow, cost_json, render_cost};
 use crate::cost_clock::{ClockCost, ClockReport, clock_json, render_clock};

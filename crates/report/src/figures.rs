@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use becalm_analyze::stats::{Interval, ReturnLevel, Tail, TooLittle};
 use becalm_analyze::summary::{
     CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
     Summary,
 };
-use becalm_trace::node::Counter;
+use becalm_model::node::Counter;
+use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
 use becalm_units::{CpuId, Nanos};
 
 use crate::field::Field;

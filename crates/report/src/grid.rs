@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use becalm_analyze::summary::{Figures, SourceSummary, Timeline};
-use becalm_trace::node::Counter;
+use becalm_model::node::Counter;
 use becalm_units::CpuId;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 

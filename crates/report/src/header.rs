@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{Books, NodeSummary, Summary};
-use becalm_trace::node::{ClockDoc, Ended, Machine, NodeDoc, Rung};
+use becalm_model::node::{ClockDoc, Ended, Machine, NodeDoc, Rung};
 use becalm_units::Nanos;
 
 use crate::page;

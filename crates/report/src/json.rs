@@ -2,11 +2,11 @@
 //!
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
-use becalm_analyze::stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use becalm_analyze::summary::{
     Books, NodeSummary, OpenBook, OutlierSummary, PeersSummary, PeriodSummary, Summary, Timeline,
 };
-use becalm_trace::node::{ClockDoc, Ended, Machine, Rung, Settings};
+use becalm_model::node::{ClockDoc, Ended, Machine, Rung, Settings};
+use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
 
 use crate::field::Object;

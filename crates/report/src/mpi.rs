@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use becalm_analyze::phases::{PhaseFigures, PhaseSpan, Slowest, spans};
-use becalm_trace::phases::{ClockRelationDoc, JobDoc, PhasesDoc};
-use becalm_trace::{BundleError, Phase, PhaseRun};
+use becalm_bundle::{BundleError, Phase, PhaseRun};
+use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc};
 use serde::Serialize;
 
 use crate::Value;
@@ -349,14 +349,14 @@ fn ranks(report: &MpiReport, out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_trace::node::{ClockDoc, Machine};
-    use becalm_trace::phases::RankDoc;
-    use becalm_trace::{Contents, PhaseWriter};
+    use becalm_bundle::{Contents, PhaseWriter};
+    use becalm_model::node::{ClockDoc, Machine};
+    use becalm_model::phases::RankDoc;
     use becalm_units::{CpuId, Nanos};
 
     fn doc(node: &str, rank: u32) -> PhasesDoc {
         PhasesDoc {
-            schema: becalm_trace::phases::SCHEMA.to_owned(),
+            schema: becalm_model::phases::SCHEMA.to_owned(),
             node: node.to_owned(),
             program: "becalm-mpi 0.1.0".to_owned(),
             origin: Default::default(),

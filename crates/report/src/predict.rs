@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use becalm_model::node::Warning;
 use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Question, Row};
-use becalm_trace::node::Warning;
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 

@@ -146,7 +146,7 @@ pub(crate) fn equals(summary: &Summary) -> Vec<(String, String)> {
             Some(_) => ("CPUs".to_owned(), "CPUs"),
             None => ("nodes".to_owned(), "nodes"),
         };
-        let needed = becalm_analyze::stats::outliers::PEERS_MIN;
+        let needed = becalm_stats::outliers::PEERS_MIN;
         if !peers.enough {
             let text = format!("too few {what} to tell which differs: {} of {needed} needed", peers.compared);
             equals.push((who, text));

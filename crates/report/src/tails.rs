@@ -1,8 +1,8 @@
 //! What is said of the tail of a CPU's detours: a word for scripts, and a sentence where there is no return level.
 
-use becalm_analyze::stats::NoTail;
-use becalm_analyze::stats::tail::{CLUSTERS_MIN, EXTRAPOLATION};
 use becalm_analyze::summary::LongTail;
+use becalm_stats::NoTail;
+use becalm_stats::tail::{CLUSTERS_MIN, EXTRAPOLATION};
 
 use crate::value::{three_digits, time};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
-use becalm_trace::node::Rung;
+use becalm_model::node::Rung;
 
 use crate::field::{Field, columns};
 use crate::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::{ActivityBatch, Bundle, BundleError, DetourBatch};
+use becalm_bundle::{ActivityBatch, Bundle, BundleError, DetourBatch};
+use becalm_model::Kind;
 
 use super::CompareError;
 use super::ground::{Ground, Loop};
 use super::sample::Sample;
-use crate::stats::TimeCells;
 use crate::summary::{SummaryError, runs};
+use becalm_stats::TimeCells;
 
 /// What is kept of a run.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl<'a> Reading<'a> {
         let mut first = 0;
         let ground = self.ground;
         for doc in &ground.sides[self.which].docs {
-            let number = |cpu: &becalm_trace::node::CpuDoc| cpu.cpu.get() as i32;
+            let number = |cpu: &becalm_model::node::CpuDoc| cpu.cpu.get() as i32;
             self.at = doc.cpus.iter().map(number).zip(first..).collect();
             first += doc.cpus.len();
             read(self, &doc.node)?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{NodeDoc, Rung, Warning};
+use becalm_bundle::Bundle;
+use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::CompareError;
@@ -98,7 +98,7 @@ impl Side {
                 side.length_ns = side.length_ns.max(length);
             }
         }
-        let known = |ns: fn(&becalm_trace::node::CpuDoc) -> Nanos| {
+        let known = |ns: fn(&becalm_model::node::CpuDoc) -> Nanos| {
             docs.iter().flat_map(|doc| &doc.cpus).map(move |cpu| ns(cpu).get()).filter(|ns| *ns > 0)
         };
         side.t_min_ns = known(|cpu| cpu.t_min_ns).min();

@@ -21,11 +21,10 @@ mod metric;
 mod row;
 mod sample;
 mod series;
-mod student;
 mod tails;
 mod verdict;
 
-use becalm_trace::bundle::Bundle;
+use becalm_bundle::Bundle;
 
 pub use error::CompareError;
 pub use ground::{Place, Side};
@@ -34,7 +33,7 @@ pub use row::{Doubt, Effect, Family, Row};
 pub use verdict::{LEVEL, Limit, Verdict, exceeds};
 
 use crate::summary::Selection;
-use becalm_trace::node::Warning;
+use becalm_model::node::Warning;
 
 /// Two runs and what was found.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 
 use super::contrast::{Contrast, contrast};
 use super::gather::{Gathered, SourceSample};
@@ -280,7 +280,7 @@ fn of_sources(ground: &Ground, a: &Gathered, b: &Gathered) -> Vec<Row> {
     let mut pairs: Vec<[Row; 2]> = Vec::new();
     for name in names {
         let [source_a, source_b] = [side(0, a, name), side(1, b, name)];
-        let over = |cells: fn(&SourceSample) -> &crate::stats::TimeCells| {
+        let over = |cells: fn(&SourceSample) -> &becalm_stats::TimeCells| {
             [
                 Series::over_time(cells(&source_a), a.all.observed()),
                 Series::over_time(cells(&source_b), b.all.observed()),

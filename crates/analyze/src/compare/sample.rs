@@ -4,7 +4,7 @@ use super::Doubt;
 use super::extremes::Stretches;
 use super::series::{Scatter, Series};
 use super::tails::Tail;
-use crate::stats::{Moments, Quantiles, TimeCells};
+use becalm_stats::{Moments, Quantiles, TimeCells};
 
 /// The quantiles that are compared, as the share of detours above them.
 pub(super) const ABOVE: [f64; 2] = [0.01, 0.001];

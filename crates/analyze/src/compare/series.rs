@@ -3,7 +3,7 @@
 //! The noise ratio is noise over time, the rate detours over time, the mean detour noise over detours. Each is
 //! R = sum of y(k) / sum of x(k) over the cells k. To the first order its error is the mean of the residuals
 //! (y(k) - R x(k)) / (mean of x) (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3), and these are drawn again in
-//! blocks, as [`Interval`](crate::stats::Interval) does with the noise itself.
+//! blocks, as [`Interval`](becalm_stats::Interval) does with the noise itself.
 //!
 //! The blocks are longer than those of one run's interval. The length that is best for one run lets through some of the
 //! correlation of trains, so that the error comes out too small by a few percent; of two equal runs a tenth would then be
@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::Doubt;
-use crate::stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, below, blocks};
+use becalm_stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, below, blocks};
 
 /// How many times as long as for one run's interval the blocks are.
 const BLOCK_FACTOR: usize = 4;
@@ -130,7 +130,7 @@ pub(super) struct Redraw {
 }
 
 /// On how many equal blocks the figures of both runs together rest: Kish's effective number, as for one run in
-/// [`TooLittle::FewTrains`](crate::stats::TooLittle::FewTrains).
+/// [`TooLittle::FewTrains`](becalm_stats::TooLittle::FewTrains).
 pub(super) fn trains(a: &Scatter, b: &Scatter) -> f64 {
     let weights = || a.weights.iter().chain(&b.weights);
     let squares: f64 = weights().map(|weight| weight * weight).sum();

@@ -1,9 +1,9 @@
 //! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
 
-use becalm_trace::cost::SeriesDoc;
+use becalm_model::cost::SeriesDoc;
 
 use crate::events::{EventRate, event_rates};
-use crate::stats::median_with_interval;
+use becalm_stats::median_with_interval;
 
 /// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
 /// Beckman et al. 2007.

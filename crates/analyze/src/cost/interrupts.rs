@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_trace::{Activity, Detour, Kind, Labels};
+use becalm_model::{Activity, Detour, Kind, Labels};
 
 /// The sources of the interrupts that carry the tick, and other timers of the kernel with it: on x86-64, on machines
 /// without a local timer, on AArch64.

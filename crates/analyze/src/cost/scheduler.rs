@@ -1,6 +1,6 @@
 //! What ticks and switches cost with a number of runnable threads.
 
-use becalm_trace::cost::{SchedulerDoc, TicksDoc};
+use becalm_model::cost::{SchedulerDoc, TicksDoc};
 
 use crate::events::{EventRate, event_rates};
 

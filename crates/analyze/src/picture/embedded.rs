@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::ActivityBatch;
+use becalm_bundle::ActivityBatch;
+use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
 
 use super::Place;

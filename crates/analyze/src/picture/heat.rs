@@ -2,7 +2,7 @@
 
 use becalm_units::{CpuId, CpuList};
 
-use crate::stats::TimeCells;
+use becalm_stats::TimeCells;
 
 /// The most rows of a map.
 pub const ROWS: usize = 128;

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::Rung;
+use becalm_bundle::Bundle;
+use becalm_model::Kind;
+use becalm_model::node::Rung;
 use becalm_units::CpuId;
 
 use super::embedded::{Looked, Looking};
 use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, Place, ROWS, Reduced, Reduction, TOP};
-use crate::stats::TimeCells;
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
+use becalm_stats::TimeCells;
 
 /// What is drawn of a run.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use becalm_trace::bundle::BundleError;
+use becalm_bundle::BundleError;
 use becalm_units::{CpuId, CpuList};
 
 /// A summary that could not be made. The messages are whole, as those of [`BundleError`].

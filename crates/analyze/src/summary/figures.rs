@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use becalm_trace::Kind;
-use becalm_trace::node::{NodeDoc, Rung, Warning};
+use becalm_model::Kind;
+use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::Books;
-use crate::stats::outliers::Outlier;
-use crate::stats::{Bounds, Interval, Moments, NoTail, Period, ReturnLevel, Spectrum, Tail};
+use becalm_stats::outliers::Outlier;
+use becalm_stats::{Bounds, Interval, Moments, NoTail, Period, ReturnLevel, Spectrum, Tail};
 
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]

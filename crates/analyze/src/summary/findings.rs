@@ -1,10 +1,10 @@
 //! What a summary finds wrong with a run, as warnings: what, with its figures, and what to do.
 
-use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Warning};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::{Books, NodeSummary};
-use crate::stats::Moments;
+use becalm_stats::Moments;
 
 /// The warnings so far, each with its node.
 #[derive(Default)]

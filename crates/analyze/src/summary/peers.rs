@@ -1,8 +1,8 @@
 //! CPUs of a node, and nodes of a run, compared with each other.
 
 use super::{CpuSummary, OutlierSummary, PeersSummary};
-use crate::stats::Interval;
-use crate::stats::outliers::{Outlier, TooFewPeers, outliers};
+use becalm_stats::Interval;
+use becalm_stats::outliers::{Outlier, TooFewPeers, outliers};
 use becalm_units::CpuId;
 
 /// Who was compared, and who differs.

@@ -1,12 +1,12 @@
 //! The periods of a run: searched in every source of every CPU, or in the detours of every length where there are none.
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
 
 use super::scan::CpuScan;
 use super::{Origin, PeriodSummary, SourceSummary};
-use crate::stats::periods::Times;
-use crate::stats::spectrum::{Spectrum, Welch};
+use becalm_stats::periods::Times;
+use becalm_stats::spectrum::{Spectrum, Welch};
 
 /// The probability that a run without any period shows one, at most: divided over all searches (Bonferroni).
 const FALSE_ALARM: f64 = 0.01;
@@ -114,9 +114,9 @@ fn join_lengths(periods: &mut Vec<PeriodSummary>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::TimeCells;
-    use crate::stats::synthetic::Source;
     use crate::summary::{ActivityColumns, DetourColumns, Scan};
+    use becalm_stats::TimeCells;
+    use becalm_testing::noise::Source;
 
     const SECOND: i64 = 1_000_000_000;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{CpuDoc, Ended, NodeDoc, Rung};
+use becalm_bundle::Bundle;
+use becalm_model::Kind;
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
 use super::findings::Findings;
@@ -15,8 +15,8 @@ use super::{
     ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, Scan, SourceSummary,
     Summary, SummaryError, books,
 };
-use crate::stats::chance::{rarest_seen, run_at_least};
-use crate::stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
+use becalm_stats::chance::{rarest_seen, run_at_least};
+use becalm_stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
 
 /// Which part of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

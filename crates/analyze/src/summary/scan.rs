@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 use becalm_units::CpuId;
 
 use super::books::Balance;
-use crate::stats::periods::Times;
-use crate::stats::spectrum::{Stretch, Welch};
-use crate::stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
+use becalm_stats::periods::Times;
+use becalm_stats::spectrum::{Stretch, Welch};
+use becalm_stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
 
 /// Consecutive rows of the table of detours.
 #[derive(Clone, Copy)]

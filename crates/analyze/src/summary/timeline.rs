@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use becalm_trace::Kind;
-use becalm_trace::bundle::Bundle;
+use becalm_bundle::Bundle;
+use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
 
 use super::scan::runs;

@@ -1,7 +1,7 @@
 //! The cost of a tick from a campaign on a live machine.
 
-use becalm_trace::campaign::{Campaign, CellKind, Measured};
-use becalm_trace::event_count::EventCount;
+use becalm_model::campaign::{Campaign, CellKind, Measured};
+use becalm_model::event_count::EventCount;
 
 use super::{Direct, Point, Rounds, Series, SeriesError};
 use crate::events::{EventRate, event_rates};

@@ -1,6 +1,6 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
-use becalm_trace::cost::{CountedPairDoc, Placed, PlacementCosts, TimedDoc};
+use becalm_model::cost::{CountedPairDoc, Placed, PlacementCosts, TimedDoc};
 use becalm_units::CpuId;
 
 use super::{Bounds, student::half_width};
@@ -99,7 +99,7 @@ impl PlacedCost {
                 interrupts(|pair| pair.raised.interrupts).saturating_sub(interrupts(|pair| pair.quiet.interrupts));
             per_interrupt(&quiet, &raised, more)
         };
-        let row = |at: &becalm_trace::cost::PlaceDoc, body: &String| Self {
+        let row = |at: &becalm_model::cost::PlaceDoc, body: &String| Self {
             place: at.place,
             cpu: at.cpu,
             body: body.clone(),

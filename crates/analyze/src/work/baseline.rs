@@ -1,6 +1,6 @@
 //! Samples against those of the same work on a quieter CPU, kernel or machine (Radojković et al. 2008).
 
-use becalm_trace::node::{Fixed, WorkDoc};
+use becalm_model::node::{Fixed, WorkDoc};
 use becalm_units::Nanos;
 
 use super::body::MainBody;

@@ -1,7 +1,7 @@
 //! What the processor's counters say of a measured loop: cycles, instructions, cache misses, of the work itself (user) and
 //! of what interrupted it (kernel).
 
-use becalm_trace::node::WorkDoc;
+use becalm_model::node::WorkDoc;
 use becalm_units::CpuId;
 
 /// One event over a CPU's samples.
@@ -63,7 +63,7 @@ pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventCount
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_trace::node::{Fixed, WorkCount};
+    use becalm_model::node::{Fixed, WorkCount};
     use becalm_units::Nanos;
 
     #[test]

@@ -21,8 +21,9 @@ mod tones;
 
 use std::path::PathBuf;
 
-use becalm_trace::node::Fixed;
-use becalm_trace::{Bundle, BundleError, NodeDoc};
+use becalm_bundle::{Bundle, BundleError};
+use becalm_model::NodeDoc;
+use becalm_model::node::Fixed;
 use becalm_units::CpuId;
 
 pub use self::baseline::{Against, Incomparable, Repetitions, against, comparable};

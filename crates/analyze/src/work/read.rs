@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use becalm_trace::node::Fixed;
-use becalm_trace::{Bundle, BundleError, Kind, NodeDoc};
+use becalm_bundle::{Bundle, BundleError};
+use becalm_model::node::Fixed;
+use becalm_model::{Kind, NodeDoc};
 use becalm_units::CpuId;
 
 /// Samples of one CPU, in order of time. Times are in nanoseconds.

@@ -2,11 +2,11 @@
 //! in them, one source after another: "minus timer, minus net". What is left is what no trace shows: the indirect cost
 //! (caches, predictors), entries and exits, and the unseen.
 
-use becalm_trace::Kind;
+use becalm_model::Kind;
 
 use super::body::MainBody;
 use super::read::{Samples, SourceTimes};
-use crate::stats::Moments;
+use becalm_stats::Moments;
 
 /// How values are spread, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -21,7 +21,7 @@
 //! What it cannot find: frequencies above half of 1 / grain, whose aliases it may name instead, and periods of which fewer
 //! than four fit a stretch.
 
-use becalm_trace::node::Fixed;
+use becalm_model::node::Fixed;
 
 use super::beats::{beats, has_period};
 use super::body::MainBody;
@@ -253,8 +253,8 @@ mod tests {
     use super::super::read::SourceTimes;
     use super::super::read::tests::fixed_work;
     use super::*;
-    use crate::stats::synthetic::Source;
-    use becalm_trace::Kind;
+    use becalm_model::Kind;
+    use becalm_testing::noise::Source;
 
     /// Samples of 1 ms of work, in which each source takes its time whenever its period is over, beside noise; with the
     /// numbers of the samples that each source hit.

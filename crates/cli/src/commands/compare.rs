@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use becalm_analyze::compare::{Limit, Metric, compare, exceeds};
 use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
 use becalm_report::html::compare_page;
 use becalm_report::{Check, CompareReport};
-use becalm_trace::bundle::Bundle;
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 

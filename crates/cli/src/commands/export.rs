@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_analyze::summary::Selection;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::exchange::loggopsim;
+use becalm_bundle::Bundle;
+use becalm_bundle::exchange::loggopsim;
 use becalm_units::CpuList;
 use clap::{Args, ValueEnum};
 

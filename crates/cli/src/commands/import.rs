@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use becalm_trace::exchange::selfish::{self, SelfishError};
-use becalm_trace::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, Warning};
-use becalm_trace::{BundleWriter, Detour, Labels};
+use becalm_bundle::BundleWriter;
+use becalm_bundle::exchange::selfish::{self, SelfishError};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, Warning};
+use becalm_model::{Detour, Labels};
 use becalm_units::{CpuId, Nanos};
 use clap::{Args, ValueEnum};
 

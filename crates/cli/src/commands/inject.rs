@@ -8,6 +8,7 @@ use std::{fmt, process};
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
 use becalm_inject::tally::{Moments, Tally};
 use becalm_inject::{Delivered, DeliveredThread, InjectError, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
@@ -18,7 +19,6 @@ use becalm_measure::{Companion, select_cpus};
 use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
-use becalm_trace::Bundle;
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 

@@ -6,6 +6,8 @@ use std::io::{BufWriter, Write};
 use std::str::FromStr;
 
 use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
+use becalm_model::node::Warning;
 use becalm_report::PredictReport;
 use becalm_scale::ScaleError;
 use becalm_scale::blame::{Blame, blame};
@@ -15,8 +17,6 @@ use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, Row};
 use becalm_scale::watch::Watch;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::Warning;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_bundle::Bundle;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Plan, Progress, Recording};
+use becalm_model::node::{Ended, NodeDoc};
 use becalm_report::Options;
-use becalm_trace::Bundle;
-use becalm_trace::node::{Ended, NodeDoc};
 use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;

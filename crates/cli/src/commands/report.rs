@@ -7,9 +7,9 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_bundle::campaign;
+use becalm_bundle::{Bundle, Contents, CostRun, PhaseRun};
 use becalm_report::{MpiReport, Options};
-use becalm_trace::bundle::{Bundle, Contents, CostRun, PhaseRun};
-use becalm_trace::campaign::Campaign;
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -129,7 +129,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     if contents == Contents::Campaign {
-        tick::show_campaign(Campaign::load(path, node.as_deref())?.1, args.json, out)?;
+        tick::show_campaign(campaign::load(path, node.as_deref())?.1, args.json, out)?;
         return Ok(Exit::Done);
     }
     let run = CostRun::open(path, node.as_deref())?;

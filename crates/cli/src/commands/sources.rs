@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write};
 use std::str::FromStr;
 
 use becalm_analyze::summary::{DetourId, Selection, longest, summarize, timelines};
+use becalm_bundle::Bundle;
 use becalm_report::Options;
-use becalm_trace::bundle::Bundle;
 use becalm_units::CpuId;
 use clap::Args;
 

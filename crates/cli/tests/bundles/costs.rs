@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use becalm_trace::bundle::{CostRun, CostSamples, CostWriter};
-use becalm_trace::campaign::{self, Campaign, CampaignPlan, Cell};
-use becalm_trace::cost::{
+use becalm_bundle::{CostRun, CostSamples, CostWriter};
+use becalm_model::campaign::{self, Campaign, CampaignPlan, Cell};
+use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, CrossDoc, InstrumentDoc, Measured,
     PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
     SeriesDoc, TicksDoc, TimedDoc,
 };
-use becalm_trace::event_count::EventCount;
-use becalm_trace::node::{Ended, Machine};
+use becalm_model::event_count::EventCount;
+use becalm_model::node::{Ended, Machine};
 use becalm_units::CpuId;
 
 /// What the processor of these bundles cannot do.
@@ -31,10 +31,10 @@ pub fn write_costs(folder: &Path) {
     write("interrupted", (Measured::Scheduler(scheduler(2)), CostSamples::new()), Some(Ended::Signal));
     write("placement", (Measured::Placement(placement()), CostSamples::new()), done);
     write("dead", (Measured::Trap(ProbeCosts::default()), CostSamples::new()), None);
-    campaign(4).create(&folder.join("tick.becalm")).unwrap();
+    becalm_bundle::campaign::create(&campaign(4), &folder.join("tick.becalm")).unwrap();
     let mut half = campaign(2);
     half.cells.truncate(3);
-    half.create(&folder.join("begun.becalm")).unwrap();
+    becalm_bundle::campaign::create(&half, &folder.join("begun.becalm")).unwrap();
 
     let several = folder.join("several.becalm");
     for node in ["node1", "node2"] {

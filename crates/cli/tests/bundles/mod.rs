@@ -10,12 +10,13 @@ pub mod work;
 use std::fs;
 use std::path::Path;
 
-use becalm_trace::node::{
+use becalm_bundle::BundleWriter;
+use becalm_model::node::{
     ClockDoc, Counter, CpuDoc, Ended, Fixed, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc,
     WorkLoop, WorkSession,
 };
-use becalm_trace::study::{ConfigurationDoc, Outcome, StudyDoc};
-use becalm_trace::{Activity, BundleWriter, Detour, Kind, Labels, Sample};
+use becalm_model::study::{ConfigurationDoc, Outcome, StudyDoc};
+use becalm_model::{Activity, Detour, Kind, Labels, Sample};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// Writes all of them into a folder.
@@ -73,7 +74,7 @@ pub fn write_study(folder: &Path) {
     let recorded = |run: &str| Outcome::Recorded { run: run.to_owned() };
     let skipped = Outcome::Skipped { why: "no core here runs two hardware threads".to_owned() };
     let doc = StudyDoc {
-        schema: becalm_trace::study::SCHEMA.to_owned(),
+        schema: becalm_model::study::SCHEMA.to_owned(),
         program: "becalm 0.1.0".to_owned(),
         node: "node1".to_owned(),
         begun: "2026-01-02T03:04:05Z".parse().unwrap(),
@@ -86,7 +87,7 @@ pub fn write_study(folder: &Path) {
             of("combined", "all of it", "1", "rr:80", Outcome::Planned),
         ],
     };
-    doc.store(folder).unwrap();
+    becalm_bundle::study::store(&doc, folder).unwrap();
 }
 
 /// A run of one node on the way to its bundle.

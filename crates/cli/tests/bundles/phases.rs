@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use becalm_trace::node::{ClockDoc, Machine};
-use becalm_trace::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
-use becalm_trace::{Phase, PhaseWriter};
+use becalm_bundle::{Phase, PhaseWriter};
+use becalm_model::node::{ClockDoc, Machine};
+use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
 use becalm_units::{CpuId, Nanos};
 
 /// Phases of every rank.

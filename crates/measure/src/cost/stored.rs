@@ -1,9 +1,9 @@
 //! What was measured, as it is stored in a bundle.
 
+use becalm_bundle::{CostSamples, node_name};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
-use becalm_trace::bundle::{CostSamples, node_name};
-use becalm_trace::cost::{
+use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, CrossDoc, InstrumentDoc, Measured,
     PlaceDoc, Placed, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };

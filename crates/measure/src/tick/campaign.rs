@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use becalm_bundle::BundleError;
+use becalm_bundle::node_name;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched;
 use becalm_linux::signals::StopSignals;
-use becalm_trace::BundleError;
-use becalm_trace::bundle::node_name;
-use becalm_trace::campaign::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+use becalm_model::campaign::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
 use becalm_units::{CpuList, Nanos};
 
 use super::{Job, TickError, events, record_timer, shuffled, time_work, trap};

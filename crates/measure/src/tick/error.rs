@@ -2,11 +2,11 @@
 
 use std::io;
 
+use becalm_bundle::BundleError;
 use becalm_linux::file::FileError;
 use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::{CountersError, PerfError};
 use becalm_linux::sched::{ParsePolicyError, SchedError};
-use becalm_trace::BundleError;
 use becalm_units::CpuId;
 
 use crate::preflight::CpuError;

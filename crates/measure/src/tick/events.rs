@@ -3,7 +3,7 @@
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, Event, Space};
-use becalm_trace::event_count::EventCount;
+use becalm_model::event_count::EventCount;
 use becalm_units::Nanos;
 
 use super::copies::prepare;

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use becalm_bundle::BundleError;
 use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_trace::BundleError;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::campaign::StepAside;

@@ -20,7 +20,7 @@ use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{Count, Counters, CountersError, Event, Space};
 use becalm_linux::sched::{self, Usage};
-use becalm_trace::event_count::EventCount;
+use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
 
 use super::campaign::StepAside;

@@ -5,12 +5,13 @@
 
 use std::convert::Infallible;
 
-use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
+use becalm_attribute::{Attributor, Tally};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Batch, Loop, Names, Plan, Recording, Sink, record};
-use becalm_trace::node::{CpuDoc, NodeDoc, Rung};
-use becalm_trace::{Activity, Detour, Kind, Labels};
+use becalm_model::node::{CpuDoc, NodeDoc, Rung};
+use becalm_model::{Activity, Detour, Kind, Labels};
+use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 /// Attributes and keeps everything.

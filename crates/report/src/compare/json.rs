@@ -1,8 +1,8 @@
 //! The comparison as `becalm.compare/1`.
 
 use becalm_analyze::compare::{LEVEL, Limit, Row, Side};
-use becalm_analyze::stats::{CONFIDENCE, RESAMPLES, SEED};
-use becalm_trace::node::{Rung, Warning};
+use becalm_model::node::{Rung, Warning};
+use becalm_stats::{CONFIDENCE, RESAMPLES, SEED};
 use serde::Serialize;
 
 use super::figures::ROW;

@@ -1,7 +1,7 @@
 //! What is said of two runs in sentences.
 
 use becalm_analyze::compare::{Comparison, Doubt, Limit, Metric, Side, Verdict};
-use becalm_trace::Kind;
+use becalm_model::Kind;
 
 use super::Check;
 use super::figures::{change, figure, ratio, title};

@@ -257,7 +257,7 @@ pub struct Points {
     pub end_ns: i64,
     /// The names of nodes.
     pub nodes: Vec<String>,
-    /// The kinds that own detours, as [`becalm_trace::Kind::name`].
+    /// The kinds that own detours, as [`becalm_model::Kind::name`].
     pub kinds: Vec<&'static str>,
     /// Sources with their kinds, as numbers of [`Self::kinds`].
     pub sources: Vec<(u32, String)>,

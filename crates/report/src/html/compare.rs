@@ -235,7 +235,7 @@ fn basis(report: &CompareReport<'_>) -> Section {
     let comparison = report.comparison;
     let mut blocks: Vec<Block> = Vec::new();
     let warning =
-        |note: &becalm_trace::node::Warning| Block::Warning { text: note.message.clone(), advice: note.advice.clone() };
+        |note: &becalm_model::node::Warning| Block::Warning { text: note.message.clone(), advice: note.advice.clone() };
     blocks.extend(comparison.notes.iter().map(warning));
     let facts = [("A", &comparison.a), ("B", &comparison.b)];
     blocks.push(Block::Facts(facts.map(|(name, side)| (name.to_owned(), compare::side(side))).to_vec()));

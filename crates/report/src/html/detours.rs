@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_analyze::picture::{PER_DETOUR, Picture, Place};
 use becalm_analyze::summary::Summary;
-use becalm_trace::Kind;
+use becalm_model::Kind;
 use becalm_units::CpuId;
 
 use super::chart::{Axis, Chart, Lines, Points, Scale, Series, Spec, Unit};

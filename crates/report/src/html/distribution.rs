@@ -1,8 +1,8 @@
 //! How long detours are, and at which frequencies they come.
 
 use becalm_analyze::picture::{Lengths, Picture, Step};
-use becalm_analyze::stats::spectrum::Peak;
 use becalm_analyze::summary::Summary;
+use becalm_stats::spectrum::Peak;
 
 use super::HtmlTable;
 use super::chart::{Axis, Chart, Lines, Mark, Scale, Series, Spec, Unit};

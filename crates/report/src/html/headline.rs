@@ -1,8 +1,8 @@
 //! The answer before all figures: is this machine quiet, what is the worst source, what was not seen.
 
 use becalm_analyze::summary::{SourceSummary, Summary};
-use becalm_trace::Kind;
-use becalm_trace::node::Rung;
+use becalm_model::Kind;
+use becalm_model::node::Rung;
 use becalm_units::Nanos;
 
 use super::page::{Block, Section, Tile, Tone};

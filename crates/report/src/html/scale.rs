@@ -129,7 +129,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
         ),
         false => "Ideal collective. becalm predict answers for other grains, collectives and networks.".to_owned(),
     }));
-    let warning = |warning: &becalm_trace::node::Warning| Block::Warning {
+    let warning = |warning: &becalm_model::node::Warning| Block::Warning {
         text: warning.message.clone(),
         advice: warning.advice.clone(),
     };

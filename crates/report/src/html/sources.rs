@@ -1,7 +1,7 @@
 //! Who took the time.
 
 use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
-use becalm_trace::node::Rung;
+use becalm_model::node::Rung;
 
 use super::HtmlTable;
 use super::chart::{Axis, Bar, Bars, Chart, Scale, Spec, Unit};

@@ -96,7 +96,7 @@ impl HtmlTable {
         for (value, column) in values.zip(&mut self.columns) {
             column.1 |= value.is_text();
             let kind = match (&value, column.0.as_str()) {
-                (Value::Text(text), "kind") => becalm_trace::Kind::ALL.iter().find(|kind| kind.name() == text),
+                (Value::Text(text), "kind") => becalm_model::Kind::ALL.iter().find(|kind| kind.name() == text),
                 _ => None,
             };
             cells.push(Cell { text: value.cell(), key: key(&value), kind: kind.map(|kind| kind.name()) });

@@ -5,9 +5,9 @@ mod page;
 mod text;
 
 use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_model::node::Warning;
+use becalm_model::study::{ConfigurationDoc, Outcome, StudyDoc};
 use becalm_scale::predict::{Question, Row};
-use becalm_trace::node::Warning;
-use becalm_trace::study::{ConfigurationDoc, Outcome, StudyDoc};
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 

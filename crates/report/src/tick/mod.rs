@@ -7,7 +7,7 @@ mod scheduler;
 mod text;
 
 use becalm_analyze::tick::{Analysis, Bounds, Live};
-use becalm_trace::campaign::Campaign;
+use becalm_model::campaign::Campaign;
 use serde::Serialize;
 
 use crate::field::Object;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::tick::{Analysis, Live};
-use becalm_trace::campaign::Campaign;
+use becalm_model::campaign::Campaign;
 
 use super::figures::{EVENT, HANDLER, PROCESSOR, RATE, by_rate};
 use super::{TickReport, panel};

@@ -1,7 +1,7 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
 use becalm_analyze::work::{CpuWork, Cumulative, EventCount, FALSE_ALARM, RULE, WorkSummary};
-use becalm_trace::node::{Ended, Machine, NodeDoc, Settings, Warning};
+use becalm_model::node::{Ended, Machine, NodeDoc, Settings, Warning};
 use serde::Serialize;
 
 use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
-use becalm_trace::node::{Fixed, NodeDoc, WorkDoc};
+use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 
 use super::drawing;
 use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{detours, stored};
-use becalm_trace::cost::{Measured, ProbeCosts};
-use becalm_trace::node::Ended;
+use becalm_model::cost::{Measured, ProbeCosts};
+use becalm_model::node::Ended;
 use clap::Args;
 
 use super::{Meter, OutputArgs, Place, failure, recording};

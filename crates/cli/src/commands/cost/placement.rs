@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use becalm_bundle::CostSamples;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::stored;
 use becalm_measure::tick::placement::{PlacementPlan, PlacementRound, Places, measure};
 use becalm_measure::work::Body;
-use becalm_trace::bundle::CostSamples;
-use becalm_trace::cost::{Measured, PlacementCosts};
-use becalm_trace::node::Ended;
+use becalm_model::cost::{Measured, PlacementCosts};
+use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 

@@ -6,15 +6,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use anyhow::Result;
-use becalm_analyze::attribute::{Attributor, LoopThread, Step};
 use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
+use becalm_attribute::Attributor;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{Place, into_rounds};
 use becalm_measure::{Batch, Loop, Names, Plan, Sink, record};
-use becalm_trace::cost::{ProbeDoc, SeriesDoc};
-use becalm_trace::node::{Ended, NodeDoc};
-use becalm_trace::{Activity, Detour, Labels};
+use becalm_model::cost::{ProbeDoc, SeriesDoc};
+use becalm_model::node::{Ended, NodeDoc};
+use becalm_model::{Activity, Detour, Labels};
+use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// How long is recorded.

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use becalm_bundle::CostSamples;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::stored;
 use becalm_measure::tick::TickError;
 use becalm_measure::tick::scheduler::{Tracing, measure};
-use becalm_trace::bundle::CostSamples;
-use becalm_trace::cost::{Measured, SchedulerCosts};
-use becalm_trace::node::Ended;
+use becalm_model::cost::{Measured, SchedulerCosts};
+use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 

@@ -4,10 +4,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use becalm_trace::bundle::CostSamples;
-use becalm_trace::cost::{CostDoc, Measured};
-use becalm_trace::node::Ended;
-use becalm_trace::{BundleError, CostRun, CostWriter};
+use becalm_bundle::CostSamples;
+use becalm_bundle::{BundleError, CostRun, CostWriter};
+use becalm_model::cost::{CostDoc, Measured};
+use becalm_model::node::Ended;
 use clap::Args;
 
 use crate::commands::record::refuse_existing;

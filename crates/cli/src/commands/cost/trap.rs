@@ -5,8 +5,8 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{stored, traps};
-use becalm_trace::cost::{Measured, ProbeCosts};
-use becalm_trace::node::Ended;
+use becalm_model::cost::{Measured, ProbeCosts};
+use becalm_model::node::Ended;
 use clap::Args;
 
 use super::{Meter, OutputArgs, Place, failure};

@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, summarize};
+use becalm_bundle::Bundle;
+use becalm_model::node::{Rung, Warning};
 use becalm_report::PredictReport;
 use becalm_report::html::{RunPage, Scaling, run_page};
 use becalm_scale::blame::{Blame, blame};
@@ -13,8 +15,6 @@ use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, Row};
 use becalm_scale::watch::Watch;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::{Rung, Warning};
 use becalm_units::Nanos;
 
 use super::RunArgs;

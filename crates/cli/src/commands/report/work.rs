@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 
 use anyhow::Context;
 use becalm_analyze::work::{WorkError, summarize_work};
-use becalm_trace::bundle::Bundle;
+use becalm_bundle::Bundle;
 
 use super::ReportArgs;
 use crate::draft::Draft;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::sched;
 use becalm_measure::{Batch, Loop, Names, Sink};
-use becalm_trace::{NodeDoc, Pid};
+use becalm_model::{NodeDoc, Pid};
 use becalm_units::CpuList;
 
 use super::session::{Request, Session};

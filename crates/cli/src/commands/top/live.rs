@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use becalm_analyze::stats::{Bounds, Moments};
 use becalm_analyze::summary::{DetourId, Entry, Figures, Observed, SourceSummary, Timeline};
 use becalm_measure::Loop;
+use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
+use becalm_model::{Activity, Kind, Label, Labels};
 use becalm_report::grid::LiveCpu;
-use becalm_trace::node::{Counter, NodeDoc, Rung, Warning};
-use becalm_trace::{Activity, Kind, Label, Labels};
+use becalm_stats::{Bounds, Moments};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::history::History;

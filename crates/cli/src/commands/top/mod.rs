@@ -30,8 +30,8 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_measure::Recording;
-use becalm_trace::NodeDoc;
-use becalm_trace::node::Ended;
+use becalm_model::NodeDoc;
+use becalm_model::node::Ended;
 use becalm_units::{Count, Nanos};
 use clap::Args;
 

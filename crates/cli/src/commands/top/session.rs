@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::signals;
 use becalm_measure::Loop;
-use becalm_trace::NodeDoc;
+use becalm_model::NodeDoc;
 
 use super::live::Live;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use becalm_analyze::summary::Timeline;
+use becalm_model::Kind;
 use becalm_report::Value;
 use becalm_report::grid::{self, Grid, LiveCpu};
-use becalm_trace::Kind;
 use becalm_units::{CpuId, Nanos};
 
 use super::live::Live;

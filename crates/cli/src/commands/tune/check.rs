@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::cost::TIMER;
 use becalm_analyze::summary::{Selection, Summary, summarize};
+use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
-use becalm_trace::Kind;
-use becalm_trace::bundle::Bundle;
-use becalm_trace::node::Rung;
+use becalm_model::Kind;
+use becalm_model::node::Rung;
 use becalm_tune::check::{
     Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose,
 };

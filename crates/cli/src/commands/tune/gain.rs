@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
 use becalm_report::{GainRow, TunePlanReport};
 use becalm_scale::ScaleError;
 use becalm_scale::books::BookedNoise;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question};
-use becalm_trace::bundle::Bundle;
 use becalm_tune::{Noise, Plan};
 use becalm_units::Nanos;
 

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use becalm_analyze::compare::compare;
 use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
 use becalm_linux::placed::{Start, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
 use becalm_report::CompareReport;
-use becalm_trace::bundle::Bundle;
 use becalm_units::{CpuList, Nanos};
 
 use super::super::record::refuse_existing;

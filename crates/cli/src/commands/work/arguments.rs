@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use becalm_linux::sched::Policy;
 use becalm_measure::work::Body;
-use becalm_trace::node::Fixed;
+use becalm_model::node::Fixed;
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 

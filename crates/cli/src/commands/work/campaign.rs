@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use becalm_analyze::work::{WorkError, comparable};
+use becalm_bundle::Bundle;
 use becalm_linux::perf::Event;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
 use becalm_measure::{Plan, Progress, WorkPlan};
-use becalm_trace::Bundle;
-use becalm_trace::node::{Fixed, NodeDoc, WorkDoc};
+use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
+use becalm_bundle::Bundle;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::signals::StopSignals;
-use becalm_trace::Bundle;
-use becalm_trace::node::{Ended, NodeDoc};
+use becalm_model::node::{Ended, NodeDoc};
 
 pub use self::arguments::WorkArgs;
 use self::campaign::Part;

@@ -6,10 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::attribute::{Attributor, LoopThread, Step, Tally};
+use becalm_attribute::{Attributor, Tally};
+use becalm_bundle::{BundleError, BundleWriter};
 use becalm_measure::{Batch, Loop, Names, Sink};
-use becalm_trace::node::{Ended, NodeDoc, Warning, WorkCount, WorkSession};
-use becalm_trace::{Activity, BundleError, BundleWriter, Detour, Kind, Sample};
+use becalm_model::node::{Ended, NodeDoc, Warning, WorkCount, WorkSession};
+use becalm_model::{Activity, Detour, Kind, Sample};
+use becalm_model::{LoopThread, Step};
 use becalm_units::Nanos;
 
 /// A segment with more rows than this ends before its time.
@@ -141,7 +143,7 @@ impl Sink for SampleSink {
                 // A clock that was set back must not bring samples before those that are there.
                 let apart = (node.origin.as_nanosecond() - before.origin.as_nanosecond()).max(0);
                 let apart = Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX / 4));
-                let bundle = becalm_trace::Bundle::open(&self.path)?;
+                let bundle = becalm_bundle::Bundle::open(&self.path)?;
                 let mut end = Nanos::ZERO;
                 for batch in bundle.samples(&before.node)? {
                     let batch = batch?;
@@ -278,8 +280,8 @@ fn calibration_warnings(node: &NodeDoc) -> Vec<Warning> {
             advice: "read the results as those of an array of that size".to_owned(),
         });
     }
-    let longer = |of: &&becalm_trace::node::WorkLoop| of.iterations == 1 && of.calibrated_ns > work.grain_ns;
-    if let Some(of) = work.loops.iter().find(longer).filter(|_| work.fixed == becalm_trace::node::Fixed::Work) {
+    let longer = |of: &&becalm_model::node::WorkLoop| of.iterations == 1 && of.calibrated_ns > work.grain_ns;
+    if let Some(of) = work.loops.iter().find(longer).filter(|_| work.fixed == becalm_model::node::Fixed::Work) {
         warnings.push(Warning {
             code: "grain_too_short".to_owned(),
             message: format!(

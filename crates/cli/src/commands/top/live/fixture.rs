@@ -1,7 +1,7 @@
 //! Recordings for tests of the view.
 
-use becalm_trace::node::{ClockDoc, CpuDoc, Machine, SCHEMA, Settings};
-use becalm_trace::{Detour, Pid};
+use becalm_model::node::{ClockDoc, CpuDoc, Machine, SCHEMA, Settings};
+use becalm_model::{Detour, Pid};
 
 use super::*;
 

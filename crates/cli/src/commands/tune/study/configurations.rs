@@ -5,7 +5,7 @@ use std::path::Path;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_trace::study::{ConfigurationDoc, Outcome};
+use becalm_model::study::{ConfigurationDoc, Outcome};
 use becalm_tune::Profile;
 use becalm_units::{CpuList, Nanos};
 use clap::ValueEnum;

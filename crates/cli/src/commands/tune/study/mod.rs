@@ -15,18 +15,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_bundle::study::{self, FILE};
+use becalm_bundle::{Bundle, node_name};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
+use becalm_model::node::Rung;
+use becalm_model::study::{ConfigurationDoc, Outcome, SCHEMA, StudyDoc};
 use becalm_report::html::Page;
 use becalm_report::{Studied, StudyReport, render_study, study_json, study_page};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
-use becalm_trace::bundle::{Bundle, node_name};
-use becalm_trace::node::Rung;
-use becalm_trace::study::{ConfigurationDoc, FILE, Outcome, SCHEMA, StudyDoc};
 use becalm_tune::Profile;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
@@ -119,7 +120,7 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     // Whether it can be written is found out before anything is measured.
     let draft = args.html.as_deref().map(Draft::new).transpose()?;
     let (folder, doc, exit) = match &args.from {
-        Some(folder) => (folder.clone(), StudyDoc::load(folder)?, Exit::Done),
+        Some(folder) => (folder.clone(), study::load(folder)?, Exit::Done),
         None => record_all(args)?,
     };
     let studied =
@@ -222,7 +223,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
             .map(|of| planned(of, &cpus, &recording))
             .collect(),
     };
-    doc.store(&folder)?;
+    study::store(&doc, &folder)?;
     let bar = progress::bar(doc.configurations.len() as u64, "recording {msg} {wide_bar} {pos} of {len}");
     let mut exit = Exit::Done;
     for at in 0..doc.configurations.len() {
@@ -240,7 +241,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
                 Recorded::Whole => doc.configurations[at].outcome = Outcome::Recorded { run: run_name(configuration) },
                 Recorded::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
             }
-            doc.store(&folder)?;
+            study::store(&doc, &folder)?;
         }
     }
     bar.finish_and_clear();

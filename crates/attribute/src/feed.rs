@@ -1,0 +1,52 @@
+//! Events in order of time, from two places: those kept from the call before, and those of this call.
+
+use becalm_model::{Event, Happening, Pid};
+use becalm_units::Nanos;
+
+/// The events not yet replayed. Nothing is copied until the end of a call.
+pub(super) struct Feed<'a> {
+    /// The events to take first.
+    now: &'a [Event],
+    /// Those that follow.
+    then: &'a [Event],
+}
+
+impl<'a> Feed<'a> {
+    pub fn new(kept: &'a [Event], fresh: &'a [Event]) -> Self {
+        if kept.is_empty() { Self { now: fresh, then: &[] } } else { Self { now: kept, then: fresh } }
+    }
+
+    /// The next event.
+    pub fn peek(&self) -> Option<&'a Event> {
+        self.now.first()
+    }
+
+    /// Takes the next event, if it lies before `until`.
+    pub fn next_before(&mut self, until: Nanos) -> Option<&'a Event> {
+        let event = self.peek().filter(|event| event.time < until)?;
+        self.skip();
+        Some(event)
+    }
+
+    /// Takes the next event, if there is one.
+    pub fn skip(&mut self) {
+        if let [_, rest @ ..] = self.now {
+            self.now = if rest.is_empty() { std::mem::take(&mut self.then) } else { rest };
+        }
+    }
+
+    /// The thread that the next switch before `until` finds on the CPU; none if there is no such switch, or more
+    /// events were lost before it.
+    pub fn thread_before_next_switch(&self, until: Nanos) -> Option<Pid> {
+        self.rest().take_while(|event| event.time < until).find_map(|event| match event.what {
+            Happening::Switch { prev, .. } => Some(Some(prev)),
+            Happening::Lost { .. } => Some(None),
+            _ => None,
+        })?
+    }
+
+    /// All that is left.
+    pub fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
+        self.now.iter().chain(self.then)
+    }
+}

@@ -1,0 +1,131 @@
+//! The nodes' documents as JSON files.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use becalm_model::campaign::Campaign;
+use becalm_model::cost::CostDoc;
+use becalm_model::phases::PhasesDoc;
+use becalm_model::{Document, NodeDoc};
+use serde::Deserialize;
+
+use super::contents::Contents;
+use super::draft::Draft;
+use super::writer::{MadeFolders, make_bundle};
+use super::{BundleError, layout};
+
+/// A document that a bundle is made of.
+pub(crate) trait Stored: Document {
+    /// What a bundle of it holds.
+    const CONTENTS: Contents;
+}
+
+impl Stored for NodeDoc {
+    const CONTENTS: Contents = Contents::Recording;
+}
+
+impl Stored for CostDoc {
+    const CONTENTS: Contents = Contents::Costs;
+}
+
+impl Stored for Campaign {
+    const CONTENTS: Contents = Contents::Campaign;
+}
+
+impl Stored for PhasesDoc {
+    const CONTENTS: Contents = Contents::Phases;
+}
+
+/// Writes a document as the draft of a file, and returns its size in bytes.
+pub(super) fn write<D: Stored>(path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
+    check(path, doc.node(), doc)?;
+    let mut text = serde_json::to_vec_pretty(doc)
+        .map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
+    text.push(b'\n');
+    let draft = Draft::new(path.to_owned())?;
+    draft.file().write_all(&text).map_err(BundleError::io("write", path))?;
+    let size = draft.sync()?;
+    Ok((draft, size))
+}
+
+/// Makes a bundle, or joins the one of other nodes, with this document. The folders that were made for it are removed
+/// again unless they are kept.
+pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, BundleError> {
+    layout::check_node_name(doc.node())?;
+    let mut made = MadeFolders::default();
+    make_bundle(bundle, D::CONTENTS, &mut made)?;
+    let target = layout::document(bundle, doc.node());
+    let (draft, _) = write(&target, doc)?;
+    if draft.publish_new()? {
+        return Ok(made);
+    }
+    // Whoever was faster needs the folders, whoever made them.
+    made.keep();
+    Err(BundleError::Recorded { bundle: bundle.to_owned(), node: doc.node().to_owned(), existing: target })
+}
+
+/// Replaces the document of a node.
+pub(crate) fn replace<D: Stored>(bundle: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
+    let target = layout::document(bundle, node);
+    check(&target, node, doc)?;
+    write(&target, doc)?.0.publish()
+}
+
+/// The one field that every version has, and that says how to read the others.
+#[derive(Deserialize)]
+struct Version {
+    schema: String,
+}
+
+fn malformed(path: &Path) -> impl Fn(serde_json::Error) -> BundleError + '_ {
+    |cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() }
+}
+
+/// Reads the document of `node`.
+pub(crate) fn read<D: Stored>(path: &Path, node: &str) -> Result<D, BundleError> {
+    let text = fs::read(path).map_err(BundleError::io("read", path))?;
+    let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
+    check_version(path, version.schema, D::CONTENTS)?;
+    let doc = serde_json::from_slice(&text).map_err(malformed(path))?;
+    check(path, node, &doc)?;
+    Ok(doc)
+}
+
+/// What the document says that its bundle holds.
+pub(super) fn contents(path: &Path) -> Result<Contents, BundleError> {
+    let text = fs::read(path).map_err(BundleError::io("read", path))?;
+    let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
+    match Contents::of_schema(&version.schema) {
+        Some(contents) => Ok(contents),
+        // What is not known at all is most likely a later recording.
+        None => Err(BundleError::Version {
+            path: path.to_owned(),
+            found: version.schema,
+            known: Contents::Recording.schema(),
+        }),
+    }
+}
+
+fn check_version(path: &Path, found: String, wanted: Contents) -> Result<(), BundleError> {
+    match Contents::of_schema(&found) {
+        Some(contents) if contents == wanted => Ok(()),
+        Some(contents) => {
+            Err(BundleError::Contents { bundle: layout::bundle_of(path).to_owned(), found: contents, wanted })
+        }
+        None => Err(BundleError::Version { path: path.to_owned(), found, known: wanted.schema() }),
+    }
+}
+
+/// The version and the name, and what the document itself checks.
+fn check<D: Stored>(path: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
+    check_version(path, doc.schema().to_owned(), D::CONTENTS)?;
+    let wrong = |why| Err(BundleError::Document { path: path.to_owned(), why });
+    if doc.node() != node {
+        return wrong(format!("it is of node '{}'", doc.node()));
+    }
+    if let Err(error) = layout::check_node_name(node) {
+        return wrong(error.to_string());
+    }
+    doc.check().or_else(wrong)
+}

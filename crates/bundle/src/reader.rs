@@ -1,0 +1,240 @@
+//! A bundle that is read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::batch::Batch;
+use super::decode::Decoder;
+use super::order::RowOrder;
+use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
+use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, contents, document, layout};
+use becalm_model::NodeDoc;
+
+/// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
+#[derive(Debug)]
+pub struct Bundle {
+    path: PathBuf,
+    nodes: Vec<NodeDoc>,
+    progress: ReadProgress,
+}
+
+/// How much of a bundle's tables was read, by whoever reads it; clones look at the same count.
+#[derive(Clone, Debug, Default)]
+pub struct ReadProgress(Arc<AtomicU64>);
+
+impl ReadProgress {
+    /// The bytes of all segments that were read to their end; those that were read twice count twice.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Bundle {
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`, and
+    /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end.
+    ///
+    /// # Errors
+    /// If there is no bundle, if it holds no node or something else than a recording, and if one of the documents is
+    /// damaged or of another version.
+    pub fn open(path: &Path) -> Result<Self, BundleError> {
+        let (path, documents) = contents::open(path)?;
+        let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { path, nodes, progress: ReadProgress::default() })
+    }
+
+    /// The bundle's folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The documents of the nodes, sorted by name; at least one.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeDoc] {
+        &self.nodes
+    }
+
+    /// How much was read so far.
+    #[must_use]
+    pub fn progress(&self) -> ReadProgress {
+        self.progress.clone()
+    }
+
+    /// The bytes of all tables, as far as they can be looked at.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes_of(&DETOURS).saturating_add(self.bytes_of(&ACTIVITIES)).saturating_add(self.bytes_of(&SAMPLES))
+    }
+
+    /// The bytes of the tables of detours alone.
+    #[must_use]
+    pub fn detour_bytes(&self) -> u64 {
+        self.bytes_of(&DETOURS)
+    }
+
+    fn bytes_of(&self, table: &Table) -> u64 {
+        let folders = self.nodes.iter().map(|doc| layout::table_folder(&self.path, table.name, &doc.node));
+        let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
+    /// The detours of a node, batch after batch. Of a run that goes on, the segments that are there now.
+    ///
+    /// # Errors
+    /// If there is no such node, or one of its segments is missing.
+    pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
+        let segments = self.count_segments(node, &DETOURS)?;
+        let folder = layout::table_folder(&self.path, DETOURS.name, node);
+        Ok(DetourBatches(Batches::new(folder, segments, self.progress())))
+    }
+
+    /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
+    /// that are there now.
+    ///
+    /// # Errors
+    /// If there is no such node, or one of its segments is missing.
+    pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
+        let segments = self.count_segments(node, &SAMPLES)?;
+        let folder = layout::table_folder(&self.path, SAMPLES.name, node);
+        Ok(SampleBatches(Batches::new(folder, segments, self.progress())))
+    }
+
+    /// The activities of a node, batch after batch, of the same segments as the detours (or samples).
+    ///
+    /// # Errors
+    /// If there is no such node, or one of its segments is missing.
+    pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
+        let table = self.nodes.iter().find(|doc| doc.node == node).map_or(&DETOURS, main_table);
+        let segments = self.count_segments(node, table)?;
+        let folder = layout::table_folder(&self.path, ACTIVITIES.name, node);
+        for number in 0..segments {
+            let path = folder.join(layout::segment(number));
+            if !path.exists() {
+                let counted = layout::table_folder(&self.path, table.name, node);
+                return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
+            }
+        }
+        Ok(ActivityBatches(Batches::new(folder, segments, self.progress())))
+    }
+
+    /// A segment counts if its detours are there; activities without them are what a killed writer left.
+    fn count_segments(&self, node: &str, table: &Table) -> Result<u32, BundleError> {
+        if !self.nodes.iter().any(|doc| doc.node == node) {
+            let nodes: Vec<&str> = self.nodes.iter().map(|doc| doc.node.as_str()).collect();
+            return Err(BundleError::NoSuchNode {
+                bundle: self.path.clone(),
+                node: node.to_owned(),
+                nodes: nodes.join(", "),
+            });
+        }
+        layout::count_segments(&layout::table_folder(&self.path, table.name, node))
+    }
+}
+
+/// The table whose segments count: the samples of work, or else the detours.
+pub(super) fn main_table(doc: &NodeDoc) -> &'static Table {
+    if doc.settings.work.is_some() { &SAMPLES } else { &DETOURS }
+}
+
+/// The detours of a node, a batch at a time. After an error it ends.
+pub struct DetourBatches(Batches<DetourBatch>);
+
+impl Iterator for DetourBatches {
+    type Item = Result<DetourBatch, BundleError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The samples of a node, a batch at a time. After an error it ends.
+pub struct SampleBatches(Batches<SampleBatch>);
+
+impl Iterator for SampleBatches {
+    type Item = Result<SampleBatch, BundleError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The activities of a node, a batch at a time. After an error it ends.
+pub struct ActivityBatches(Batches<ActivityBatch>);
+
+impl Iterator for ActivityBatches {
+    type Item = Result<ActivityBatch, BundleError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The batches of a table's segments, one after another.
+struct Batches<B> {
+    folder: PathBuf,
+    segments: std::ops::Range<u32>,
+    open: Option<Segment>,
+    order: RowOrder,
+    progress: ReadProgress,
+    /// Ties the batches to their table.
+    kind: std::marker::PhantomData<fn() -> B>,
+}
+
+/// The segment that is being read.
+struct Segment {
+    number: u32,
+    path: PathBuf,
+    decoder: Decoder,
+}
+
+impl<B: Batch> Batches<B> {
+    fn new(folder: PathBuf, segments: u32, progress: ReadProgress) -> Self {
+        let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
+        Self { folder, segments: 0..segments, open: None, order, progress, kind }
+    }
+
+    fn next(&mut self) -> Option<Result<B, BundleError>> {
+        let batch = self.advance().transpose();
+        if matches!(batch, Some(Err(_))) {
+            self.open = None;
+            self.segments = 0..0;
+        }
+        batch
+    }
+
+    fn advance(&mut self) -> Result<Option<B>, BundleError> {
+        loop {
+            let segment = match &mut self.open {
+                Some(segment) => segment,
+                None => {
+                    let Some(number) = self.segments.next() else { return Ok(None) };
+                    let path = self.folder.join(layout::segment(number));
+                    let decoder = Decoder::open(&path, B::TABLE)?;
+                    self.order.begin_segment();
+                    self.open.insert(Segment { number, path, decoder })
+                }
+            };
+            let record = segment.decoder.next();
+            let record = record.map_err(|cause| BundleError::parquet(&segment.path, &cause))?;
+            let Some(record) = record else {
+                let read = fs::metadata(&segment.path).map_or(0, |metadata| metadata.len());
+                self.progress.0.fetch_add(read, Ordering::Relaxed);
+                self.open = None;
+                continue;
+            };
+            let order = &mut self.order;
+            let batch = B::take(segment.number, &record).and_then(|batch| {
+                let (cpus, keys) = batch.order();
+                order.check(segment.number, cpus, keys)?;
+                Ok(batch)
+            });
+            return match batch {
+                Ok(batch) => Ok(Some(batch)),
+                Err(why) => Err(BundleError::Table { path: segment.path.clone(), table: B::TABLE.name, why }),
+            };
+        }
+    }
+}

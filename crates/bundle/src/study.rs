@@ -1,0 +1,119 @@
+//! The document of a study as the file `study.json` in its folder.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use becalm_model::study::{SCHEMA, StudyDoc};
+
+use super::BundleError;
+use super::draft::Draft;
+
+/// The document's name in the folder.
+pub const FILE: &str = "study.json";
+
+/// Writes the document into the folder in one go, in place of an earlier one.
+///
+/// # Errors
+/// If it holds what cannot be read again, or cannot be written.
+pub fn store(study: &StudyDoc, folder: &Path) -> Result<(), BundleError> {
+    let path = folder.join(FILE);
+    let wrong = |why| BundleError::Study { path: path.clone(), why };
+    study.check().map_err(wrong)?;
+    let mut text = serde_json::to_vec_pretty(study).map_err(|cause| wrong(cause.to_string()))?;
+    text.push(b'\n');
+    let draft = Draft::new(path.clone())?;
+    draft.file().write_all(&text).map_err(BundleError::io("write", &path))?;
+    draft.sync()?;
+    draft.publish()
+}
+
+/// Reads the document of a study's folder.
+///
+/// # Errors
+/// If it is not there, is of another version, or says what cannot be.
+pub fn load(folder: &Path) -> Result<StudyDoc, BundleError> {
+    let path = folder.join(FILE);
+    let text = fs::read(&path).map_err(BundleError::io("read", &path))?;
+    let wrong = |why| BundleError::Study { path: path.clone(), why };
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => {}
+        Some(found) => return Err(BundleError::Version { path, found: found.to_owned(), known: SCHEMA }),
+        None => return Err(wrong("it names no schema".to_owned())),
+    }
+    let doc: StudyDoc = serde_json::from_value(value).map_err(|cause| wrong(cause.to_string()))?;
+    doc.check().map_err(wrong)?;
+    Ok(doc)
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_model::node::Machine;
+    use becalm_model::study::{ConfigurationDoc, Outcome};
+    use becalm_units::CpuList;
+
+    use super::*;
+
+    fn doc() -> StudyDoc {
+        let configuration = |name: &str, outcome| ConfigurationDoc {
+            name: name.to_owned(),
+            what: "as it is".to_owned(),
+            cpus: "0-3".parse().unwrap(),
+            idle: CpuList::default(),
+            sched: "other".to_owned(),
+            command: vec!["becalm".to_owned(), "record".to_owned()],
+            outcome,
+        };
+        StudyDoc {
+            schema: SCHEMA.to_owned(),
+            program: "becalm 0.1.0".to_owned(),
+            node: "vm".to_owned(),
+            begun: "2026-01-01T00:00:00Z".parse().unwrap(),
+            machine: Machine::default(),
+            duration_ns: 1_000_000_000,
+            configurations: vec![
+                configuration("baseline", Outcome::Recorded { run: "baseline.becalm".to_owned() }),
+                configuration("priority", Outcome::Skipped { why: "needs root".to_owned() }),
+                configuration("isolated", Outcome::Planned),
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        store(&doc(), folder.path()).unwrap();
+        let mut later = doc();
+        later.configurations[2].outcome = Outcome::Recorded { run: "isolated.becalm".to_owned() };
+        store(&later, folder.path()).unwrap();
+        assert_eq!(load(folder.path()).unwrap(), later);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |text: &str| {
+            fs::write(folder.path().join(FILE), text).unwrap();
+            load(folder.path()).unwrap_err().to_string()
+        };
+        assert!(error("{").contains("study.json"));
+        assert!(error("{}").contains("it names no schema"));
+        assert!(error(r#"{"schema": "becalm.study/2"}"#).contains("becalm.study/2"));
+        assert!(error(r#"{"schema": "becalm.study/1"}"#).contains("missing field"));
+        let spoiled = |spoil: &dyn Fn(&mut StudyDoc)| {
+            let mut doc = doc();
+            spoil(&mut doc);
+            assert!(store(&doc, folder.path()).is_err());
+            error(&serde_json::to_string(&doc).unwrap())
+        };
+        assert!(spoiled(&|doc| doc.configurations[1].name = "baseline".into()).contains("stands there twice"));
+        for run in ["", "../elsewhere", "/etc", ".hidden"] {
+            let outcome = Outcome::Recorded { run: run.to_owned() };
+            assert!(spoiled(&|doc| doc.configurations[0].outcome = outcome.clone()).contains("is no name"), "{run}");
+        }
+        fs::remove_file(folder.path().join(FILE)).unwrap();
+        assert!(load(folder.path()).unwrap_err().to_string().contains("study.json"));
+    }
+}

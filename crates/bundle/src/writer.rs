@@ -1,0 +1,315 @@
+//! One node's part of a bundle, while it is recorded.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::contents::{self, Contents};
+use super::draft::{Draft, Reserve};
+use super::encode::{self, Counts};
+use super::order::RowOrder;
+use super::reader::main_table;
+use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
+use super::{Bundle, BundleError, document, layout};
+use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
+
+/// Writes one node's part of a bundle.
+///
+/// All that was written stays readable whatever happens to the writer. It holds some space on the disk for the
+/// closing document until it is dropped or the process dies.
+pub struct BundleWriter {
+    path: PathBuf,
+    node: String,
+    /// The table whose segments count.
+    main: &'static Table,
+    next_segment: u32,
+    /// How many detours (or samples) each CPU has in the segments written so far.
+    counts: Counts,
+    rows_order: RowOrder,
+    activities_order: RowOrder,
+    reserve: Option<Reserve>,
+    bytes_written: u64,
+}
+
+impl BundleWriter {
+    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once.
+    ///
+    /// # Errors
+    /// If `path` is a file or a folder of something else, if its parent is missing, if the bundle holds a recording
+    /// of this node already, if the node's name or document is not valid, and if the system refuses: a disk that is
+    /// read-only or full. The place is then left as it was.
+    pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
+        layout::check_node_name(&doc.node)?;
+        let mut made = MadeFolders::default();
+        make_bundle(path, Contents::Recording, &mut made)?;
+        let mut writer = Self {
+            path: path.to_owned(),
+            node: doc.node.clone(),
+            main: main_table(doc),
+            next_segment: 0,
+            counts: Counts::default(),
+            rows_order: RowOrder::default(),
+            activities_order: RowOrder::default(),
+            reserve: None,
+            bytes_written: 0,
+        };
+        for table in [writer.main, &ACTIVITIES] {
+            let folder = writer.folder(table);
+            made.make(&path.join(table.name))?;
+            made.make(&folder)?;
+            if layout::count_segments(&folder)? > 0 {
+                return Err(writer.recorded(folder));
+            }
+        }
+        let target = layout::document(path, &doc.node);
+        writer.reserve = Some(Reserve::new(&target, reserved_bytes(doc))?);
+        let (draft, size) = document::write(&target, doc)?;
+        if !draft.publish_new()? {
+            // Whoever was faster needs the folders, whoever made them.
+            made.keep();
+            return Err(writer.recorded(target));
+        }
+        writer.bytes_written = size;
+        made.keep();
+        Ok(writer)
+    }
+
+    /// Goes on with a run of work that this node recorded into the bundle before, whether it ended or was killed: what
+    /// is written from now on comes behind its segments. `doc` replaces its document.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read, and if the system refuses. What is there stays as it is.
+    pub fn resume(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
+        let bundle = Bundle::open(path)?;
+        let main = main_table(doc);
+        let (mut counts, mut rows_order) = (Counts::default(), RowOrder::default());
+        let mut segment = None;
+        for batch in bundle.samples(&doc.node)? {
+            let batch = batch?;
+            if segment != Some(batch.segment()) {
+                rows_order.begin_segment();
+                segment = Some(batch.segment());
+            }
+            // The reader has checked the order already.
+            let _ = rows_order.check(batch.segment(), batch.cpus(), batch.starts());
+            counts.add(batch.cpus());
+        }
+        let path = bundle.path();
+        let target = layout::document(path, &doc.node);
+        let mut writer = Self {
+            path: path.to_owned(),
+            node: doc.node.clone(),
+            main,
+            next_segment: layout::count_segments(&layout::table_folder(path, main.name, &doc.node))?,
+            counts,
+            rows_order,
+            // That they go on behind those of the segments before follows from the numbers of their samples.
+            activities_order: RowOrder::default(),
+            reserve: Some(Reserve::new(&target, reserved_bytes(doc))?),
+            bytes_written: 0,
+        };
+        writer.write_doc(doc)?;
+        Ok(writer)
+    }
+
+    /// Writes a segment: detours, and the activities that they are split over.
+    ///
+    /// Within the segment the rows of one CPU stand together, in order of time, and go on where those of the segment
+    /// before ended. Each activity belongs to a detour of the same segment.
+    ///
+    /// # Errors
+    /// If the rows are not as said here, and if the system refuses. Nothing of the segment remains then, those before
+    /// stay as they are, and another attempt may follow.
+    ///
+    /// # Panics
+    /// On labels of another table than `labels`.
+    pub fn write_segment(
+        &mut self,
+        detours: &[Detour],
+        activities: &[Activity],
+        labels: &Labels,
+    ) -> Result<(), BundleError> {
+        self.write(&DETOURS, activities, labels, |draft, segment, order, counts| {
+            encode::detours(draft, segment, detours, order, counts)
+        })
+    }
+
+    /// Writes a segment of a run of work: samples, and the activities that fell in them.
+    ///
+    /// Order, errors and panics are those of [`Self::write_segment`], with samples in the place of detours.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn write_samples(
+        &mut self,
+        samples: &[Sample],
+        activities: &[Activity],
+        labels: &Labels,
+    ) -> Result<(), BundleError> {
+        self.write(&SAMPLES, activities, labels, |draft, segment, order, counts| {
+            encode::samples(draft, segment, samples, order, counts)
+        })
+    }
+
+    fn write(
+        &mut self,
+        table: &'static Table,
+        activities: &[Activity],
+        labels: &Labels,
+        encode_rows: impl FnOnce(&Draft, u32, &mut RowOrder, &mut Counts) -> Result<(), BundleError>,
+    ) -> Result<(), BundleError> {
+        let segment = self.next_segment;
+        let path = self.folder(table).join(layout::segment(segment));
+        if table.name != self.main.name {
+            let why = format!("this run is one of {}", self.main.name);
+            return Err(BundleError::Table { path, table: table.name, why });
+        }
+        let mut counts = self.counts.clone();
+        let mut rows_order = self.rows_order.clone();
+        let mut activities_order = self.activities_order.clone();
+
+        let rows_draft = Draft::new(path)?;
+        encode_rows(&rows_draft, segment, &mut rows_order, &mut counts)?;
+        let activities_draft = Draft::new(self.folder(&ACTIVITIES).join(layout::segment(segment)))?;
+        let numbers = (&self.counts, &counts);
+        encode::activities(&activities_draft, segment, activities, labels, &mut activities_order, numbers)?;
+        let bytes = activities_draft.sync()? + rows_draft.sync()?;
+
+        let activities_path = activities_draft.target().to_owned();
+        activities_draft.publish()?;
+        if let Err(error) = rows_draft.publish() {
+            // They do not count without their detours, and the next attempt would replace them.
+            let _ = fs::remove_file(activities_path);
+            return Err(error);
+        }
+
+        self.next_segment += 1;
+        self.counts = counts;
+        self.rows_order = rows_order;
+        self.activities_order = activities_order;
+        self.bytes_written += bytes;
+        Ok(())
+    }
+
+    /// Replaces the node's document. On a full disk the space that was held for it is used.
+    ///
+    /// # Errors
+    /// If the document is not valid or of another node, and if the system refuses. The former document stays then.
+    pub fn write_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
+        let target = layout::document(&self.path, &self.node);
+        if doc.node != self.node {
+            let why = format!("it is of node '{}'", doc.node);
+            return Err(BundleError::Document { path: target, why });
+        }
+        let written = match document::write(&target, doc) {
+            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&target, doc),
+            written => written,
+        };
+        let (draft, size) = written?;
+        draft.publish()?;
+        self.bytes_written += size;
+        Ok(())
+    }
+
+    /// The bundle's folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many bytes were written, among them those of documents that were replaced since.
+    #[must_use]
+    pub const fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    fn folder(&self, table: &Table) -> PathBuf {
+        layout::table_folder(&self.path, table.name, &self.node)
+    }
+
+    fn recorded(&self, existing: PathBuf) -> BundleError {
+        BundleError::Recorded { bundle: self.path.clone(), node: self.node.clone(), existing }
+    }
+}
+
+/// How much space to hold for the closing document, which says more than the first one: 16 KiB a CPU is ten times
+/// what a CPU with all of its counters takes.
+fn reserved_bytes(doc: &NodeDoc) -> usize {
+    (doc.cpus.len().max(doc.machine.online.len()) + 4) << 14
+}
+
+/// Makes the bundle's folder, or finds out that a bundle is there which holds the same.
+pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) -> Result<(), BundleError> {
+    let occupied = |what| Err(BundleError::Occupied { path: path.to_owned(), what });
+    match fs::metadata(path) {
+        Ok(found) if !found.is_dir() => return occupied("it is a file"),
+        // In this order: another writer may be making the bundle meanwhile, and this folder is its first one.
+        Ok(_) if !is_empty(path)? && !path.join(layout::RUNS).is_dir() => {
+            return occupied("it is a folder that is not a run bundle");
+        }
+        Ok(_) if path.join(layout::RUNS).is_dir() => {
+            // Only of other nodes: a document of this one that cannot be read keeps it out anyway.
+            for document in contents::documents(path)?.values() {
+                let there = document::contents(document).unwrap_or(holds);
+                if there != holds {
+                    return occupied(there.occupies());
+                }
+            }
+        }
+        Ok(_) => {}
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let parent = match path.parent() {
+                Some(parent) if parent != Path::new("") => parent,
+                _ => Path::new("."),
+            };
+            if !parent.exists() {
+                return Err(BundleError::NoParent { path: path.to_owned(), parent: parent.to_owned() });
+            }
+            made.make(path)?;
+        }
+        Err(cause) => return Err(BundleError::io("create the folder", path)(cause)),
+    }
+    // This one first: it is what tells other nodes that the folder is a bundle.
+    made.make(&path.join(layout::RUNS))
+}
+
+/// Whether a folder holds nothing but hidden files, as servers of network file systems and desktops leave them.
+fn is_empty(folder: &Path) -> Result<bool, BundleError> {
+    for entry in fs::read_dir(folder).map_err(BundleError::io("read the folder", folder))? {
+        let name = entry.map_err(BundleError::io("read the folder", folder))?.file_name();
+        if !name.as_encoded_bytes().starts_with(b".") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Folders that were made for a writer; unless kept, those that are still empty are removed again. A node that joins
+/// in that very instant gets an error, and can be started again.
+#[derive(Default, Debug)]
+pub(crate) struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    /// Makes a folder, unless another node has made it.
+    pub(super) fn make(&mut self, folder: &Path) -> Result<(), BundleError> {
+        match fs::create_dir(folder) {
+            Ok(()) => self.0.push(folder.to_owned()),
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => return Err(BundleError::io("create the folder", folder)(cause)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // Fails where another node has put something into it meanwhile, and that is right.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}

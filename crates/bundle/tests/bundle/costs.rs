@@ -1,0 +1,333 @@
+//! Measurements of costs: what is stored reads back, other kinds of bundles are told apart, and what is damaged or
+//! contradicts itself is refused by name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use becalm_bundle::{Bundle, BundleError, BundleWriter};
+use becalm_bundle::{Contents, CostRun, CostSamples, CostWriter};
+use becalm_model::cost::{
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, InstrumentDoc, Measured, PlaceDoc,
+    Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
+    SeriesDoc, TicksDoc, TimedDoc,
+};
+use becalm_model::event_count::EventCount;
+use becalm_model::node::{Ended, Machine};
+use becalm_units::CpuId;
+use parquet::arrow::ArrowWriter;
+use proptest::prelude::*;
+
+use crate::recording::{doc, store};
+
+fn cost_doc(node: &str, measured: Measured) -> CostDoc {
+    CostDoc {
+        schema: SCHEMA.to_owned(),
+        node: node.to_owned(),
+        program: "becalm 0.1.0".to_owned(),
+        begun: jiff::Timestamp::UNIX_EPOCH,
+        ended: Some(Ended::Duration),
+        machine: Machine::default(),
+        cpu: CpuId::new(3),
+        cpu_reason: "as asked".to_owned(),
+        other_cpu: Some(CpuId::new(1)),
+        sched: "other".to_owned(),
+        measured,
+    }
+}
+
+fn event(enabled_ns: i64, running_ns: i64) -> EventCount {
+    EventCount { event: "cycles".to_owned(), space: "user".to_owned(), value: 9, enabled_ns, running_ns }
+}
+
+fn series(samples: u64) -> SeriesDoc {
+    let counts = vec![event(2, 1)];
+    SeriesDoc { batch: 2, samples, interrupts: Some(7), preempted: 1, interruptions: false, counts, counted: 3 }
+}
+
+fn instrument() -> InstrumentDoc {
+    InstrumentDoc {
+        counter: "tsc".to_owned(),
+        rate_hz: 2.6e9,
+        rate_error_ratio: 1e-7,
+        overhead_ps: 20_000,
+        not_counted: vec!["none".to_owned()],
+    }
+}
+
+/// Two probes with samples and one without.
+fn traps(node: &str) -> CostRun {
+    let probe = |name: &str, series: Option<SeriesDoc>| ProbeDoc {
+        name: name.to_owned(),
+        what: format!("the {name}"),
+        method: "by hand".to_owned(),
+        not_measured: if series.is_none() { Some("no swap here".to_owned()) } else { None },
+        series,
+    };
+    let probes = vec![probe("syscall", Some(series(5))), probe("swap_in", None), probe("signal", Some(series(3)))];
+    let costs = ProbeCosts { instrument: Some(instrument()), probes };
+    let samples = CostSamples::from([
+        ("syscall".to_owned(), vec![vec![100_000, 101_000], vec![99_000, -1_000, 100_500]]),
+        ("signal".to_owned(), vec![vec![1_700_000], vec![1_800_000, 1_750_000]]),
+    ]);
+    CostRun { doc: cost_doc(node, Measured::Trap(costs)), samples }
+}
+
+fn write(path: &Path, run: &CostRun) -> Result<(), BundleError> {
+    CostWriter::create(path, &run.doc)?.store(run)
+}
+
+/// A bundle of [`traps`], its document, and its table.
+fn stored(folder: &tempfile::TempDir) -> (PathBuf, PathBuf, PathBuf) {
+    let path = folder.path().join("trap.becalm");
+    write(&path, &traps("a")).unwrap();
+    (path.clone(), path.join("runs/node=a.json"), path.join("costs/node=a/0000.parquet"))
+}
+
+#[test]
+fn every_kind_of_measurement_reads_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let way = ClockWayDoc {
+        name: "CLOCK_TAI".to_owned(),
+        path: ReadBy::Vdso,
+        series: series(2),
+        by_syscall: Some(series(1)),
+        stated_ns: Some(1),
+        readings: 10_000,
+        smallest_step_ps: Some(1_000),
+        median_step_ps: None,
+        backwards: 0,
+        cross: None,
+    };
+    let clocks =
+        ClockCosts { instrument: Some(instrument()), not_counted: Some("no tracefs".into()), clocks: vec![way] };
+    let of_clocks = CostSamples::from([
+        ("CLOCK_TAI".to_owned(), vec![vec![21_000, 21_500]]),
+        (format!("CLOCK_TAI{BY_SYSCALL}"), vec![vec![150_000]]),
+    ]);
+    let ticks =
+        TicksDoc { interrupts: 9, handler_ns: 10, handler_max_ns: 2, switches: 0, window_ns: 11, lost_events: 0 };
+    let row = SchedulerDoc {
+        runnable: 4,
+        ticks: Some(ticks),
+        yields: 5,
+        switches: 4,
+        elapsed_ns: 12,
+        counts: vec![event(20, 20)],
+        counted_yields: 3,
+    };
+    let scheduler = SchedulerCosts {
+        window_ns: 1,
+        runnable: vec![4, 8],
+        not_counted: vec!["no".to_owned()],
+        rows: vec![row],
+        ..SchedulerCosts::default()
+    };
+    let timed = TimedDoc { elapsed_ns: 10, interrupts: 3, window_ns: 11 };
+    let counted = |interrupts| CountedDoc { interrupts, counts: vec![event(20, 10)] };
+    let placement = PlacementCosts {
+        added_hz: 1_000,
+        rounds: 1,
+        bodies: vec!["add".to_owned()],
+        places: vec![PlaceDoc { place: Placed::Sibling, cpu: CpuId::new(5) }],
+        results: vec![PlacementDoc {
+            place: Placed::Sibling,
+            body: "add".to_owned(),
+            quiet: timed,
+            raised: timed,
+            counted: Some(CountedPairDoc { quiet: counted(0), raised: counted(7) }),
+        }],
+        ..PlacementCosts::default()
+    };
+    let runs = [
+        traps("a"),
+        CostRun { doc: cost_doc("a", Measured::Clock(clocks)), samples: of_clocks },
+        CostRun { doc: cost_doc("a", Measured::Scheduler(scheduler)), samples: CostSamples::new() },
+        CostRun { doc: cost_doc("a", Measured::Placement(placement)), samples: CostSamples::new() },
+    ];
+    for run in runs {
+        let path = folder.path().join(format!("{}.becalm", run.doc.measured.command()));
+        write(&path, &run).unwrap();
+        assert_eq!(Contents::of(&path).unwrap(), Contents::Costs);
+        assert_eq!(CostRun::open(&path, None).unwrap(), run);
+        // As with any bundle, the ending may be left out.
+        assert_eq!(CostRun::open(&path.with_extension(""), Some("a")).unwrap(), run);
+    }
+}
+
+#[test]
+fn what_was_never_stored_leaves_nothing_and_a_killed_writer_leaves_a_document_of_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trap.becalm");
+    let nothing = CostDoc { ended: None, ..cost_doc("a", Measured::Trap(ProbeCosts::default())) };
+    let writer = CostWriter::create(&path, &nothing).unwrap();
+    let run = CostRun::open(&path, None).unwrap();
+    assert!(run.doc.is_empty() && run.doc.ended.is_none());
+    let second = CostWriter::create(&path, &nothing).err().unwrap().to_string();
+    assert!(second.contains("runs/node=a.json is there already"), "{second}");
+    drop(writer);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nodes_stand_side_by_side_and_kinds_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ..) = stored(&folder);
+    write(&path, &traps("b")).unwrap();
+    assert_eq!(CostRun::open(&path, Some("b")).unwrap(), traps("b"));
+    let error = |node| CostRun::open(&path, node).unwrap_err().to_string();
+    assert!(error(None).contains("holds the nodes a, b; choose one with --node"), "{}", error(None));
+    assert!(error(Some("c")).contains("holds no node 'c'; it holds a, b"));
+
+    // A recording of another node does not go where costs are, nor the other way round.
+    let into = BundleWriter::create(&path, &doc("c")).err().unwrap().to_string();
+    assert!(into.contains("it holds costs that becalm cost measured"), "{into}");
+    assert!(!path.join("detours").exists());
+    let recording = folder.path().join("run.becalm");
+    store(&recording, 1);
+    let into = CostWriter::create(&recording, &traps("c").doc).err().unwrap().to_string();
+    assert!(into.contains("it holds a recording"), "{into}");
+
+    let opened = Bundle::open(&path).unwrap_err().to_string();
+    assert!(opened.contains("holds costs that becalm cost measured and not a recording"), "{opened}");
+    assert!(opened.ends_with("see it with becalm report"), "{opened}");
+    let opened = CostRun::open(&recording, None).unwrap_err().to_string();
+    assert!(opened.contains("holds a recording and not costs"), "{opened}");
+}
+
+#[test]
+fn damaged_files_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, document, table) = stored(&folder);
+    let refused = |file: &Path, bytes: &[u8], why: &str| {
+        let before = fs::read(file).unwrap();
+        fs::write(file, bytes).unwrap();
+        let error = CostRun::open(&path, None).unwrap_err().to_string();
+        assert!(error.contains(&file.display().to_string()) && error.contains(why), "{error} does not say {why}");
+        fs::write(file, before).unwrap();
+    };
+    let text = fs::read_to_string(&document).unwrap();
+    let spoil = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, 1).into_bytes()
+    };
+    for (from, to, why) in [
+        ("becalm.cost/1", "becalm.cost/9", "this program reads 'becalm.cost/1'"),
+        ("\"node\": \"a\"", "\"node\": \"b\"", "it is of node 'b'"),
+        ("\"command\": \"trap\"", "\"command\": \"teapot\"", "unknown variant `teapot`"),
+        ("\"cpu\": 3", "\"cpu\": 4000000", "above the limit"),
+        ("\"batch\": 2", "\"batch\": 0", "has samples of 0 repetitions"),
+        ("\"name\": \"signal\"", "\"name\": \"syscall\"", "stands there twice"),
+        ("\"running_ns\": 1", "\"running_ns\": 3", "cycles was counted for 3 of 2 ns"),
+        ("\"rate_hz\": 2600000000.0", "\"rate_hz\": -1.0", "is no rate of a counter"),
+        ("\"rate_hz\": 2600000000.0", "\"rate_hz\": 1e999", "number out of range"),
+        ("\"overhead_ps\": 20000", "\"overhead_ps\": -20000", "overhead_ps of 'the instrument' is -20000"),
+        ("\"not_measured\": \"no swap here\"", "\"not_measured\": null", "'swap_in' has both samples"),
+        ("{", "", "expected"),
+    ] {
+        refused(&document, &spoil(from, to), why);
+    }
+    // The document and the table contradict each other; it is the table that is named.
+    let before = fs::read(&document).unwrap();
+    for (from, to, why) in [
+        ("\"samples\": 5", "\"samples\": 6", "5 samples of 'syscall', and the document tells of 6"),
+        ("\"name\": \"signal\"", "\"name\": \"sigmal\"", "no sample of 'sigmal'"),
+    ] {
+        fs::write(&document, spoil(from, to)).unwrap();
+        let error = CostRun::open(&path, None).unwrap_err().to_string();
+        assert!(error.contains("0000.parquet is not a table of costs") && error.contains(why), "{error}");
+    }
+    fs::write(&document, before).unwrap();
+
+    let bytes = fs::read(&table).unwrap();
+    refused(&table, &bytes[..bytes.len() / 2], "as Parquet");
+    refused(&table, b"", "as Parquet");
+    let rewrite = |columns: Vec<(&str, ArrayRef)>, why: &str| {
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut file = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        refused(&table, &file, why);
+    };
+    let names = |values: &[&str]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
+    let numbers = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let table_of = |probes: &[&str], rounds: &[i64], times: &[i64]| {
+        vec![("probe", names(probes)), ("round", numbers(rounds)), ("time_ps", numbers(times))]
+    };
+    rewrite(vec![("probe", names(&["syscall"]))], "no column round");
+    rewrite(
+        vec![
+            ("probe", names(&["syscall"])),
+            ("round", Arc::new(Int32Array::from(vec![0]))),
+            ("time_ps", numbers(&[1])),
+        ],
+        "column round is of type Int32",
+    );
+    rewrite(table_of(&["syscall", "syscall"], &[1, 1], &[1, 1]), "round 1 of 'syscall' comes after 0 rounds");
+    rewrite(table_of(&["syscall", "syscall"], &[0, -1], &[1, 1]), "round -1 of 'syscall' comes after 1 rounds");
+    rewrite(table_of(&["syscall", "syscall"], &[0, i64::MAX], &[1, 1]), "comes after 1 rounds");
+    rewrite(table_of(&["syscall", "signal", "syscall"], &[0, 0, 0], &[1, 1, 1]), "'syscall' do not stand together");
+    rewrite(table_of(&["syscall"; 4], &[0; 4], &[1; 4]), "4 samples of 'syscall', and the document tells of 5");
+    let five = ["syscall", "syscall", "syscall", "syscall", "syscall", "signal", "signal", "signal", "x"];
+    rewrite(table_of(&five[..8], &[0; 8], &[1, 1, i64::MIN, 1, 1, 1, 1, 1]), "is -9223372036854775808 ps long");
+    rewrite(table_of(&five, &[0; 9], &[1; 9]), "samples of 'x', of which the document does not tell");
+    fs::remove_file(&table).unwrap();
+    assert!(CostRun::open(&path, None).unwrap_err().to_string().contains("0000.parquet"));
+}
+
+#[test]
+fn times_that_cannot_be_are_refused_before_they_are_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("placement.becalm");
+    let timed = TimedDoc { elapsed_ns: 10, interrupts: 3, window_ns: 0 };
+    let result =
+        PlacementDoc { place: Placed::Same, body: "add".to_owned(), quiet: timed, raised: timed, counted: None };
+    let timed = TimedDoc { window_ns: 1, ..timed };
+    let wrong = CountedDoc { interrupts: 1, counts: vec![event(1, 2)] };
+    let pair = CountedPairDoc { quiet: CountedDoc { interrupts: 1, counts: Vec::new() }, raised: wrong };
+    let counted = PlacementDoc { quiet: timed, raised: timed, counted: Some(pair), ..result.clone() };
+    let costs = PlacementCosts { results: vec![counted], ..PlacementCosts::default() };
+    let error = CostWriter::create(&path, &cost_doc("a", Measured::Placement(costs))).err().unwrap().to_string();
+    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    let row = SchedulerDoc { runnable: 1, counts: vec![event(1, 2)], ..SchedulerDoc::default() };
+    let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
+    let error = CostWriter::create(&path, &cost_doc("a", Measured::Scheduler(costs))).err().unwrap().to_string();
+    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    let costs = PlacementCosts { results: vec![result], ..PlacementCosts::default() };
+    let error = CostWriter::create(&path, &cost_doc("a", Measured::Placement(costs))).err().unwrap().to_string();
+    assert!(error.contains("window_ns is 0, outside of 1 to"), "{error}");
+    let row = SchedulerDoc { yields: 1, switches: 1, elapsed_ns: 1, ..SchedulerDoc::default() };
+    let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
+    let error = CostWriter::create(&path, &cost_doc("a", Measured::Scheduler(costs))).err().unwrap().to_string();
+    assert!(error.contains("no runnable thread"), "{error}");
+    assert!(!path.exists());
+    // Samples that the document does not tell of.
+    let mut run = traps("a");
+    run.samples.insert("more".to_owned(), vec![vec![1]]);
+    assert!(write(&path, &run).unwrap_err().to_string().contains("samples of 'more'"));
+    assert!(!path.exists(), "what was never stored leaves nothing");
+}
+
+proptest! {
+    /// Bytes changed anywhere: it opens or is refused, and never ends the program.
+    #[test]
+    fn no_damage_ends_the_program(in_table: bool, patches in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..6), cut in 0_usize..4) {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, document, table) = stored(&folder);
+        let file = if in_table { table } else { document };
+        let mut bytes = fs::read(&file).unwrap();
+        for (place, change) in patches {
+            let place = usize::from(place) % bytes.len();
+            bytes[place] = bytes[place].wrapping_add(change);
+        }
+        bytes.truncate(bytes.len() - bytes.len() / 4 * cut);
+        fs::write(&file, bytes).unwrap();
+        if let Ok(run) = CostRun::open(&path, None) {
+            for (name, of) in run.doc.series() {
+                prop_assert_eq!(run.rounds(&name).iter().map(Vec::len).sum::<usize>() as u64, of.samples);
+            }
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Files that are damaged, foreign or of another version: refused by name, never with a panic.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use becalm_bundle::{Bundle, BundleError};
+use becalm_model::Kind;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use proptest::prelude::*;
+
+use crate::recording::{doc, read_activities, read_all, read_detours, store};
+
+fn segment(bundle: &Path, table: &str) -> PathBuf {
+    bundle.join(table).join("node=a/0000.parquet")
+}
+
+fn store_one(folder: &tempfile::TempDir) -> PathBuf {
+    let path = folder.path().join("run.becalm");
+    store(&path, 1);
+    path
+}
+
+/// Columns, packed as some other program would.
+fn foreign(path: &Path, columns: Vec<(&str, ArrayRef)>, packing: Option<WriterProperties>) {
+    pack(path, &RecordBatch::try_from_iter(columns).unwrap(), packing.unwrap_or_default());
+}
+
+fn i64s(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+fn cpus(values: &[i32]) -> ArrayRef {
+    Arc::new(Int32Array::from(values.to_vec()))
+}
+
+fn names(values: &[&str]) -> ArrayRef {
+    Arc::new(StringArray::from(values.to_vec()))
+}
+
+/// The error of reading `file` as a table of the bundle.
+fn refusal(bundle: &Path, file: &Path) -> String {
+    let error = read_all(bundle).unwrap_err().to_string();
+    assert!(error.contains(&file.display().to_string()), "{error} does not name {}", file.display());
+    error
+}
+
+#[test]
+fn tables_of_other_programs_are_read_if_their_columns_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    foreign(
+        &segment(&path, "detours"),
+        vec![
+            ("extra", names(&["x", "y"])),
+            ("duration_ns", i64s(&[20, 0])),
+            ("start_ns", i64s(&[-7, i64::MAX])),
+            ("cpu", cpus(&[5, 5])),
+        ],
+        None,
+    );
+    // Neither dictionaries nor compression, and names only as plain strings.
+    let plain = WriterProperties::builder().set_dictionary_enabled(false).build();
+    let activities = vec![
+        ("cpu", cpus(&[5, 5])),
+        ("detour", i64s(&[0, 1])),
+        ("start_ns", i64s(&[-7, i64::MAX])),
+        ("self_ns", i64s(&[20, 0])),
+        ("kind", names(&["unseen", "self"])),
+        ("source", names(&["unseen", ""])),
+        ("detail", names(&["", "\u{1f980}"])),
+    ];
+    foreign(&segment(&path, "activities"), activities, Some(plain));
+
+    let bundle = Bundle::open(&path).unwrap();
+    let detours = read_detours(&bundle, "a").unwrap();
+    assert_eq!(detours.len(), 2);
+    assert!(detours.iter().all(|(_, detour)| !detour.incomplete));
+    assert_eq!(detours[1].1.start.get(), i64::MAX);
+    let activities = read_activities(&bundle, "a").unwrap();
+    assert_eq!((activities[0].4, activities[0].5.as_str()), (Kind::Unseen, "unseen"));
+    assert_eq!((activities[1].4, activities[1].6.as_str()), (Kind::Becalm, "\u{1f980}"));
+}
+
+/// Three detours in columns that could hold nothing but do not, as most writers declare theirs.
+fn nullable() -> RecordBatch {
+    let columns = [("cpu", cpus(&[5; 3])), ("start_ns", i64s(&[1, 2, 3])), ("duration_ns", i64s(&[1, 0, 1]))];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
+}
+
+fn pack(path: &Path, batch: &RecordBatch, packing: WriterProperties) {
+    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), batch.schema(), Some(packing)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn usual_packings_are_read_and_others_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = segment(&path, "detours");
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        for dictionary in [true, false] {
+            for encoding in [Encoding::PLAIN, Encoding::DELTA_BINARY_PACKED, Encoding::BYTE_STREAM_SPLIT] {
+                let packing = WriterProperties::builder()
+                    .set_writer_version(version)
+                    .set_dictionary_enabled(dictionary)
+                    .set_encoding(encoding);
+                pack(&file, &nullable(), packing.build());
+                if dictionary || encoding != Encoding::BYTE_STREAM_SPLIT {
+                    let detours = read_detours(&Bundle::open(&path).unwrap(), "a").unwrap();
+                    let starts: Vec<i64> = detours.iter().map(|(_, detour)| detour.start.get()).collect();
+                    assert_eq!(starts, [1, 2, 3], "{encoding}");
+                } else {
+                    let error = refusal(&path, &file);
+                    assert!(error.contains("packed as BYTE_STREAM_SPLIT"), "{error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_that_contradict_the_schema_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = segment(&path, "detours");
+    let none: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    let base = || vec![("cpu", cpus(&[0, 0])), ("start_ns", i64s(&[0, 9])), ("duration_ns", i64s(&[1, 1]))];
+    let with = |name: &'static str, column: ArrayRef| {
+        let mut columns = base();
+        columns.retain(|(other, _)| *other != name);
+        columns.push((name, column));
+        columns
+    };
+    for (columns, why) in [
+        (base().into_iter().skip(1).collect(), "no column cpu"),
+        (with("cpu", i64s(&[0, 0])), "column cpu is of type Int64 instead of Int32"),
+        (with("start_ns", names(&["a", "b"])), "column start_ns is of type Utf8 instead of Int64"),
+        (with("incomplete", i64s(&[0, 0])), "column incomplete is of type Int64 instead of Boolean"),
+        (with("duration_ns", none), "column duration_ns has rows without a value"),
+        (with("incomplete", flags), "column incomplete has rows without a value"),
+        (with("duration_ns", i64s(&[1, -1])), "cannot be -1 ns long"),
+        (with("start_ns", i64s(&[9, i64::MAX])), "cannot be 1 ns long"),
+        (with("start_ns", i64s(&[9, 0])), "rows of CPU 0 are not in order"),
+        (with("cpu", cpus(&[0, -1])), "CPU -1 is outside"),
+        (with("cpu", cpus(&[0, 1 << 20])), "CPU 1048576 is outside"),
+    ] {
+        foreign(&file, columns, None);
+        let error = refusal(&path, &file);
+        assert!(error.contains(why), "{error}");
+        assert!(error.contains("is not a table of detours"), "{error}");
+    }
+}
+
+#[test]
+fn unknown_kinds_and_negative_numbers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = segment(&path, "activities");
+    for (detour, kind, why) in [(0, "gremlin", "'gremlin' is not a kind"), (-1, "irq", "no detour -1")] {
+        let columns = vec![
+            ("cpu", cpus(&[0])),
+            ("detour", i64s(&[detour])),
+            ("start_ns", i64s(&[0])),
+            ("self_ns", i64s(&[1])),
+            ("kind", names(&[kind])),
+            ("source", names(&["timer"])),
+            ("detail", names(&[""])),
+        ];
+        foreign(&file, columns, None);
+        let error = refusal(&path, &file);
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn another_version_is_refused_and_both_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    for table in ["detours", "activities"] {
+        let file = segment(&path, table);
+        let original = fs::read(&file).unwrap();
+        let version = vec![KeyValue::new("becalm.schema".to_owned(), format!("becalm.{table}/2"))];
+        let packing = WriterProperties::builder().set_key_value_metadata(Some(version)).build();
+        foreign(&file, vec![("cpu", cpus(&[0]))], Some(packing));
+        let error = refusal(&path, &file);
+        assert!(error.contains(&format!("'becalm.{table}/2'")), "{error}");
+        assert!(error.contains(&format!("'becalm.{table}/1'")), "{error}");
+        fs::write(&file, original).unwrap();
+    }
+
+    let file = path.join("runs/node=a.json");
+    fs::write(&file, r#"{"schema": "becalm.run/2", "all": ["else", "is", "new"]}"#).unwrap();
+    let error = refusal(&path, &file);
+    assert!(error.contains("'becalm.run/2'") && error.contains("'becalm.run/1'"), "{error}");
+}
+
+#[test]
+fn damaged_documents_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = path.join("runs/node=a.json");
+    let good = fs::read_to_string(&file).unwrap();
+    for (text, why) in [
+        (String::new(), "EOF"),
+        ("[]".to_owned(), "invalid length 0"),
+        ("{}".to_owned(), "missing field `schema`"),
+        (good[..good.len() / 2].to_owned(), "EOF"),
+        (good.replace("\"node\": \"a\"", "\"node\": \"b\""), "it is of node 'b'"),
+        (good.replace("\"duration_ns\": 1", "\"duration_ns\": -1"), "duration_ns of CPU 0 is negative"),
+        (good.replace("\"cpu\": 0", "\"cpu\": 3"), "3 is followed by 3"),
+        (good.replace("\"cpu\": 3", "\"cpu\": 1048576"), "above the limit"),
+    ] {
+        assert_ne!(text, good, "{why}");
+        fs::write(&file, text).unwrap();
+        let error = refusal(&path, &file);
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn foreign_and_empty_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    for table in ["detours", "activities"] {
+        let file = segment(&path, table);
+        let original = fs::read(&file).unwrap();
+        for contents in [&b""[..], b"PAR1", b"PAR1PAR1", b"cpu,start_ns\n0,1\n", &[0; 4096]] {
+            fs::write(&file, contents).unwrap();
+            assert!(refusal(&path, &file).contains("as Parquet"));
+        }
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        refusal(&path, &file);
+        fs::remove_dir(&file).unwrap();
+        fs::write(&file, original).unwrap();
+    }
+    read_all(&path).unwrap();
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    for table in ["detours", "activities"] {
+        let file = segment(&path, table);
+        let original = fs::read(&file).unwrap();
+        for length in 0..original.len() {
+            fs::write(&file, &original[..length]).unwrap();
+            refusal(&path, &file);
+        }
+        fs::write(&file, original).unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_bundle_is_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let empty = folder.path().join("empty.becalm");
+    fs::create_dir_all(empty.join("runs")).unwrap();
+    for (path, why) in [
+        (folder.path().to_owned(), "without the folder 'runs'"),
+        (file, "it is a file"),
+        (folder.path().join("missing"), "No such file"),
+        (empty, "no node's document"),
+    ] {
+        let error = Bundle::open(&path).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains(&path.display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_node_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = Bundle::open(&store_one(&folder)).unwrap();
+    let error = bundle.detours("b").err().unwrap();
+    assert!(matches!(error, BundleError::NoSuchNode { .. }));
+    assert!(error.to_string().contains("no node 'b'; it holds a"), "{error}");
+    assert!(bundle.activities("../a").is_err());
+}
+
+/// Writes the segment's contents anew without compression, so that damage reaches every decoder instead of being
+/// found by the decompressor.
+fn unpack(bundle: &Path, table: &str, encoding: Encoding) -> Vec<u8> {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let file = segment(bundle, table);
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&file).unwrap()).unwrap();
+    let schema = Arc::clone(reader.schema());
+    let packing = WriterProperties::builder()
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_dictionary_enabled(encoding == Encoding::RLE_DICTIONARY)
+        .set_data_page_row_count_limit(16)
+        .set_write_batch_size(8)
+        .set_max_row_group_row_count(Some(48));
+    let packing = if encoding == Encoding::RLE_DICTIONARY { packing } else { packing.set_encoding(encoding) };
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(packing.build())).unwrap();
+    for batch in reader.build().unwrap() {
+        writer.write(&batch.unwrap()).unwrap();
+    }
+    writer.close().unwrap();
+    bytes
+}
+
+/// A place of a file and what to put there.
+fn damage() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
+    proptest::collection::vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(0), Just(0xff)]), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn damage_never_panics(marks in proptest::collection::vec(damage(), 50..51), at_end: bool) {
+        thread_local! {
+            static CASES: (tempfile::TempDir, Vec<(PathBuf, Vec<u8>)>) = {
+                let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+                let path = store_one(&folder);
+                let mut cases = Vec::new();
+                for table in ["detours", "activities"] {
+                    let file = segment(&path, table);
+                    cases.push((file.clone(), fs::read(&file).unwrap()));
+                    cases.push((file.clone(), unpack(&path, table, Encoding::RLE_DICTIONARY)));
+                    cases.push((file.clone(), unpack(&path, table, Encoding::PLAIN)));
+                }
+                (folder, cases)
+            };
+        }
+        CASES.with(|(folder, cases)| for (file, original) in cases {
+            for marks in &marks {
+                let mut bytes = original.clone();
+                for (index, byte) in marks {
+                    let span = if at_end { bytes.len().min(600) } else { bytes.len() };
+                    let at = bytes.len() - 1 - index.index(span);
+                    bytes[at] = *byte;
+                }
+                fs::write(file, &bytes).unwrap();
+                if let Err(error) = read_all(&folder.path().join("run.becalm")) {
+                    assert!(error.to_string().contains("node=a/0000.parquet"), "{error}");
+                }
+            }
+            fs::write(file, original).unwrap();
+        });
+    }
+}
+
+#[test]
+fn damage_in_a_document_never_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = path.join("runs/node=a.json");
+    let text = serde_json::to_vec(&doc("a")).unwrap();
+    for at in 0..text.len() {
+        for byte in [b'0', b'"', b'}', b'-', 0xff] {
+            let mut text = text.clone();
+            text[at] = byte;
+            fs::write(&file, text).unwrap();
+            if let Err(error) = Bundle::open(&path) {
+                assert!(error.to_string().contains("node=a.json"), "{error}");
+            }
+        }
+    }
+}

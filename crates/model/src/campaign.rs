@@ -1,0 +1,274 @@
+//! A tick campaign: the measurements of `becalm cost tick`, in one JSON document a node, `runs/node=HOST.json` of a bundle.
+//!
+//! Each finished cell is stored before the next begins: the document is written anew under another name, and takes the
+//! place of the old one in one step. So a campaign that is interrupted, or killed, goes on where it was.
+
+use std::collections::HashSet;
+
+use becalm_units::CpuId;
+use serde::{Deserialize, Serialize};
+
+use crate::Document;
+use crate::event_count::EventCount;
+use crate::node::Machine;
+
+/// The version of the document's schema that this program writes and reads.
+pub const SCHEMA: &str = "becalm.tick-campaign/1";
+
+/// Measurements of the same work at several interrupt rates.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Campaign {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Who wrote it: `becalm 0.1.0`.
+    pub program: String,
+    /// The host's name.
+    pub node: String,
+    /// The machine.
+    pub machine: Machine,
+    /// What was asked for.
+    pub plan: CampaignPlan,
+    /// The bytes that each copy of the work sorts.
+    pub array_bytes: u64,
+    /// Sorts a timed cell, all copies together.
+    pub sorts: u64,
+    /// `kernel.perf_event_max_sample_rate`, in Hz.
+    pub max_sample_rate_hz: u32,
+    /// `kernel.perf_cpu_time_max_percent`.
+    pub cpu_time_max_percent: Option<u32>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
+    /// The finished cells, in the order in which they were measured.
+    pub cells: Vec<Cell>,
+    /// What the reader must know before believing the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// What a campaign measures, and in which order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CampaignPlan {
+    /// The measured CPU.
+    pub cpu: CpuId,
+    /// Interrupts a second that are added to the CPU's own, in rising order; 0 adds none.
+    pub rates_hz: Vec<u32>,
+    /// Numbers of copies of the work that share the CPU.
+    pub copies: Vec<u32>,
+    /// How often each cell is measured.
+    pub rounds: u32,
+    /// The scheduling class of the copies: `other`, `rr:1`.
+    pub sched: String,
+    /// How long a cell is to take without added interrupts.
+    pub cell_ns: i64,
+    /// Gives the order of the cells in each round.
+    pub seed: u64,
+    /// The events that the processor counts in cells of their own, by their names: `cycles`, `cache_misses`; often none on
+    /// a virtual machine.
+    #[serde(default)]
+    pub events: Vec<String>,
+}
+
+impl CampaignPlan {
+    /// The cells of a round, each as the interrupts that are added and what is measured.
+    #[must_use]
+    pub fn cells(&self) -> Vec<(u32, CellKind)> {
+        let of_rate = |rate_hz: &u32| {
+            let rate_hz = *rate_hz;
+            let sorts = self.copies.iter().map(|copies| CellKind::Sorts { copies: *copies });
+            let events = (!self.events.is_empty()).then_some(CellKind::Events);
+            sorts.chain([CellKind::Handler]).chain(events).map(move |kind| (rate_hz, kind)).collect::<Vec<_>>()
+        };
+        self.rates_hz.iter().flat_map(of_rate).chain([(0, CellKind::Trap)]).collect()
+    }
+}
+
+/// One measurement.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Cell {
+    /// In which round, from 0.
+    pub round: u32,
+    /// Interrupts a second added to the CPU's own.
+    pub added_hz: u32,
+    /// What was measured.
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
+/// What a cell measures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Measured {
+    /// The time of a fixed number of sorts, all copies together, from the first one's start to the last one's end.
+    Sorts {
+        /// How many copies shared the CPU.
+        copies: u32,
+        /// Sorts done.
+        sorts: u64,
+        /// How long they took.
+        elapsed_ns: i64,
+        /// Timer interrupts that the CPU took in `window_ns`.
+        interrupts: u64,
+        /// The time between both readings of the count of interrupts: a little longer than the sorts.
+        window_ns: i64,
+    },
+    /// The kernel's own record of its timer interrupts while one copy sorted.
+    Handler {
+        /// Interrupts recorded from entry to exit.
+        interrupts: u64,
+        /// Time from entry to exit of all of them.
+        handler_ns: i64,
+        /// The time recorded.
+        window_ns: i64,
+        /// Events that the kernel lost.
+        lost_events: u64,
+    },
+    /// System calls that do nothing, one after the other.
+    Trap {
+        /// How many.
+        calls: u64,
+        /// The mean time of one, in nanoseconds and parts of it: that of the median batch of equal batches.
+        call_ns: f64,
+    },
+    /// What the processor counted while one copy sorted, in the sorts and in what interrupted them apart.
+    Events {
+        /// Sorts done.
+        sorts: u64,
+        /// Timer interrupts that the CPU took in `window_ns`.
+        interrupts: u64,
+        /// The time between both readings of the count of interrupts.
+        window_ns: i64,
+        /// The counts.
+        counts: Vec<EventCount>,
+    },
+}
+
+impl Measured {
+    /// What tells the cells of a round and a rate apart.
+    #[must_use]
+    pub fn key(&self) -> CellKind {
+        match self {
+            Self::Sorts { copies, .. } => CellKind::Sorts { copies: *copies },
+            Self::Handler { .. } => CellKind::Handler,
+            Self::Trap { .. } => CellKind::Trap,
+            Self::Events { .. } => CellKind::Events,
+        }
+    }
+}
+
+/// The kind of a cell.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CellKind {
+    /// See [`Measured::Sorts`].
+    Sorts {
+        /// How many copies share the CPU.
+        copies: u32,
+    },
+    /// See [`Measured::Handler`].
+    Handler,
+    /// See [`Measured::Trap`].
+    Trap,
+    /// See [`Measured::Events`].
+    Events,
+}
+
+impl Campaign {
+    /// The number of cells that the plan asks for.
+    #[must_use]
+    pub fn cells_planned(&self) -> usize {
+        self.plan.rounds as usize * self.plan.cells().len()
+    }
+
+    /// The cell of a round, if it is finished.
+    #[must_use]
+    pub fn find(&self, round: u32, added_hz: u32, kind: CellKind) -> Option<&Measured> {
+        let is = |cell: &&Cell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
+        self.cells.iter().find(is).map(|cell| &cell.measured)
+    }
+}
+
+impl Document for Campaign {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// That the plan has cells, that each cell is of the plan and stands there once, and that its figures can be true.
+    fn check(&self) -> Result<(), String> {
+        let plan = &self.plan;
+        if plan.rounds == 0 || plan.copies.is_empty() || plan.rates_hz.is_empty() {
+            return Err("its plan has no cells".to_owned());
+        }
+        if plan.rounds > ROUNDS_MAX {
+            return Err(format!("its plan has {} rounds; the most are {ROUNDS_MAX}", plan.rounds));
+        }
+        let rising = |list: &[u32]| list.windows(2).all(|pair| pair[0] < pair[1]);
+        if !rising(&plan.rates_hz) || !rising(&plan.copies) {
+            return Err("the rates or the numbers of copies of its plan do not rise".to_owned());
+        }
+        let planned: HashSet<(u32, CellKind)> = plan.cells().into_iter().collect();
+        let mut seen = HashSet::with_capacity(self.cells.len());
+        for (at, cell) in self.cells.iter().enumerate() {
+            let key = cell.measured.key();
+            // A trap takes no added interrupts, and where they were added does no harm.
+            let of_plan = key == CellKind::Trap || planned.contains(&(cell.added_hz, key));
+            if cell.round >= plan.rounds || !of_plan {
+                return Err(format!("cell {at} is none of its plan"));
+            }
+            if !seen.insert((cell.round, cell.added_hz, key)) {
+                return Err(format!("cell {at} stands there twice"));
+            }
+            cell.measured.check().map_err(|why| format!("cell {at}: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// More rounds are not planned.
+pub const ROUNDS_MAX: u32 = 100_000;
+
+/// No cell is longer than a day, and none has more interrupts than nanoseconds: sums stay far from where integers end.
+const LONGEST_NS: i64 = 86_400_000_000_000;
+
+impl Measured {
+    fn check(&self) -> Result<(), String> {
+        let time = |name: &str, ns: i64, shortest: i64| match (shortest..=LONGEST_NS).contains(&ns) {
+            true => Ok(()),
+            false => Err(format!("{name} is {ns}, outside of {shortest} to {LONGEST_NS}")),
+        };
+        let count = |name: &str, count: u64| match i64::try_from(count).is_ok_and(|count| count <= LONGEST_NS) {
+            true => Ok(()),
+            false => Err(format!("{name} is {count}, and cannot be")),
+        };
+        match self {
+            &Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
+                if sorts == 0 {
+                    return Err("it has no sorts".to_owned());
+                }
+                time("elapsed_ns", elapsed_ns, 1)?;
+                time("window_ns", window_ns, 1)?;
+                count("interrupts", interrupts)
+            }
+            &Self::Handler { interrupts, handler_ns, window_ns, lost_events } => {
+                time("handler_ns", handler_ns, 0)?;
+                time("window_ns", window_ns, 1)?;
+                count("interrupts", interrupts)?;
+                count("lost_events", lost_events)
+            }
+            &Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
+            Self::Trap { call_ns, .. } => Err(format!("call_ns is {call_ns}, and cannot be")),
+            Self::Events { sorts, interrupts, window_ns, counts } => {
+                if *sorts == 0 {
+                    return Err("it has no sorts".to_owned());
+                }
+                time("window_ns", *window_ns, 1)?;
+                count("interrupts", *interrupts)?;
+                counts.iter().try_for_each(EventCount::check)
+            }
+        }
+    }
+}

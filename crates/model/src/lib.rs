@@ -1,0 +1,27 @@
+//! The vocabulary of becalm: detours, activities, kernel events and samples, and the documents that tell of a recording,
+//! of measured costs, of a campaign, of a study and of a parallel benchmark.
+//!
+//! These are plain types. Nothing here measures, stores, interprets or prints.
+
+#![forbid(unsafe_code)]
+
+pub mod activity;
+pub mod campaign;
+pub mod cost;
+mod document;
+pub mod event;
+pub mod event_count;
+pub mod label;
+pub mod node;
+pub mod phases;
+mod step;
+pub mod study;
+pub mod task;
+
+pub use activity::{Activity, Detour, Kind, Sample};
+pub use document::Document;
+pub use event::{Event, Happening, Pid};
+pub use label::{Label, Labels};
+pub use node::NodeDoc;
+pub use step::{LoopThread, Step};
+pub use task::{Task, Tasks};

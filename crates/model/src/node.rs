@@ -1,0 +1,379 @@
+//! The node's document, `runs/node=HOST.json`: what was recorded, where, how, and what could not be seen.
+
+use becalm_units::{CpuId, CpuList, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::Document;
+
+/// The version of the document's schema that this program writes and reads.
+pub const SCHEMA: &str = "becalm.run/1";
+
+/// One node's part of a run. Durations are integers in `_ns` fields, ratios plain numbers in `_ratio` fields.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct NodeDoc {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The host's name, as in the file names.
+    pub node: String,
+    /// Who wrote it: `becalm 0.1.0`.
+    pub program: String,
+    /// The run's origin on the wall clock, as RFC 3339 in UTC.
+    pub origin: jiff::Timestamp,
+    /// How the run ended; nothing while it runs, and for ever if it was killed.
+    pub ended: Option<Ended>,
+    /// The machine.
+    pub machine: Machine,
+    /// The counter that the loops read.
+    pub clock: ClockDoc,
+    /// How the recording was asked for.
+    pub settings: Settings,
+    /// The rung of the ladder: how much of the kernel could be seen.
+    pub rung: Rung,
+    /// One entry for each measured CPU, in rising order.
+    pub cpus: Vec<CpuDoc>,
+    /// The kernel's trace; nothing on the lower rungs.
+    pub tracing: Option<TracingDoc>,
+    /// Growth of the kernel's own counters over the run.
+    pub counters: Vec<Counter>,
+    /// Everything the reader must know before believing the numbers.
+    pub warnings: Vec<Warning>,
+}
+
+/// How a run ended by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The duration asked for was over.
+    Duration,
+    /// The command that it accompanied ended.
+    Command,
+    /// A signal asked it to end.
+    Signal,
+    /// Its user ended it by a key, in the live view.
+    User,
+    /// A buffer was full, so that going on would have lost detours.
+    BufferFull,
+    /// Every measured CPU went offline or left the process's cpuset.
+    CpusGone,
+    /// Something failed; what was recorded until then is there.
+    Failed,
+}
+
+/// The machine that was measured.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's model.
+    pub processor: String,
+    /// The hypervisor, where the processor admits to one.
+    pub hypervisor: Option<String>,
+    /// The architecture: `x86_64`.
+    pub architecture: String,
+    /// CPUs online at the start.
+    pub online: CpuList,
+    /// CPUs isolated from the scheduler.
+    pub isolated: CpuList,
+    /// CPUs without a tick.
+    pub nohz_full: CpuList,
+    /// The kernel's command line.
+    pub command_line: String,
+}
+
+/// The counter, its rate, and how well that is known.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockDoc {
+    /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
+    pub counter: String,
+    /// The counter's value at the run's origin, by which other logs of the same counter are placed on the run's axis.
+    #[serde(default)]
+    pub origin_ticks: u64,
+    /// Ticks a second.
+    pub rate_hz: f64,
+    /// Largest relative error of the rate, as parts of 1.
+    pub rate_error_ratio: f64,
+    /// The median difference of two unequal consecutive readings: what the loops can resolve.
+    pub resolution_ns: Nanos,
+    /// Largest offset between two measured CPUs' counters that could not be excluded.
+    pub cross_cpu_ns: Option<Nanos>,
+    /// How often a counter was seen to run backwards.
+    pub backwards: u64,
+}
+
+/// What was asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// The scheduling class of the loops: `other`, `batch`, `fifo:80`, `rr:80`.
+    pub sched: String,
+    /// `auto` or the duration that was given.
+    pub threshold: String,
+    /// The duration asked for; nothing if the run lasted until a signal or the end of a command.
+    pub duration_ns: Option<Nanos>,
+    /// The command that ran meanwhile.
+    pub command: Vec<String>,
+    /// The work that the loops did; nothing if they only watched the counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkDoc>,
+}
+
+/// What stays the same in a loop that does work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fixed {
+    /// The work; its time is taken (FWQ).
+    Work,
+    /// The time; the work done in it is counted (FTQ).
+    Time,
+}
+
+impl Fixed {
+    /// Its name on the command line and in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Time => "time",
+        }
+    }
+}
+
+/// A run of work: what the loops did.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkDoc {
+    /// The loop's body: `empty`, `sort`.
+    pub body: String,
+    /// What one iteration of it is, in words.
+    pub iteration: String,
+    /// What stays the same from sample to sample.
+    pub fixed: Fixed,
+    /// How long a sample should take, or takes.
+    pub grain_ns: Nanos,
+    /// How many loops with this body ran on each CPU. The samples are those of one of them.
+    pub copies: u32,
+    /// How many samples were asked for on each CPU, if it was a number.
+    pub samples: Option<u64>,
+    /// The memory that the body works on, in bytes.
+    pub memory_bytes: u64,
+    /// The size of the cache by which that was chosen, in bytes.
+    pub cache_bytes: Option<u64>,
+    /// Whether the kernel told that size; it was assumed otherwise.
+    pub cache_known: bool,
+    /// One entry a CPU, in rising order.
+    pub loops: Vec<WorkLoop>,
+    /// The parts of a run that was interrupted and resumed, in order; one otherwise.
+    pub sessions: Vec<WorkSession>,
+    /// What the processor and the kernel counted in the measured loops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<WorkCount>,
+    /// Which events were asked for and not counted, and why, a line for each reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_counted: Vec<String>,
+}
+
+/// What one event came to in a measured loop. Where events shared the processor's counters, the count stands for
+/// `running_ns` of `enabled_ns`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkCount {
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// What: `cycles`, `cache_misses`.
+    pub event: String,
+    /// Where it was counted: `user` or `kernel`.
+    pub space: String,
+    /// How often it was counted.
+    pub value: u64,
+    /// For how long it was to be counted, while the loop's thread ran.
+    pub enabled_ns: Nanos,
+    /// For how long it was.
+    pub running_ns: Nanos,
+}
+
+/// How the work was calibrated on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkLoop {
+    /// Which.
+    pub cpu: CpuId,
+    /// Iterations of a sample, of fixed work; iterations between two looks at the counter, of fixed time.
+    pub iterations: u64,
+    /// What they took when they were calibrated: the mean of the third decile.
+    pub calibrated_ns: Nanos,
+    /// Iterations that the other copies on this CPU did while this loop measured.
+    pub others_iterations: u64,
+}
+
+/// A part of a run, from a start until its end or interruption.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkSession {
+    /// When it began, since the run's origin.
+    pub start_ns: Nanos,
+    /// How it ended; nothing while it runs, and for ever if it was killed.
+    pub ended: Option<Ended>,
+}
+
+/// How much could be seen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// The loops alone.
+    Loop,
+    /// The loops and the counters in /proc.
+    Proc,
+    /// The loops and the kernel's tracepoints.
+    Tracepoints,
+}
+
+/// One measured CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CpuDoc {
+    /// Which.
+    pub cpu: CpuId,
+    /// When its loop began, since the origin.
+    pub start_ns: Nanos,
+    /// How long it ran.
+    pub duration_ns: Nanos,
+    /// How many steps it made.
+    pub iterations: u64,
+    /// The shortest step; every detour's duration is its step minus this.
+    pub t_min_ns: Nanos,
+    /// The median step, measured before the start.
+    pub median_step_ns: Nanos,
+    /// Steps of at least this length were kept as detours.
+    pub threshold_ns: Nanos,
+    /// How many were kept.
+    pub detours: u64,
+    /// The sum of all steps below the threshold; with the kept steps it is `duration_ns`.
+    pub below_threshold_ns: Nanos,
+    /// The longest detour.
+    pub max_ns: Nanos,
+    /// The sum of all detours.
+    pub total_ns: Nanos,
+    /// Detours in which kernel events were lost.
+    pub incomplete: u64,
+    /// Kernel events that were lost.
+    pub lost_events: u64,
+    /// Kernel events that were decoded.
+    pub events: u64,
+    /// Switches, entries and exits that the trace must have held and does not, although it lost nothing by its own account.
+    #[serde(default)]
+    pub unmatched_events: u64,
+    /// Interrupts and softirqs that fell in no detour, being shorter than the threshold.
+    pub below_threshold_events: u64,
+    /// The longest of them; longer than `threshold_ns` only if the trace and the loop contradict each other.
+    pub below_threshold_max_ns: Nanos,
+    /// Page faults of the measuring thread while it measured.
+    pub faults: u64,
+    /// Times that the measuring thread gave the CPU away by itself while it measured.
+    pub voluntary_switches: u64,
+    /// Times that it was pre-empted.
+    pub involuntary_switches: u64,
+    /// Whether the loop ended before the others, as its buffer was full or its CPU went away.
+    pub cut_short: bool,
+}
+
+impl CpuDoc {
+    /// The document of a CPU before anything was measured on it.
+    #[must_use]
+    pub const fn of(cpu: CpuId) -> Self {
+        Self {
+            cpu,
+            start_ns: Nanos::ZERO,
+            duration_ns: Nanos::ZERO,
+            iterations: 0,
+            t_min_ns: Nanos::ZERO,
+            median_step_ns: Nanos::ZERO,
+            threshold_ns: Nanos::ZERO,
+            detours: 0,
+            below_threshold_ns: Nanos::ZERO,
+            max_ns: Nanos::ZERO,
+            total_ns: Nanos::ZERO,
+            incomplete: 0,
+            lost_events: 0,
+            events: 0,
+            unmatched_events: 0,
+            below_threshold_events: 0,
+            below_threshold_max_ns: Nanos::ZERO,
+            faults: 0,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
+            cut_short: false,
+        }
+    }
+}
+
+/// The kernel's trace of a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TracingDoc {
+    /// The trace's clock: `x86-tsc`, `mono_raw`.
+    pub clock: String,
+    /// The events that were recorded, `group/name`.
+    pub events: Vec<String>,
+    /// Events that this kernel does not have, and what remains unseen without each.
+    pub missing: Vec<String>,
+    /// The trace buffer of each CPU.
+    pub buffer_bytes: u64,
+}
+
+/// Growth of one of the kernel's counters.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Counter {
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// Its file and name: `interrupts/LOC`, `softirqs/NET_RX`, `stat/steal`.
+    pub name: String,
+    /// By how much it grew from just before the loops began until just after they ended. `stat/` counters are in
+    /// nanoseconds, the others are counts.
+    pub growth: u64,
+}
+
+/// Something that limits what the numbers say: what, with its figures, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable name for scripts: `lost_events`, `rt_throttling`.
+    pub code: String,
+    /// What was seen, with its figures, in one sentence.
+    pub message: String,
+    /// What the user can do about it.
+    pub advice: String,
+}
+
+impl Document for NodeDoc {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The order of the CPUs, and that no time is negative.
+    fn check(&self) -> Result<(), String> {
+        if let Some(pair) = self.cpus.windows(2).find(|pair| pair[0].cpu >= pair[1].cpu) {
+            let [first, second] = [pair[0].cpu, pair[1].cpu];
+            return Err(format!("its CPUs are not in rising order: {first} is followed by {second}"));
+        }
+        for cpu in &self.cpus {
+            if cpu.cpu.get() >= CpuId::LIMIT {
+                return Err(format!("CPU {} is above the limit of {}", cpu.cpu, CpuId::LIMIT - 1));
+            }
+            if let Some((field, time)) = times(cpu).into_iter().find(|(_, time)| *time < Nanos::ZERO) {
+                return Err(format!("{field} of CPU {} is negative: {}", cpu.cpu, time.get()));
+            }
+        }
+        Ok(())
+    }
+}
+
+const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 8] {
+    [
+        ("duration_ns", cpu.duration_ns),
+        ("t_min_ns", cpu.t_min_ns),
+        ("median_step_ns", cpu.median_step_ns),
+        ("threshold_ns", cpu.threshold_ns),
+        ("below_threshold_ns", cpu.below_threshold_ns),
+        ("max_ns", cpu.max_ns),
+        ("total_ns", cpu.total_ns),
+        ("below_threshold_max_ns", cpu.below_threshold_max_ns),
+    ]
+}

@@ -1,0 +1,143 @@
+//! The document of a node's part of a parallel benchmark, `runs/node=HOST.json` of a bundle that `becalm-mpi` wrote: the
+//! job, the ranks of the node, and how the node's clock relates to that of rank 0. The phases are a table beside it; the crate
+//! `bundle` reads and writes both.
+//!
+//! What the phases come to is not stored: it is computed again from them, for whoever reads the bundle.
+
+use becalm_units::{CpuId, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::Document;
+use crate::node::{ClockDoc, Machine};
+
+/// The version of the document's schema that this program writes and reads.
+pub const SCHEMA: &str = "becalm.mpi-run/1";
+
+/// One node's part of a parallel benchmark.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PhasesDoc {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The host's name, as in the file's name.
+    pub node: String,
+    /// Who wrote it: `becalm-mpi 0.1.0`.
+    pub program: String,
+    /// When the node's clock was 0, as RFC 3339 in UTC: shortly before the first phase.
+    pub origin: jiff::Timestamp,
+    /// Whether the job came to its end, so that every phase is there.
+    pub complete: bool,
+    /// The machine.
+    pub machine: Machine,
+    /// The counter that the ranks of the node read.
+    pub clock: ClockDoc,
+    /// How the node's clock relates to that of rank 0.
+    pub relation: ClockRelationDoc,
+    /// The job, the same in every node's document.
+    pub job: JobDoc,
+    /// The ranks of the node, in rising order.
+    pub ranks: Vec<RankDoc>,
+    /// What the reader must know before believing the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// What a job does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JobDoc {
+    /// The MPI library's own words.
+    pub library: String,
+    /// Ranks of the job.
+    pub ranks: u32,
+    /// Nodes of the job.
+    pub nodes: u32,
+    /// Useful CPU time of a phase; 0 of collectives back to back.
+    pub grain_ns: Nanos,
+    /// Phases of every rank.
+    pub phases: u64,
+    /// `none`, `barrier`, `allreduce`, `alltoall`.
+    pub collective: String,
+    /// Bytes of its payload; for `alltoall` those of each pair.
+    pub bytes: u64,
+    /// The scheduling class of the ranks: `other`, `fifo:40`.
+    pub sched: String,
+}
+
+/// A rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RankDoc {
+    /// Its number in the job.
+    pub rank: u32,
+    /// Where it is pinned.
+    pub cpu: CpuId,
+    /// Steps of the generator in a compute phase.
+    pub iterations: u64,
+    /// What they took when they were calibrated, on the quiet CPU.
+    pub calibrated_ns: Nanos,
+}
+
+/// Time of rank 0's node = time + offset + drift x time, for every time of this node's clock.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockRelationDoc {
+    /// At the node's time 0.
+    pub offset_ns: f64,
+    /// Gained by rank 0's clock on this one, as parts of 1.
+    pub drift_ratio: f64,
+    /// The relation is not further off than this, anywhere between the first and the last message.
+    pub error_ns: f64,
+    /// The shortest round trip of a message.
+    pub round_trip_ns: Nanos,
+    /// Round trips made; 0 on the node of rank 0, whose clock it is.
+    pub round_trips: u64,
+}
+
+/// No time here is longer: a week.
+pub const LONGEST_NS: i64 = 7 * 86_400_000_000_000;
+
+/// No rank of a job has more phases.
+pub const PHASES_MAX: u64 = 1 << 32;
+
+impl Document for PhasesDoc {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let JobDoc { ranks, nodes, grain_ns, phases, .. } = &self.job;
+        if *phases == 0 || *phases > PHASES_MAX {
+            return Err(format!("its ranks have {phases} phases, outside of 1 to {PHASES_MAX}"));
+        }
+        if !(0..=LONGEST_NS).contains(&grain_ns.get()) {
+            return Err(format!("grain_ns is {}, outside of 0 to {LONGEST_NS}", grain_ns.get()));
+        }
+        if *nodes == 0 || nodes > ranks {
+            return Err(format!("its {ranks} ranks are on {nodes} nodes"));
+        }
+        if self.ranks.is_empty() {
+            return Err("it has no ranks".to_owned());
+        }
+        if let Some(pair) = self.ranks.windows(2).find(|pair| pair[0].rank >= pair[1].rank) {
+            return Err(format!("its ranks are not in rising order: {} is followed by {}", pair[0].rank, pair[1].rank));
+        }
+        for RankDoc { rank, cpu, calibrated_ns, .. } in &self.ranks {
+            if rank >= ranks {
+                return Err(format!("it has rank {rank} of {ranks}"));
+            }
+            if cpu.get() >= CpuId::LIMIT {
+                return Err(format!("CPU {cpu} is above the limit of {}", CpuId::LIMIT - 1));
+            }
+            if !(0..=LONGEST_NS).contains(&calibrated_ns.get()) {
+                return Err(format!("calibrated_ns of rank {rank} is {}", calibrated_ns.get()));
+            }
+        }
+        let ClockRelationDoc { offset_ns, drift_ratio, error_ns, .. } = self.relation;
+        if !(offset_ns.is_finite() && drift_ratio.abs() < 1.0 && error_ns >= 0.0 && error_ns.is_finite()) {
+            return Err(format!("no clock is {offset_ns} ns off, gains {drift_ratio} and is known to {error_ns} ns"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! The document of a study, `study.json` in its folder: which configurations of a machine were recorded one after another, and in
+//! which bundles beside it their recordings are.
+//!
+//! What the recordings come to is not stored: it is computed again from them.
+
+use std::collections::HashSet;
+
+use becalm_units::CpuList;
+use serde::{Deserialize, Serialize};
+
+use crate::node::Machine;
+
+/// The version of the document's schema that this program writes and reads.
+pub const SCHEMA: &str = "becalm.study/1";
+
+/// A study of configurations of one machine.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StudyDoc {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Who wrote it: `becalm 0.1.0`.
+    pub program: String,
+    /// The host's name.
+    pub node: String,
+    /// When it began, as RFC 3339 in UTC.
+    pub begun: jiff::Timestamp,
+    /// The machine.
+    pub machine: Machine,
+    /// How long each configuration was to be recorded.
+    pub duration_ns: i64,
+    /// The configurations, in their order.
+    pub configurations: Vec<ConfigurationDoc>,
+}
+
+/// A configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ConfigurationDoc {
+    /// Its name: `baseline`, `isolated`.
+    pub name: String,
+    /// What it is, in a few words.
+    pub what: String,
+    /// The CPUs that were measured; none where it cannot be had.
+    pub cpus: CpuList,
+    /// The CPUs that nothing of the job runs on, of those that the baseline uses.
+    pub idle: CpuList,
+    /// The scheduling class of the measuring threads: `other`, `rr:80`.
+    pub sched: String,
+    /// The command that records it, word by word.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What became of a configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was not reached yet.
+    Planned,
+    /// It was recorded.
+    Recorded {
+        /// The bundle's name in the study's folder.
+        run: String,
+    },
+    /// This machine cannot do it.
+    Skipped {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl StudyDoc {
+    /// Checks what the types do not say.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        if self.schema != SCHEMA {
+            return Err(format!("its schema is '{}'", self.schema));
+        }
+        let mut names = HashSet::new();
+        for configuration in &self.configurations {
+            let name = &configuration.name;
+            if !names.insert(name) {
+                return Err(format!("'{name}' stands there twice"));
+            }
+            // What is opened lies beside the document, wherever that came from.
+            if let Outcome::Recorded { run } = &configuration.outcome
+                && (run.is_empty() || run.starts_with('.') || run.contains('/'))
+            {
+                return Err(format!("'{run}' of '{name}' is no name in its folder"));
+            }
+        }
+        Ok(())
+    }
+}

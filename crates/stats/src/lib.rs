@@ -1,0 +1,43 @@
+//! The statistics that a report rests on: exact moments, quantiles, the intervals of all that is estimated, the tail of the
+//! longest detours, periods with the spectrum, and outliers among equals.
+//!
+//! Everything here takes plain integers in nanoseconds, one at a time, and keeps a bounded amount of them: a run of
+//! hours is summarized in the memory of a run of seconds. Nothing here knows of bundles, CPUs or sources.
+
+#![forbid(unsafe_code)]
+
+mod cells;
+pub mod chance;
+mod clusters;
+mod distributions;
+mod interval;
+mod lengths;
+mod longest;
+mod mean;
+mod moments;
+mod order;
+pub mod outliers;
+mod pareto;
+pub mod periods;
+mod quantiles;
+mod sign;
+pub mod spectrum;
+pub mod splitmix;
+pub mod tail;
+mod woodruff;
+
+pub use cells::TimeCells;
+pub use distributions::{fisher_tail, student_quantile, student_tail};
+pub use interval::{BLOCKS_MIN, below, blocks};
+pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
+pub use lengths::LengthCells;
+pub use longest::{LONGEST, Longest};
+pub use mean::mean_with_half_width;
+pub use moments::Moments;
+pub use order::{Ordered, median_high, median_low, median_mid};
+pub use periods::Period;
+pub use quantiles::Quantiles;
+pub use sign::median_with_interval;
+pub use spectrum::Spectrum;
+pub use tail::{NoTail, ReturnLevel, Tail};
+pub use woodruff::Bounds;

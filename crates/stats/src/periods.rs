@@ -1,0 +1,432 @@
+//! Periods in the times of events: a timer among interrupts, a daemon's poll among wake-ups.
+//!
+//! Events that come every P, with jitter, missed beats, and others in between, add up in phase at the frequency 1/P and,
+//! as their beat is sharp, at its multiples; events at random times do not. With the power
+//! p(f) = |sum of e^(2 pi i f t)|^2 / N of N events at times t, that of random events is exponential with mean 1 at every
+//! frequency (Lord Rayleigh, 1880), so that m multiples add up to an Erlang variable: the statistic Z^2_m / 2 of
+//! R. Buccheri et al., *Search for pulsed gamma-ray emission*, Astron. Astrophys. 128 (1983), for m = 1, 2, 4 and 8.
+//!
+//! - A Fourier transform of the counts in narrow bins gives the power at all frequencies. The few best are then computed
+//!   again from the times themselves, on a finer grid.
+//! - Trains of events raise the power at low frequencies without any period. Each power is therefore divided by the level
+//!   around it, the median of a band of frequencies, where that is above 1.
+//! - The probability of the best, times the number of frequencies and sums that were looked at (Bonferroni), is the
+//!   [false alarm](Period::false_alarm) of the whole search. The caller says which one to accept.
+//! - Multiples of the frequency, and its divisors where beats are missed, have power too: the lowest frequency whose own
+//!   power is that of the best is the one.
+//! - A line through the times of the events on the beat gives the period, its error and the jitter. What is on the beat is
+//!   taken out and the search is done again, as a source may have two periods.
+//! - Who sleeps for a time and then works, or begins anew after a disturbance, keeps no beat over the whole run: its events
+//!   add up best at some fraction of its period, which no two events are apart. Where neighbors are apart by one time far
+//!   more exactly than the events lie on the line, that time is the period, and who is apart by it is taken out.
+//!
+//! What it does not find: a period with less than a quarter of its beats, one that fewer than about a tenth of the events
+//! belong to, and one whose beat drifts so much that the events that are kept add up nowhere.
+
+use crate::median_high;
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
+
+use super::distributions::ln_erlang_tail;
+
+/// How many events of a kind are kept to be searched: the first ones.
+pub const EVENTS: usize = 1_024;
+
+/// The shortest period that is looked for, in nanoseconds: that of 10 kHz, and a little more so that it is inside.
+const SHORTEST_NS: f64 = 95_000.0;
+
+/// Fewer beats are no period.
+const BEATS_MIN: usize = 8;
+
+/// At least this share of the beats must be there.
+const FILL_MIN: f64 = 0.25;
+
+/// How many periods one kind of events may have.
+const PERIODS_MAX: usize = 3;
+
+/// The sums of powers at multiples that are looked at.
+const SUMS: [usize; 4] = [1, 2, 4, 8];
+
+/// How many of the best frequencies are computed again.
+const CANDIDATES: usize = 4;
+
+/// How much finer than 1 / (time of all events) that is done.
+const FINER: usize = 16;
+
+/// Events that come again and again after the same time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Period {
+    /// The time between two of them, in nanoseconds.
+    pub interval_ns: f64,
+    /// The standard error of that, in nanoseconds.
+    pub interval_error_ns: f64,
+    /// The standard deviation of single events around the beat, in nanoseconds; where there is no beat over the whole run,
+    /// around the time after the event before.
+    pub jitter_ns: f64,
+    /// How many events were on the beat.
+    pub events: u64,
+    /// How many beats there were from the first of them to the last; what is more than `events` was missed.
+    pub beats: u64,
+    /// The probability that events without any period would have shown one as clear anywhere in the search, at most.
+    pub false_alarm: f64,
+}
+
+impl Period {
+    /// How often it comes, in Hz.
+    #[must_use]
+    pub fn frequency_hz(&self) -> f64 {
+        1e9 / self.interval_ns
+    }
+}
+
+/// The first [`EVENTS`] times of one kind of events.
+#[derive(Clone, Default, Debug)]
+pub struct Times(Vec<i64>);
+
+impl Times {
+    /// Takes the time of an event, in nanoseconds; those of a kind come roughly in order.
+    #[inline]
+    pub fn add(&mut self, time: i64) {
+        if self.0.len() < EVENTS {
+            self.0.push(time);
+        }
+    }
+
+    /// Whether there are enough for a period.
+    #[must_use]
+    pub fn can_be_searched(&self) -> bool {
+        self.0.len() > BEATS_MIN
+    }
+
+    /// The periods in these events, the clearest first, each with a false alarm of at most this.
+    #[must_use]
+    pub fn periods(&self, false_alarm: f64) -> Vec<Period> {
+        let origin = self.0.first().copied().unwrap_or(0);
+        let mut times: Vec<f64> = self.0.iter().map(|time| time.saturating_sub(origin) as f64).collect();
+        times.sort_unstable_by(f64::total_cmp);
+        let mut periods: Vec<Period> = Vec::new();
+        while periods.len() < PERIODS_MAX
+            && let Some((period, rest)) = search(&times, false_alarm)
+        {
+            // What jitter has left of a beat that was found already.
+            let known = |other: &Period| (other.interval_ns / period.interval_ns - 1.0).abs() < 0.01;
+            if !periods.iter().any(known) {
+                periods.push(period);
+            }
+            if rest.len() == times.len() {
+                break;
+            }
+            times = rest;
+        }
+        periods
+    }
+}
+
+/// The clearest period and the events that are not on its beat.
+fn search(times: &[f64], false_alarm: f64) -> Option<(Period, Vec<f64>)> {
+    let length = times.last()? - times.first()?;
+    if times.len() <= BEATS_MIN || length <= 0.0 {
+        return None;
+    }
+    let coarse = Powers::of(times, length);
+    let trials = coarse.highest() * length * 8.0 * SUMS.len() as f64;
+    let mut best: Option<(f64, f64)> = None;
+    for frequency in coarse.candidates() {
+        // Half of 1 / length to both sides; the next candidates are no nearer.
+        for step in 0..=FINER {
+            let frequency = frequency + (step as f64 / FINER as f64 - 0.5) / length;
+            if frequency * length < BEATS_MIN as f64 {
+                continue;
+            }
+            let powers = multiples(times, frequency);
+            let chance = SUMS.into_iter().map(|m| {
+                let sum = (1..=m).map(|h| powers[h - 1] / coarse.level(frequency * h as f64)).sum();
+                ln_erlang_tail(m, sum)
+            });
+            let chance = chance.fold(f64::INFINITY, f64::min);
+            if best.is_none_or(|(least, _)| chance < least) {
+                best = Some((chance, frequency));
+            }
+        }
+    }
+    let (chance, frequency) = best?;
+    let found = (chance + trials.ln()).exp().min(1.0);
+    if found > false_alarm {
+        return None;
+    }
+    let frequency = fundamental(times, frequency, length);
+    let (period, rest) = on_the_beat(times, frequency, found)?;
+    (period.interval_ns >= SHORTEST_NS).then_some((period, rest))
+}
+
+/// The powers at a frequency and its multiples, from the times themselves.
+fn multiples(times: &[f64], frequency: f64) -> [f64; 8] {
+    let mut sums = [Complex::new(0.0, 0.0); 8];
+    for time in times {
+        let cycles = time * frequency;
+        let (sin, cos) = (std::f64::consts::TAU * cycles.fract()).sin_cos();
+        let turn = Complex::new(cos, sin);
+        let mut phase = turn;
+        for sum in &mut sums {
+            *sum += phase;
+            phase *= turn;
+        }
+    }
+    sums.map(|sum| sum.norm_sqr() / times.len() as f64)
+}
+
+/// The lowest frequency that has about the power of the clearest one of its multiples.
+fn fundamental(times: &[f64], frequency: f64, length: f64) -> f64 {
+    let powers = multiples(times, frequency);
+    let strongest = (0..8).max_by(|a, b| powers[*a].total_cmp(&powers[*b])).unwrap_or(0);
+    let (frequency, power) = if powers[0] < 0.5 * powers[strongest] {
+        (frequency * (strongest + 1) as f64, powers[strongest])
+    } else {
+        (frequency, powers[0])
+    };
+    let divided = |k: &f64| {
+        let lower = frequency / k;
+        lower * length >= BEATS_MIN as f64 && multiples(times, lower)[0] >= 0.5 * power
+    };
+    frequency / (2..=8).map(f64::from).rfind(divided).unwrap_or(1.0)
+}
+
+/// The period from a line through the events on the beat, with those events taken out.
+fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Period, Vec<f64>)> {
+    let sum: Complex<f64> =
+        times.iter().map(|time| Complex::from_polar(1.0, std::f64::consts::TAU * (time * frequency).fract())).sum();
+    let mut interval = 1.0 / frequency;
+    let mut first = sum.arg() / std::f64::consts::TAU * interval;
+    let mut window = 0.2;
+    let mut line = None;
+    for _ in 0..4 {
+        let beats = nearest_to_beats(times, first, interval, window);
+        let fitted = Line::through(&beats)?;
+        (first, interval) = (fitted.first, fitted.interval);
+        // As wide as the jitter asks for; what is outside is other events.
+        window = (4.0 * fitted.spread / interval).clamp(0.01, 0.2);
+        line = Some((fitted, beats));
+    }
+    let (line, on_beat) = line?;
+    let span = on_beat.last()?.0 - on_beat.first()?.0 + 1.0;
+    if on_beat.len() < BEATS_MIN || (on_beat.len() as f64) < FILL_MIN * span {
+        return None;
+    }
+    let away = |time: &&f64| {
+        let cycles = (*time - line.first) / line.interval;
+        (cycles - cycles.round()).abs() > window
+    };
+    let rest = times.iter().filter(away).copied().collect();
+    let period = Period {
+        interval_ns: line.interval,
+        interval_error_ns: line.interval_error,
+        jitter_ns: line.spread,
+        events: on_beat.len() as u64,
+        beats: span as u64,
+        false_alarm,
+    };
+    Some(Gap::between(&on_beat, &line).map_or((period, rest), |gap| gap.period(times, &on_beat, false_alarm)))
+}
+
+/// The time that neighbors are apart which keep no common beat.
+struct Gap {
+    time: f64,
+    /// The standard deviation, from the median of absolute deviations.
+    spread: f64,
+    /// How many neighbors are so far apart.
+    count: usize,
+}
+
+/// Neighbors must be this many times closer to their gap than events are to the line.
+const CLOSER: f64 = 4.0;
+
+/// What is nearer than this, in nanoseconds, is not told apart: no loop sees a detour's start more exactly.
+const RESOLUTION: f64 = 100.0;
+
+/// The median of absolute deviations of normal values is this part of their standard deviation.
+const MAD_OF_NORMAL: f64 = 0.674_5;
+
+impl Gap {
+    /// The most frequent gap, if it is that of half of the neighbors, and the line does not do as well.
+    fn between(beats: &[(f64, f64)], line: &Line) -> Option<Self> {
+        let gaps: Vec<(f64, f64)> = beats.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 - two[0].1)).collect();
+        let of = |step: u32| gaps.iter().filter(move |gap| gap.0 == f64::from(step)).map(|gap| gap.1);
+        let step = (1..=8).rev().max_by_key(|step| of(*step).count())?;
+        let count = of(step).count();
+        if count < BEATS_MIN - 1 || 2 * count < gaps.len() {
+            return None;
+        }
+        let time = median(of(step).collect());
+        let spread = median(of(step).map(|gap| (gap - time).abs()).collect()) / MAD_OF_NORMAL;
+        let off = |(beat, at): &(f64, f64)| (at - line.first - beat * line.interval).abs();
+        let from_line = median(beats.iter().map(off).collect()) / MAD_OF_NORMAL;
+        (from_line > CLOSER * spread.max(RESOLUTION)).then_some(Self { time, spread, count })
+    }
+
+    /// The period, and the events that are not apart by it from any other.
+    fn period(&self, times: &[f64], beats: &[(f64, f64)], false_alarm: f64) -> (Period, Vec<f64>) {
+        let near = (5.0 * self.spread).max(2e-3 * self.time);
+        let has_one_at = |time: f64| {
+            let at = times.partition_point(|other| *other < time - near);
+            times.get(at).is_some_and(|other| *other <= time + near)
+        };
+        let alone = |time: &&f64| !has_one_at(**time + self.time) && !has_one_at(**time - self.time);
+        let length = beats.last().map_or(0.0, |last| last.1) - beats.first().map_or(0.0, |first| first.1);
+        let events = self.count as u64 + 1;
+        let period = Period {
+            interval_ns: self.time,
+            // Of a median, of normal values.
+            interval_error_ns: (std::f64::consts::FRAC_PI_2 / self.count as f64).sqrt() * self.spread,
+            // That of each event against the one before, which has its own.
+            jitter_ns: self.spread / std::f64::consts::SQRT_2,
+            events,
+            beats: ((length / self.time).round() as u64 + 1).max(events),
+            false_alarm,
+        };
+        (period, times.iter().filter(alone).copied().collect())
+    }
+}
+
+/// The upper median, which is a gap or a distance that occurred; 0 where there are none.
+fn median(mut values: Vec<f64>) -> f64 {
+    median_high(&mut values).unwrap_or(0.0)
+}
+
+/// Of each beat the event that is nearest to it, as the beat's number and the time.
+fn nearest_to_beats(times: &[f64], first: f64, interval: f64, window: f64) -> Vec<(f64, f64)> {
+    let mut beats: Vec<(f64, f64)> = Vec::new();
+    let off = |time: f64, beat: f64| (time - first - beat * interval).abs();
+    for time in times {
+        let beat = ((time - first) / interval).round();
+        if off(*time, beat) > window * interval {
+            continue;
+        }
+        match beats.last_mut() {
+            Some((last, before)) if *last == beat => {
+                if off(*time, beat) < off(*before, beat) {
+                    *before = *time;
+                }
+            }
+            _ => beats.push((beat, *time)),
+        }
+    }
+    beats
+}
+
+/// A line of least squares through the times of beats.
+#[derive(Clone, Copy)]
+struct Line {
+    first: f64,
+    interval: f64,
+    interval_error: f64,
+    spread: f64,
+}
+
+impl Line {
+    fn through(beats: &[(f64, f64)]) -> Option<Self> {
+        let n = beats.len() as f64;
+        if n < 3.0 {
+            return None;
+        }
+        let beat = beats.iter().map(|(beat, _)| beat).sum::<f64>() / n;
+        let time = beats.iter().map(|(_, time)| time).sum::<f64>() / n;
+        let across: f64 = beats.iter().map(|(b, _)| (b - beat).powi(2)).sum();
+        let along: f64 = beats.iter().map(|(b, t)| (b - beat) * (t - time)).sum();
+        let interval = along / across;
+        let first = time - interval * beat;
+        let squares: f64 = beats.iter().map(|(b, t)| (t - first - interval * b).powi(2)).sum();
+        let spread = (squares / (n - 2.0)).sqrt();
+        (interval > 0.0).then(|| Self { first, interval, interval_error: spread / across.sqrt(), spread })
+    }
+}
+
+/// The power at equally spaced frequencies, two in each 1 / (time of all events).
+struct Powers {
+    powers: Vec<f64>,
+    /// The ends of the bands and the level in each.
+    bands: Vec<(usize, f64)>,
+    step: f64,
+    /// The range of frequencies that are looked at, by number.
+    range: std::ops::Range<usize>,
+}
+
+impl Powers {
+    fn of(times: &[f64], length: f64) -> Self {
+        let bins = (16 * times.len()).next_power_of_two();
+        let mut buffer = vec![Complex::new(0.0_f32, 0.0); 2 * bins];
+        let begin = times[0];
+        for time in times {
+            buffer[(((time - begin) / length * bins as f64) as usize).min(bins - 1)].re += 1.0;
+        }
+        FftPlanner::new().plan_fft_forward(buffer.len()).process(&mut buffer);
+        let n = times.len() as f64;
+        let powers: Vec<f64> = buffer[..bins].iter().map(|x| f64::from(x.norm_sqr()) / n).collect();
+        let step = 1.0 / (2.0 * length);
+        // A period of which a quarter of the beats is there comes four times as often as the events.
+        let highest = (n / length / FILL_MIN).min(1.0 / SHORTEST_NS);
+        let range = 2 * BEATS_MIN..((highest / step) as usize + 1).min(bins / 2);
+        Self { bands: bands(&powers), powers, step, range }
+    }
+
+    fn highest(&self) -> f64 {
+        self.range.end as f64 * self.step
+    }
+
+    /// The level of the power around a frequency, at least 1.
+    fn level(&self, frequency: f64) -> f64 {
+        let at = (frequency / self.step) as usize;
+        let band = self.bands.partition_point(|(end, _)| *end <= at).min(self.bands.len() - 1);
+        self.bands[band].1
+    }
+
+    /// The frequencies with the most power in themselves and in twice themselves.
+    fn candidates(&self) -> Vec<f64> {
+        let mut level = self.bands.iter().copied().peekable();
+        let mut whitened = Vec::with_capacity(self.powers.len());
+        for (at, power) in self.powers.iter().enumerate() {
+            while level.peek().is_some_and(|(end, _)| *end <= at) {
+                level.next();
+            }
+            whitened.push(power / level.peek().map_or(1.0, |band| band.1));
+        }
+        let score = |at: usize| {
+            let twice = whitened[2 * at - 1].max(whitened[2 * at]).max(whitened[2 * at + 1]);
+            // -ln of the chances of one power and of two.
+            let sum = whitened[at] + twice;
+            whitened[at].max(sum - sum.ln_1p())
+        };
+        let range = self.range.start..self.range.end.min(self.powers.len() / 2 - 1);
+        let scores: Vec<f64> = range.clone().map(score).collect();
+        let mut best: Vec<(f64, usize)> = Vec::new();
+        for (k, score) in scores.iter().enumerate() {
+            let is_peak = (k == 0 || scores[k - 1] <= *score) && scores.get(k + 1).is_none_or(|next| next < score);
+            if is_peak && (best.len() < CANDIDATES || best[best.len() - 1].0 < *score) {
+                let place = best.partition_point(|(other, _)| other >= score);
+                best.insert(place, (*score, range.start + k));
+                best.truncate(CANDIDATES);
+            }
+        }
+        best.into_iter().map(|(_, at)| at as f64 * self.step).collect()
+    }
+}
+
+/// Bands of frequencies, each a fifth wider than the one before, with the level of the power in each: the median over
+/// ln 2, which is the mean of exponential powers and does not see single lines.
+fn bands(powers: &[f64]) -> Vec<(usize, f64)> {
+    let (mut begin, mut bands) = (1, Vec::new());
+    while begin < powers.len() {
+        let mut end = (begin + (begin / 5).max(48)).min(powers.len());
+        if powers.len() - end < 48 {
+            end = powers.len();
+        }
+        let mut band = powers[begin..end].to_vec();
+        let middle = band.len() / 2;
+        let median = *band.select_nth_unstable_by(middle, f64::total_cmp).1;
+        bands.push((end, (median / std::f64::consts::LN_2).max(1.0)));
+        begin = end;
+    }
+    bands
+}
+
+#[cfg(test)]
+mod tests;

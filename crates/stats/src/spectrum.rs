@@ -1,0 +1,280 @@
+//! The spectrum of the noise: at which frequencies time is lost, for a chart and with its peaks named.
+//!
+//! The share of time lost in bins of 50 us is a signal, whose power spectral density is estimated by averaging the
+//! periodograms of stretches of time: P. D. Welch, *The use of fast Fourier transform for the estimation of power
+//! spectra*, IEEE Trans. Audio Electroacoust. 15 (1967), with Hann windows and without overlap. A CPU contributes up to
+//! eight stretches of 1.6 s, spread over the run; a shorter run one, of the longest power of two of bins that fits.
+
+use std::sync::Arc;
+
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftPlanner};
+
+/// The length of a bin in nanoseconds: two bins for a cycle of 10 kHz.
+const BIN_NS: i64 = 50_000;
+
+/// The bins of a stretch, at most and at least.
+const BINS: std::ops::RangeInclusive<usize> = 1_024..=32_768;
+
+/// How many stretches of one CPU are taken.
+const STRETCHES: i64 = 8;
+
+/// How many points a tenfold of frequencies has, at most.
+const POINTS_PER_DECADE: f64 = 150.0;
+
+/// The spectrum of a run's noise, averaged over its CPUs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Spectrum {
+    /// The distance of two frequencies that can be told apart, in Hz.
+    pub resolution_hz: f64,
+    /// How many stretches of time were averaged.
+    pub segments: u32,
+    /// The curve in order of frequency, reduced for drawing: each point is the highest of its surroundings.
+    pub points: Vec<Point>,
+    /// Where it stands out, in order of frequency.
+    pub peaks: Vec<Peak>,
+}
+
+/// A point of the curve.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// The frequency in Hz, above 0.
+    pub hz: f64,
+    /// The power spectral density of the share of time lost, in 1/Hz.
+    pub power: f64,
+}
+
+/// A peak of the curve that belongs to a period that was found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Peak {
+    /// The period's frequency in Hz.
+    pub hz: f64,
+    /// The highest power within the resolution around it, in 1/Hz.
+    pub power: f64,
+    /// The name of what comes with that period, and the period: `timer: every 4.000ms`.
+    pub label: String,
+}
+
+/// The bins of the stretch of one CPU that is being filled: 128 KiB.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// When the run begins.
+    start: i64,
+    /// From the begin of a stretch to that of the next.
+    stride: i64,
+    count: i64,
+    /// The number of the one that is being filled.
+    current: i64,
+    begin: i64,
+    noise: Vec<f32>,
+}
+
+impl Stretch {
+    /// For a run of `length` nanoseconds from `start` on; none for one below 51 ms.
+    #[must_use]
+    pub fn new(start: i64, length: i64) -> Option<Self> {
+        let fits = usize::try_from(length / BIN_NS).ok().filter(|bins| bins >= BINS.start())?;
+        let bins = (1 << fits.ilog2()).min(*BINS.end());
+        let span = bins as i64 * BIN_NS;
+        let count = (length / span).clamp(1, STRETCHES);
+        // The first begins with the run and the last ends with it.
+        let stride = if count > 1 { (length - span) / (count - 1) } else { length };
+        Some(Self { start, stride, count, current: 0, begin: start, noise: vec![0.0; bins] })
+    }
+
+    /// Adds a detour; those of a CPU come in order of time. Stretches that end before it are averaged.
+    #[inline]
+    pub fn add(&mut self, start: i64, duration: i64, welch: &mut Welch) {
+        if start.saturating_sub(self.begin) >= self.span() {
+            self.close(start, welch);
+        }
+        let (begin, end) =
+            (start.saturating_sub(self.begin), start.saturating_add(duration).saturating_sub(self.begin));
+        if end > 0 && begin < self.span() {
+            self.fill(begin.max(0), end.min(self.span()));
+        }
+    }
+
+    const fn span(&self) -> i64 {
+        self.noise.len() as i64 * BIN_NS
+    }
+
+    fn fill(&mut self, mut begin: i64, end: i64) {
+        while begin < end {
+            let bin = begin / BIN_NS;
+            let next = ((bin + 1) * BIN_NS).min(end);
+            self.noise[bin as usize] += (next - begin) as f32 / BIN_NS as f32;
+            begin = next;
+        }
+    }
+
+    /// Averages the stretches that end before this time.
+    #[cold]
+    fn close(&mut self, time: i64, welch: &mut Welch) {
+        while self.current < self.count && time.saturating_sub(self.begin) >= self.span() {
+            welch.add(&mut self.noise);
+            self.current += 1;
+            self.begin = match self.current < self.count {
+                true => self.start.saturating_add(self.current.saturating_mul(self.stride)),
+                // Nothing comes after the last.
+                false => i64::MAX,
+            };
+        }
+    }
+
+    /// Averages what is left.
+    pub fn finish(mut self, welch: &mut Welch) {
+        self.close(i64::MAX - 1, welch);
+    }
+}
+
+/// The average of periodograms.
+#[derive(Clone, Default)]
+pub struct Welch {
+    /// Over the squares of the window; empty before the first.
+    power: Vec<f64>,
+    segments: u32,
+    transform: Option<Arc<dyn Fft<f32>>>,
+}
+
+impl std::fmt::Debug for Welch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Welch").field("bins", &self.power.len()).field("segments", &self.segments).finish()
+    }
+}
+
+impl Welch {
+    /// Takes a stretch, and leaves its bins at 0. One of another size than the first is left out.
+    fn add(&mut self, noise: &mut [f32]) {
+        let n = noise.len();
+        if self.power.is_empty() {
+            self.power = vec![0.0; n / 2];
+        }
+        if self.power.len() == n / 2 {
+            let transform = self.transform.get_or_insert_with(|| FftPlanner::new().plan_fft_forward(n));
+            let mean = noise.iter().sum::<f32>() / n as f32;
+            let hann = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * at as f32 / n as f32).cos();
+            let mut signal: Vec<Complex<f32>> =
+                noise.iter().enumerate().map(|(at, x)| Complex::new((x - mean) * hann(at), 0.0)).collect();
+            transform.process(&mut signal);
+            self.power.iter_mut().zip(&signal).for_each(|(sum, x)| *sum += f64::from(x.norm_sqr()));
+            self.segments += 1;
+        }
+        noise.fill(0.0);
+    }
+
+    /// Takes all stretches of another average; those of another size than ours are left out.
+    pub fn merge(&mut self, other: &Self) {
+        if self.power.is_empty() {
+            self.power.clone_from(&other.power);
+            self.segments = other.segments;
+        } else if self.power.len() == other.power.len() {
+            self.power.iter_mut().zip(&other.power).for_each(|(ours, theirs)| *ours += theirs);
+            self.segments += other.segments;
+        }
+    }
+
+    /// The spectrum, with peaks at these frequencies; none of nothing. Of two names for the same frequency the first stays.
+    #[must_use]
+    pub fn spectrum(&self, periods: impl IntoIterator<Item = (f64, String)>) -> Option<Spectrum> {
+        if self.segments == 0 {
+            return None;
+        }
+        let (half, rate) = (self.power.len(), 1e9 / BIN_NS as f64);
+        let step = rate / (2 * half) as f64;
+        // One-sided; the squares of a Hann window add up to 3/8 of its length.
+        let scale = 2.0 / (rate * 0.375 * (2 * half) as f64) / f64::from(self.segments);
+        let at = |bin: usize| self.power[bin] * scale;
+        let mut points: Vec<Point> = Vec::new();
+        let mut last = f64::NEG_INFINITY;
+        for bin in 1..half {
+            let hz = bin as f64 * step;
+            let column = (hz.log10() * POINTS_PER_DECADE).floor();
+            let point = Point { hz, power: at(bin) };
+            match points.last_mut() {
+                Some(before) if column == last => {
+                    if before.power < point.power {
+                        *before = point;
+                    }
+                }
+                _ => points.push(point),
+            }
+            last = column;
+        }
+        // The window widens a line to two bins on each side.
+        let resolution_hz = 2.0 * step;
+        let mut peaks: Vec<Peak> = Vec::new();
+        for (hz, label) in periods {
+            let near =
+                ((hz / step).round() as usize).saturating_sub(1).max(1)..((hz / step).round() as usize + 2).min(half);
+            let known = |peak: &Peak| (peak.hz - hz).abs() < resolution_hz.max(hz * 1e-3);
+            if near.is_empty() || peaks.iter().any(known) {
+                continue;
+            }
+            peaks.push(Peak { hz, power: near.map(at).fold(0.0, f64::max), label });
+        }
+        peaks.sort_by(|a, b| a.hz.total_cmp(&b.hz));
+        Some(Spectrum { resolution_hz, segments: self.segments, points, peaks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_testing::noise::Source;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn spectrum(length: i64, detours: impl Iterator<Item = (i64, i64)>, periods: Vec<(f64, String)>) -> Spectrum {
+        let mut welch = Welch::default();
+        let mut stretch = Stretch::new(5, length).unwrap();
+        detours.for_each(|(start, duration)| stretch.add(5 + start, duration, &mut welch));
+        stretch.finish(&mut welch);
+        welch.spectrum(periods).unwrap()
+    }
+
+    /// Without a period the density is that of white noise: rate times the mean square of the lengths, twice, as
+    /// frequencies are above 0 only (Campbell's theorem).
+    #[test]
+    fn random_noise_is_flat_at_its_height() {
+        let mut source = Source::seeded(1);
+        let times = source.poisson(500.0, 20.0 * SECOND as f64);
+        let found = spectrum(20 * SECOND, times.into_iter().map(|time| (time as i64, 10_000)), Vec::new());
+        assert_eq!(found.segments, 8);
+        let expected = 2.0 * 500.0 * 1e-5_f64.powi(2);
+        let low: Vec<f64> = found.points.iter().filter(|p| p.hz < 20.0).map(|p| p.power).collect();
+        let mean = low.iter().sum::<f64>() / low.len() as f64;
+        assert!((mean / expected - 1.0).abs() < 0.3, "{mean} for {expected}");
+    }
+
+    #[test]
+    fn a_tick_is_a_line_with_its_name() {
+        let ticks = (0..5_000).map(|tick| (tick * 4_000_000, 20_000));
+        let names = vec![(250.0, "timer: every 4.000ms".to_owned()), (250.01, "the same".to_owned())];
+        let found = spectrum(20 * SECOND, ticks, names);
+        let [peak] = &found.peaks[..] else { panic!("{:?}", found.peaks) };
+        assert_eq!((peak.hz, peak.label.as_str()), (250.0, "timer: every 4.000ms"));
+        let beside =
+            found.points.iter().filter(|p| (150.0..240.0).contains(&p.hz)).map(|p| p.power).fold(0.0, f64::max);
+        assert!(peak.power > 1e4 * beside, "{} over {beside}", peak.power);
+        assert!(found.points.windows(2).all(|pair| pair[0].hz < pair[1].hz));
+        assert!(found.points.iter().all(|p| p.hz > 0.0 && p.hz < 10_000.0) && found.points.len() < 700);
+    }
+
+    #[test]
+    fn short_runs_and_damaged_times_do_not_panic() {
+        for length in [i64::MIN, -1, 0, 51_000_000] {
+            assert!(Stretch::new(0, length).is_none());
+        }
+        assert_eq!(spectrum(60_000_000, std::iter::empty(), Vec::new()).segments, 1);
+        for length in [60_000_000, i64::MAX] {
+            let mut welch = Welch::default();
+            let mut stretch = Stretch::new(-5, length).unwrap();
+            for (start, duration) in [(i64::MIN, i64::MAX), (0, -7), (i64::MAX, i64::MAX), (i64::MIN, 5)] {
+                stretch.add(start, duration, &mut welch);
+            }
+            stretch.finish(&mut welch);
+        }
+        assert_eq!(Welch::default().spectrum(Vec::new()), None);
+    }
+}

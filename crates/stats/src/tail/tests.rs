@@ -1,0 +1,99 @@
+//! Return levels against laws whose tail is known, and refusals of what has none.
+
+use super::*;
+use becalm_testing::noise::Source;
+
+/// A run of 20 s.
+const LENGTH: i64 = 20_000_000_000;
+
+/// Detours in trains of `size` that all have the train's length, at `hz` trains a second.
+fn longest(source: &mut Source, hz: f64, size: i64, mut length: impl FnMut(&mut Source) -> f64) -> Longest {
+    let mut detours: Vec<(i64, i64)> = Vec::new();
+    for begin in source.poisson(hz, LENGTH as f64) {
+        let length = length(source) as i64;
+        detours.extend((0..size).map(|k| (begin as i64 + k * 200_000, length)));
+    }
+    detours.sort_unstable();
+    let mut longest = Longest::default();
+    detours.iter().for_each(|(start, length)| longest.add(*start, *length));
+    longest
+}
+
+struct Law {
+    name: &'static str,
+    /// Detours in a train, and trains a second.
+    trains: (i64, f64),
+    scale: f64,
+    shape: f64,
+}
+
+const LAWS: &[Law] = &[
+    Law { name: "exponential", trains: (1, 60.0), scale: 10_000.0, shape: 0.0 },
+    Law { name: "heavy", trains: (1, 60.0), scale: 10_000.0, shape: 0.3 },
+    Law { name: "bounded", trains: (1, 60.0), scale: 10_000.0, shape: -0.3 },
+    Law { name: "exponential, trains of 5", trains: (5, 60.0), scale: 10_000.0, shape: 0.0 },
+    Law { name: "heavy, trains of 5", trains: (5, 60.0), scale: 10_000.0, shape: 0.3 },
+];
+
+/// A level for three times the run's length from some 100 clusters. Measured in the order of [`LAWS`]: 0.936, 0.947, 0.948,
+/// 0.939, 0.946.
+#[test]
+fn return_levels_hold_the_truth_about_95_times_in_100() {
+    for law in LAWS {
+        let mut source = Source::seeded(11);
+        let period = 60_000_000_000;
+        // The length that one of so many trains exceeds.
+        let trains = law.trains.1 * period as f64 / 1e9;
+        let truth = match law.shape {
+            0.0 => law.scale * trains.ln(),
+            shape => law.scale / shape * (trains.powf(shape) - 1.0),
+        };
+        let (mut given, mut held, mut shapes) = (0, 0, 0.0);
+        for _ in 0..1_000 {
+            let longest = longest(&mut source, law.trains.1, law.trains.0, |s| s.pareto(law.scale, law.shape));
+            let Ok(tail) = Tail::of(longest, LENGTH) else { continue };
+            let Ok(level) = tail.return_level(period) else { continue };
+            given += 1;
+            shapes += tail.shape;
+            held += i32::from(level.low_ns as f64 <= truth && truth <= level.high_ns as f64);
+        }
+        let (share, shape) = (f64::from(held) / f64::from(given), shapes / f64::from(given));
+        assert!(given >= 900, "{}: only {given} of 1,000 runs have a tail", law.name);
+        assert!((0.92..=0.98).contains(&share), "{}: {held} of {given} intervals hold the truth", law.name);
+        assert!((shape - law.shape).abs() < 0.1, "{}: shape {shape}", law.name);
+    }
+}
+
+#[test]
+fn what_follows_no_law_is_refused() {
+    // Two causes that take one length each, with a little spread: a fit would lie anywhere between.
+    for seed in 0..50 {
+        let mut source = Source::seeded(seed);
+        let lumps = longest(&mut source, 100.0, 1, |s| match s.uniform() {
+            rare if rare < 0.01 => 400_000.0 + 300.0 * s.normal(),
+            less if less < 0.2 => 50_000.0 + 300.0 * s.normal(),
+            _ => 5_000.0 + 300.0 * s.normal(),
+        });
+        let refused = Tail::of(lumps, LENGTH);
+        assert!(matches!(refused, Err(NoTail::BadFit { .. })), "{seed}: {:?}", refused.map(|tail| tail.misfit));
+    }
+    for hz in [30.0, 100.0] {
+        let alike = longest(&mut Source::seeded(1), hz, 1, |_| 5_000.0);
+        let refused = Tail::of(alike, LENGTH);
+        assert!(matches!(refused, Err(NoTail::BadFit { misfit: None, .. })), "{:?}", refused.map(|tail| tail.clusters));
+    }
+}
+
+#[test]
+fn a_run_that_is_too_short_says_so() {
+    assert!(matches!(Tail::of(Longest::default(), LENGTH), Err(NoTail::FewClusters { clusters: 0 })));
+    let few = longest(&mut Source::seeded(1), 10.0, 1, |s| s.exponential(5_000.0));
+    assert!(matches!(Tail::of(few, LENGTH), Err(NoTail::FewClusters { .. })));
+    let enough = longest(&mut Source::seeded(1), 100.0, 1, |s| s.exponential(5_000.0));
+    let tail = Tail::of(enough, LENGTH).unwrap();
+    assert_eq!(tail.return_level(3_600_000_000_000), Err(NoTail::TooFar { needed_ns: 360_000_000_000 }));
+    assert_eq!(tail.return_level(1_000), Err(NoTail::TooNear));
+    let level = tail.longest_return_level().unwrap();
+    assert_eq!(level.period_ns, 60_000_000_000);
+    assert!(level.low_ns < level.level_ns && level.level_ns < level.high_ns, "{level:?}");
+}
