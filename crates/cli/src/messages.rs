@@ -40,7 +40,7 @@ pub fn of_error(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use becalm_linux::procfs::FileError;
+    use becalm_linux::file::FileError;
     use becalm_measure::tick::TickError;
 
     use super::*;

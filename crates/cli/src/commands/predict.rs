@@ -20,7 +20,7 @@ use becalm_scale::watch::Watch;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 
-use super::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise::{NoiseArg, Source};

@@ -18,6 +18,7 @@ use becalm_units::CpuId;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::arguments::cpu_id;
 use crate::exit::Exit;
 use storing::OutputArgs;
 
@@ -48,12 +49,6 @@ struct Place {
     /// The scheduling class of the measuring thread: other, batch, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "other")]
     sched: Policy,
-}
-
-/// The number of one CPU.
-fn cpu_id(text: &str) -> Result<CpuId, String> {
-    let err = || format!("'{text}' is not a CPU: write its number, from 0 to {}", CpuId::LIMIT - 1);
-    text.parse().ok().filter(|id| *id < CpuId::LIMIT).map(CpuId::new).ok_or_else(err)
 }
 
 /// Runs the subcommand.

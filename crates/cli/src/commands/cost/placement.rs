@@ -16,7 +16,8 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{counted, progress_bar};
-use super::{OutputArgs, chosen_place, cpu_id};
+use super::{OutputArgs, chosen_place};
+use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)

@@ -18,7 +18,8 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{counted, progress_bar};
-use super::{OutputArgs, chosen_place, cpu_id};
+use super::{OutputArgs, chosen_place};
+use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 

@@ -21,10 +21,11 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{chosen_place, cpu_id};
-use crate::commands::record::refuse_existing;
+use super::chosen_place;
+use crate::arguments::cpu_id;
+use crate::arguments::default_path;
+use crate::arguments::refuse_existing;
 use crate::exit::{Exit, UsageError};
-use crate::measuring::default_path;
 use crate::messages::say;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)

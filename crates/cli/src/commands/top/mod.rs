@@ -35,8 +35,9 @@ use becalm_model::node::Ended;
 use becalm_units::{Count, Nanos};
 use clap::Args;
 
+use crate::arguments::default_path;
 use crate::exit::{Exit, UsageError};
-use crate::measuring::{MeasuringArgs, default_path};
+use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::sink::BundleSink;
 use feed::Feed;

@@ -16,7 +16,7 @@ use becalm_tune::check::{Check, Choice, Recorded, RecordedSource, Severity, Tick
 use becalm_units::{CpuList, Nanos};
 use clap::{Args, ValueEnum};
 
-use crate::commands::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::progress::Reading;

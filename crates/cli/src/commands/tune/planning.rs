@@ -8,7 +8,7 @@ use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, State};
 use becalm_units::CpuList;
 use clap::Args;
 
-use crate::commands::report::some_cpus;
+use crate::arguments::some_cpus;
 
 /// What is to become quiet, and how far that may go.
 #[derive(Args, Debug)]

@@ -16,9 +16,9 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::WorkArgs;
-use crate::commands::record::refuse_existing;
+use crate::arguments::default_path;
+use crate::arguments::refuse_existing;
 use crate::exit::UsageError;
-use crate::measuring::default_path;
 
 /// Samples of a run that does not say how many.
 const SAMPLES: u64 = 10_000;
