@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use becalm_bundle::BundleError;
+use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
-use becalm_linux::procfs::FileError;
 use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_units::{CpuId, CpuList, Nanos};

@@ -3,9 +3,9 @@
 use std::io;
 
 use becalm_bundle::BundleError;
+use becalm_linux::file::FileError;
 use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::{CountersError, PerfError};
-use becalm_linux::procfs::FileError;
 use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_units::CpuId;
 

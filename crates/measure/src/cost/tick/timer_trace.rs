@@ -47,7 +47,7 @@ pub fn record_timer<T>(
     during: impl FnOnce() -> Result<T, TickError>,
 ) -> Result<(T, TimerRecord), TickError> {
     let proc_root = root.join("proc");
-    let tracefs = Tracefs::find_or_mount(&proc_root, &root.join(&Tracefs::MOUNT_POINT[1..]))?;
+    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT))?;
     remove_dead(&tracefs, &proc_root)?;
     let config = InstanceConfig {
         cpus: [cpu].into_iter().collect(),

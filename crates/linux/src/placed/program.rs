@@ -1,4 +1,4 @@
-//! Programs that begin in a certain place: in a control group, on certain CPUs, in a scheduling class.
+//! Programs that begin in a certain place.
 //!
 //! Everything is set in the new process before the program begins, so that no instruction of it runs elsewhere.
 
@@ -12,9 +12,9 @@ use std::process::Command;
 use becalm_units::CpuList;
 
 use crate::relay::Relay;
-use crate::sched::Policy;
+use crate::sched::{Policy, affinity_mask};
 
-/// Where a program begins. What is nothing stays as it is.
+/// Where a program begins. What is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start<'a> {
     /// The control group's folder, which has `cgroup.procs`.
@@ -33,7 +33,7 @@ pub struct Start<'a> {
 /// If the group's path holds a zero.
 pub fn begin_in(command: &mut Command, start: Start<'_>, relay: Option<&Relay>) -> io::Result<()> {
     let procs = start.group.map(|group| CString::new(group.join("cgroup.procs").as_os_str().as_bytes())).transpose()?;
-    let mask = start.cpus.map(mask);
+    let mask = start.cpus.map(affinity_mask);
     let policy = start.policy;
     let signals = relay.map(Relay::previous);
     let settle = move || {
@@ -57,17 +57,6 @@ pub fn begin_in(command: &mut Command, start: Start<'_>, relay: Option<&Relay>) 
     // no lock.
     unsafe { command.pre_exec(settle) };
     Ok(())
-}
-
-/// The bits of a list of CPUs, as the kernel takes them.
-fn mask(cpus: &CpuList) -> Vec<libc::c_ulong> {
-    let bits = libc::c_ulong::BITS;
-    let words = cpus.iter().last().map_or(1, |last| (last.get() / bits) as usize + 1);
-    let mut mask: Vec<libc::c_ulong> = vec![0; words];
-    for cpu in cpus.iter() {
-        mask[(cpu.get() / bits) as usize] |= 1 << (cpu.get() % bits);
-    }
-    mask
 }
 
 /// Moves the calling process into the group of a `cgroup.procs`.
