@@ -3,7 +3,7 @@
 use becalm_model::cost::{CountedPairDoc, Placed, PlacementCosts, TimedDoc};
 use becalm_units::CpuId;
 
-use super::{Bounds, student::half_width};
+use super::tick::{Bounds, student::half_width};
 use crate::events::{EventRate, per_interrupt};
 
 /// The same work without and with added interrupts.
@@ -20,7 +20,7 @@ pub struct QuietAndRaised {
 }
 
 impl QuietAndRaised {
-    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`Pair`](super::Pair). Nothing
+    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`Pair`](super::tick::Pair). Nothing
     /// where the rate did not rise.
     #[must_use]
     pub fn cost_ns(&self) -> Option<f64> {

@@ -9,6 +9,8 @@
 //! The rows of a probe stand together, round after round, in the order in which they were taken; the probes in that of the
 //! document, which tells how many samples each has.
 
+pub mod tick;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,13 +19,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_buffer::ScalarBuffer;
 
-use super::batch::{Names, column};
-use super::contents::open_node;
-use super::decode::Decoder;
-use super::draft::Draft;
-use super::schema::COSTS;
-use super::writer::MadeFolders;
-use super::{BundleError, document, encode, layout};
+use crate::batch::{Names, column};
+use crate::contents::open_node;
+use crate::decode::Decoder;
+use crate::draft::Draft;
+use crate::schema::COSTS;
+use crate::writer::MadeFolders;
+use crate::{BundleError, document, encode, layout};
 use becalm_model::cost::{CostDoc, LONGEST_PS, SeriesDoc};
 
 /// The samples of some probes by name: the rounds of each, in picoseconds a repetition.
@@ -39,7 +41,7 @@ pub struct CostRun {
 }
 
 impl CostRun {
-    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX): the part of `node`, or that of its only
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX): the part of `node`, or that of its only
     /// node.
     ///
     /// # Errors

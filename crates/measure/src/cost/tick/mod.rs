@@ -1,16 +1,13 @@
 //! What timer interrupts cost on this machine: the same work at several interrupt rates, without another kernel.
 //!
 //! A cpu-clock perf event raises the interrupt rate of one CPU. A [`campaign`] times the sorts of Tsafrir 2007 (section 2)
-//! under it; [`scheduler`] looks at ticks and thread switches with many runnable threads; [`placement`] at work on other
-//! hardware threads than the interrupted one (Radojković et al. 2008). What the measurements mean is not said here.
+//! under it. What the measurements mean is not said here.
 
 pub mod campaign;
 mod copies;
 mod error;
 pub mod events;
 mod order;
-pub mod placement;
-pub mod scheduler;
 mod timer_count;
 mod timer_trace;
 mod trap;

@@ -1,6 +1,6 @@
 //! The cost of a tick from a campaign on a live machine.
 
-use becalm_model::campaign::{Campaign, CellKind, Measured};
+use becalm_model::cost::tick::{Campaign, CellKind, Measured};
 use becalm_model::event_count::EventCount;
 
 use super::{Direct, Point, Rounds, Series, SeriesError};

@@ -10,11 +10,10 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
 use becalm_units::Nanos;
 
-use super::bench::Bench;
 use super::switch::{Arrival, ONE_CPU};
-use super::trap::text;
-use super::{Probe, into_rounds};
+use super::{Probe, text};
 use crate::acquire::acquire;
+use crate::cost::bench::{Bench, Series, into_rounds};
 use crate::ring::Ring;
 use crate::steps::StepProfile;
 
@@ -41,7 +40,7 @@ pub(super) fn from_another_cpu<C: Counter>(bench: &Bench<C>) -> Probe {
     }
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<super::Series, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
     let other = bench.place.other().ok_or_else(|| ONE_CPU.to_owned())?;
     membarrier::register().map_err(text)?;
     let ring = Ring::new(KEPT).map_err(|error| error.to_string())?;

@@ -8,9 +8,8 @@ use becalm_linux::probe::Pages;
 use becalm_linux::procfs::swaps::swaps;
 use becalm_linux::sched::major_faults;
 
-use super::bench::Bench;
-use super::trap::text;
-use super::{Probe, into_rounds};
+use super::{Probe, text};
+use crate::cost::bench::{Bench, Series, into_rounds};
 
 /// Pages that are swapped out at a time.
 const PAGES: usize = 512;
@@ -32,7 +31,7 @@ pub(super) fn swap_in<C: Counter>(bench: &Bench<C>) -> Probe {
     }
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<super::Series, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
     let swaps = swaps(bench.place.root()).map_err(|error| error.to_string())?;
     if swaps.is_empty() {
         return Err("no swap here".to_owned());

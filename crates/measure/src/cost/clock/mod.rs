@@ -9,10 +9,13 @@ use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{SyscallCount, getpid};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 
-use super::bench::{Bench, Series, undisturbed};
-use super::time_way::{OverReading, TimeWay};
-use super::turns::{Turns, turns};
-use super::{CostError, ForCounter, Place, Probed, Progress, run_at};
+mod time_way;
+mod turns;
+
+use self::time_way::{OverReading, TimeWay};
+use self::turns::{Turns, turns};
+use super::bench::{Bench, ForCounter, Probed, Progress, Series, run_at, undisturbed};
+use super::{CostError, Place};
 
 /// Readings in a sample.
 const BATCH: u32 = 64;

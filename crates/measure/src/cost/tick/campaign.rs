@@ -11,7 +11,7 @@ use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched;
 use becalm_linux::signals::StopSignals;
-use becalm_model::campaign::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
 use becalm_units::{CpuList, Nanos};
 
 use super::{Job, TickError, events, record_timer, shuffled, time_work, trap};
@@ -220,10 +220,10 @@ const RECORD_MAX: Nanos = Nanos::from_secs(2);
 
 /// Keeps the calling thread off a CPU, where there is another one, until it is dropped.
 #[derive(Debug)]
-pub(super) struct StepAside(Option<CpuList>);
+pub(in crate::cost) struct StepAside(Option<CpuList>);
 
 impl StepAside {
-    pub(super) fn from(cpu: becalm_units::CpuId) -> Result<Self, TickError> {
+    pub(in crate::cost) fn from(cpu: becalm_units::CpuId) -> Result<Self, TickError> {
         let allowed = sched::allowed_cpus()?;
         let others = allowed.without(&[cpu].into_iter().collect());
         if others.is_empty() {

@@ -8,7 +8,7 @@ const T975: [f64; 30] = [
 
 /// Half the width of the 95 % interval of the mean of these values, which are taken to be independent and about normally
 /// distributed; nothing of fewer than two. Beyond 31 values the quantile of 31 is taken, which errs to the wide side.
-pub(super) fn half_width(values: &[f64]) -> Option<f64> {
+pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
     let n = values.len();
     let t = T975[n.checked_sub(2)?.min(T975.len() - 1)];
     let mean = values.iter().sum::<f64>() / n as f64;

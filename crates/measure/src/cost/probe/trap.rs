@@ -5,11 +5,12 @@ use std::hint::black_box;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
-use becalm_linux::probe::{Child, Handler, Pages, ProbeError, getpid, huge_page_bytes};
+use becalm_linux::probe::{Child, Handler, Pages, getpid, huge_page_bytes};
 use becalm_linux::sched::Usage;
 
-use super::bench::{Bench, Series};
-use super::{CostError, ForCounter, Place, Probe, Probed, Progress, run_at, switch};
+use super::{Probe, switch, text};
+use crate::cost::bench::{Bench, ForCounter, Probed, Progress, Series, run_at};
+use crate::cost::{CostError, Place};
 
 /// Pages that fault in a round.
 const PAGES: usize = 512;
@@ -72,10 +73,6 @@ impl ForCounter for Work<'_, '_> {
         }
         rows
     }
-}
-
-pub(super) fn text(error: ProbeError) -> String {
-    error.to_string()
 }
 
 fn system_call<C: Counter>(bench: &Bench<C>) -> Probe {

@@ -10,9 +10,9 @@ use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::campaign::StepAside;
-use super::events::{self, CountedWork};
-use super::{Job, TickError, Timed, shuffled, time_work};
+use super::tick::campaign::StepAside;
+use super::tick::events::{self, CountedWork};
+use super::tick::{Job, TickError, Timed, shuffled, time_work};
 use crate::work::Body;
 
 /// Where the work runs, as seen from the interrupts.

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_model::campaign::Campaign;
+use becalm_model::cost::tick::Campaign;
 
-use super::{BundleError, contents, document};
+use crate::{BundleError, contents, document};
 
 /// Makes a bundle, or joins the one of other nodes, and stores the campaign in it.
 ///
@@ -42,7 +42,7 @@ pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Campaign), Bund
 mod tests {
     use std::fs;
 
-    use becalm_model::campaign::{CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+    use becalm_model::cost::tick::{CampaignPlan, Cell, CellKind, Measured, SCHEMA};
     use becalm_model::event_count::EventCount;
     use becalm_model::node::Machine;
     use becalm_units::CpuId;

@@ -8,10 +8,11 @@ use becalm_linux::memory::total_bytes;
 use becalm_linux::probe::{Pages, huge_page_bytes};
 use becalm_linux::sysfs::cache::{caches, data_levels};
 
-use super::bench::{Bench, Series};
 use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
-use super::trap::{fault_cow, fault_minor, fault_zero_page, text};
-use super::{CostError, ForCounter, Place, Probe, Probed, Progress, interrupt, preempt, run_at, swap};
+use super::trap::{fault_cow, fault_minor, fault_zero_page};
+use super::{Probe, interrupt, preempt, swap, text};
+use crate::cost::bench::{Bench, ForCounter, Probed, Progress, Series, run_at};
+use crate::cost::{CostError, Place};
 
 /// Loads in a sample where they hit a near cache, and where they may go to memory.
 const NEAR_LOADS: u32 = 1_024;

@@ -3,7 +3,7 @@
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::probe::getpid;
 use becalm_linux::sched::{self, SchedError};
-use becalm_model::campaign::Measured;
+use becalm_model::cost::tick::Measured;
 use becalm_units::CpuId;
 
 /// Calls of a batch: long against the reading of the clock, short against the time between two interrupts.

@@ -9,9 +9,8 @@ use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
 use becalm_linux::sched::{self, Policy, Usage};
 use becalm_units::{CpuId, Nanos};
 
-use super::bench::{Bench, ROUNDS, Series};
-use super::trap::text;
-use super::{Probe, into_rounds};
+use super::{Probe, text};
+use crate::cost::bench::{Bench, ROUNDS, Series, into_rounds};
 
 /// Rounds through a pipe in a round of samples.
 const TRIPS: usize = 200;

@@ -18,7 +18,7 @@ pub fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
     (events.into_iter().map(|event| event.name().to_owned()).collect(), not_counted)
 }
 
-pub(super) fn known(names: &[String]) -> Vec<Event> {
+pub(in crate::cost) fn known(names: &[String]) -> Vec<Event> {
     let all = Event::OF_PROCESSOR.into_iter().chain(Event::OF_KERNEL);
     all.filter(|event| names.iter().any(|name| name == event.name())).collect()
 }
@@ -38,7 +38,7 @@ pub struct CountedWork {
 ///
 /// # Errors
 /// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
-pub(super) fn count(job: Job<'_>, names: &[String]) -> Result<CountedWork, TickError> {
+pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<CountedWork, TickError> {
     let run = || -> Result<CountedWork, TickError> {
         let mut work = prepare(job)?;
         let mut counters = Counters::of_current_thread(&known(names), &Space::APART);

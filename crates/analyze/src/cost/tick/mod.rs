@@ -7,24 +7,22 @@
 //!
 //! [`Processor`] holds the measurements, [`read_tables`] takes them from two tables, [`Analysis`] is what follows from
 //! them, [`Rounds`] the intervals where everything was measured several times, [`Live`] all of it for a campaign.
-//! [`PlacementCost`] is the same for work on another hardware thread. Nothing here measures.
+//! Nothing here measures.
 
 mod analysis;
 mod csv;
 mod line;
 mod live;
 mod pair;
-mod placement;
 mod processor;
 mod rounds;
-mod student;
+pub(crate) mod student;
 
 pub use analysis::{Analysis, Comparison};
 pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};
 pub use line::Line;
 pub use live::{EventRow, HandlerRow, Live, LiveError};
 pub use pair::Pair;
-pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
 pub use processor::{Direct, Point, Processor, Series, SeriesError};
 pub use rounds::{Bounds, Rounds};
 

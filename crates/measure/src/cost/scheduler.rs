@@ -23,8 +23,8 @@ use becalm_linux::sched::{self, Usage};
 use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
 
-use super::campaign::StepAside;
-use super::{TickError, TimerRecord, events, record_timer};
+use super::tick::campaign::StepAside;
+use super::tick::{TickError, TimerRecord, events, record_timer};
 use crate::counted::event_count;
 use crate::preflight;
 

@@ -7,8 +7,8 @@ use becalm_linux::clock::Counter;
 use becalm_linux::sched::{self, Policy};
 use becalm_units::Nanos;
 
-use super::bench::Bench;
-use super::{Probe, into_rounds};
+use super::Probe;
+use crate::cost::bench::{Bench, Series, into_rounds};
 
 /// How many pre-emptions are wanted.
 const WANTED: usize = 200;
@@ -37,7 +37,7 @@ pub(super) fn by_a_competitor<C: Counter>(bench: &Bench<C>) -> Probe {
     }
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<super::Series, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
     let (progress, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (cpu, policy) = (bench.place.cpu, bench.place.policy);
     let competitor = || {
