@@ -9,7 +9,7 @@ use becalm_bundle::BundleError;
 use becalm_inject::InjectError;
 use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
-use becalm_measure::tick::TickError;
+use becalm_measure::cost::tick::TickError;
 use becalm_measure::{CpuError, RecordError};
 use becalm_scale::ScaleError;
 use becalm_tune::PlanError;

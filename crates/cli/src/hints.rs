@@ -5,12 +5,12 @@ use std::error::Error;
 use std::io;
 
 use becalm_analyze::compare::CompareError;
+use becalm_analyze::cost::tick::LiveError;
 use becalm_analyze::summary::SummaryError;
-use becalm_analyze::tick::LiveError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
 use becalm_measure::cost::CostError;
-use becalm_measure::tick::TickError;
+use becalm_measure::cost::tick::TickError;
 use becalm_measure::{CpuError, RecordError};
 
 /// What is to be said behind the text of the error; empty where nothing helps.

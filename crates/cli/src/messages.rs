@@ -41,7 +41,7 @@ pub fn of_error(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     use becalm_linux::file::FileError;
-    use becalm_measure::tick::TickError;
+    use becalm_measure::cost::tick::TickError;
 
     use super::*;
 
