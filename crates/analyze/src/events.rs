@@ -5,7 +5,7 @@ use becalm_model::event_count::EventCount;
 /// An event, by repetition.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventRate {
-    /// Which.
+    /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
     /// How often in a repetition itself, on the average; nothing where it was not counted.
     pub user: Option<f64>,

@@ -17,7 +17,7 @@ pub struct Slowest {
     pub compute: Vec<i64>,
     /// bt: the collective.
     pub collective: Vec<i64>,
-    /// qtbt: both.
+    /// The whole phase, qtbt, in nanoseconds.
     pub total: Vec<i64>,
 }
 
@@ -46,13 +46,13 @@ impl Slowest {
 pub struct PhaseFigures {
     /// The average case.
     pub mean_ns: f64,
-    /// The median.
+    /// The median over all phases, in nanoseconds.
     pub median_ns: i64,
     /// The worst case: the mean of the largest 1 %, at least of one.
     pub worst_ns: f64,
-    /// The smallest.
+    /// The shortest phase, in nanoseconds.
     pub min_ns: i64,
-    /// The largest.
+    /// The longest phase, in nanoseconds.
     pub max_ns: i64,
 }
 
@@ -81,7 +81,7 @@ impl PhaseFigures {
 pub struct PhaseSpan {
     /// The first of them.
     pub first: u64,
-    /// How many.
+    /// The number of phases in it.
     pub phases: u64,
     /// Their mean duration, in nanoseconds.
     pub mean_ns: f64,

@@ -6,11 +6,11 @@ use serde::Serialize;
 /// A mean and the interval that holds the true one with 95 % confidence.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Estimate {
-    /// The mean.
+    /// The mean over the replicas.
     pub mean: f64,
     /// Lower end; the mean itself with a single replica, which says nothing about its error.
     pub low: f64,
-    /// Upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 

@@ -10,7 +10,7 @@ type Told<'a> = &'a (dyn Fn(u64, u64) + Sync);
 pub struct Watch<'a>(Option<Told<'a>>);
 
 impl<'a> Watch<'a> {
-    /// Nobody.
+    /// A watch that tells nobody.
     pub const NOBODY: Self = Self(None);
 
     /// Whoever this function tells of a number of ranks and of phases done.
@@ -43,7 +43,7 @@ pub(crate) struct Count<'a> {
 }
 
 impl Count<'_> {
-    /// One more.
+    /// Counts one more phase.
     #[inline]
     pub fn phase(&mut self) {
         self.untold += 1;

@@ -21,7 +21,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// Of no values.
+    /// The moments of no values.
     pub const EMPTY: Self = Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 };
 
     /// Takes one more value.

@@ -77,7 +77,7 @@ pub struct ReturnLevel {
     pub level_ns: i64,
     /// The lower end of its 95 % interval.
     pub low_ns: i64,
-    /// The upper end.
+    /// The upper end of the interval, in nanoseconds.
     pub high_ns: i64,
 }
 

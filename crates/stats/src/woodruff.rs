@@ -28,14 +28,14 @@ const TRAINS_MIN: f64 = 4.0;
 /// Between which lengths a quantile lies with 95 %, in nanoseconds. Where the run does not bound it, there is no end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Bounds {
-    /// The lower end.
+    /// The lower end; `None` where there are too few values for one.
     pub low: Option<i64>,
-    /// The upper end.
+    /// The upper end; `None` where there are too few values for one.
     pub high: Option<i64>,
 }
 
 impl Bounds {
-    /// No end.
+    /// Bounds of which neither end is known.
     pub const UNKNOWN: Self = Self { low: None, high: None };
 
     /// Of the quantile for this share, which is above 0 and below 1.

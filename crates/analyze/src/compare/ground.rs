@@ -138,7 +138,7 @@ impl Side {
         self
     }
 
-    /// How many CPUs.
+    /// The number of CPUs that are compared, over all nodes.
     #[must_use]
     pub fn count_cpus(&self) -> usize {
         self.loops.len()

@@ -40,7 +40,7 @@ use becalm_model::node::Warning;
 pub struct Comparison {
     /// The run before.
     pub a: Side,
-    /// The run after.
+    /// The run after, which is held against the one before.
     pub b: Side,
     /// Detours shorter than this were left out of both runs, in nanoseconds: what the coarser of all loops would have kept.
     pub shortest_ns: i64,

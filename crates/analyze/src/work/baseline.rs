@@ -44,9 +44,9 @@ pub struct Against {
 pub struct Repetitions {
     /// The shortest of them.
     pub min_ratio: f64,
-    /// Their mean.
+    /// The mean of the ratios.
     pub mean_ratio: f64,
-    /// Their median.
+    /// The median of the ratios.
     pub median_ratio: f64,
     /// The longest of them.
     pub max_ratio: f64,

@@ -7,7 +7,7 @@ use becalm_units::CpuId;
 /// One event over a CPU's samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventCount {
-    /// Which.
+    /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
     /// In the loop itself, scaled to the whole time where it was counted for a part of it; nothing if it was not counted.
     pub user: Option<f64>,

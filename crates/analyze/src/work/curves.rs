@@ -17,7 +17,7 @@ const MOMENTS: usize = 400;
 pub struct Bin {
     /// Where it begins; it ends where the next begins.
     pub from_ns: i64,
-    /// Values in it.
+    /// The number of values in it.
     pub count: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Moment {
     pub max_ns: i64,
 }
 
-/// The shapes.
+/// How the values of a CPU are distributed, to be drawn.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Curves {
     /// Values in rising order, with the share of all samples that are not above it; close together at the upper end, so

@@ -39,7 +39,7 @@ use crate::summary::Selection;
 /// A run of work, summarized.
 #[derive(Clone, Debug)]
 pub struct WorkSummary {
-    /// Where it is.
+    /// The bundle's folder.
     pub path: PathBuf,
     /// The nodes' documents.
     pub nodes: Vec<NodeDoc>,
@@ -50,9 +50,9 @@ pub struct WorkSummary {
 /// The samples of one CPU, summarized. Values are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CpuWork {
-    /// The node.
+    /// The host on which the work was done.
     pub node: String,
-    /// The CPU.
+    /// The CPU on which the work was done.
     pub cpu: CpuId,
     /// What stayed the same.
     pub fixed: Fixed,
@@ -111,13 +111,13 @@ pub enum WorkError {
     /// It holds something else.
     #[error("{} holds no samples of work, but a recording of detours", path.display())]
     NotWork {
-        /// The bundle.
+        /// The bundle that was opened.
         path: PathBuf,
     },
     /// Nothing was selected.
     #[error("{} holds no sample of what was asked for", path.display())]
     Nothing {
-        /// The bundle.
+        /// The bundle that was opened.
         path: PathBuf,
     },
     /// The baseline is one of something else.

@@ -10,9 +10,9 @@ use becalm_units::CpuId;
 /// Samples of one CPU, in order of time. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples {
-    /// Where.
+    /// The CPU on which they were taken.
     pub cpu: CpuId,
-    /// What was done.
+    /// The name of the work: `add`, `sort`.
     pub body: String,
     /// What stayed the same.
     pub fixed: Fixed,
@@ -41,9 +41,9 @@ pub struct Samples {
 /// What one source took from the samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceTimes {
-    /// Its kind.
+    /// The kind of its activities.
     pub kind: Kind,
-    /// Its name.
+    /// The source's name.
     pub source: String,
     /// The number of the sample, counted from 0, and the time, in order; a sample stands there once for each instance.
     pub times: Vec<(usize, i64)>,

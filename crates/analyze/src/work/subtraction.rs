@@ -11,15 +11,15 @@ use becalm_stats::Moments;
 /// How values are spread, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// How many.
+    /// The number of values.
     pub count: u64,
-    /// Their mean.
+    /// The mean of the values, in nanoseconds.
     pub mean_ns: f64,
     /// Their standard deviation; 0 of one.
     pub stddev_ns: f64,
-    /// The smallest.
+    /// The smallest value, in nanoseconds.
     pub min_ns: i64,
-    /// The largest.
+    /// The largest value, in nanoseconds.
     pub max_ns: i64,
     /// The quantiles `QUANTILES`.
     pub quantiles_ns: [i64; QUANTILES.len()],
@@ -51,7 +51,7 @@ impl Spread {
         }
     }
 
-    /// The median.
+    /// The median of the values, in nanoseconds.
     #[must_use]
     pub const fn median_ns(&self) -> i64 {
         self.quantiles_ns[3]
@@ -63,7 +63,7 @@ impl Spread {
 pub struct Step {
     /// Its kind; nothing of several sources taken out together.
     pub kind: Option<Kind>,
-    /// Its name.
+    /// The name of the source that is subtracted.
     pub source: String,
     /// How often it came.
     pub count: u64,
@@ -73,7 +73,7 @@ pub struct Step {
     pub total_ns: i64,
     /// What is left of the samples in which it came, after this step: the mean and the standard deviation.
     pub touched_mean_ns: f64,
-    /// See there.
+    /// The standard deviation of those samples after this step, in nanoseconds.
     pub touched_stddev_ns: f64,
     /// How many of these are within the main body now.
     pub touched_back: u64,

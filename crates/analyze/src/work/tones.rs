@@ -50,7 +50,7 @@ const OWN: f64 = 4.0;
 /// A frequency that is in the samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tone {
-    /// The frequency.
+    /// The frequency, in Hz.
     pub hz: f64,
     /// Its power, in times the level around it.
     pub prominence_ratio: f64,
@@ -63,7 +63,7 @@ pub struct Tone {
     pub source: Option<String>,
 }
 
-/// The spectrum.
+/// The spectrum of a CPU's samples, and the tones that stand out of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tones {
     /// The distance of two frequencies that can be told apart, in Hz.

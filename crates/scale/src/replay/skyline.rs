@@ -28,7 +28,7 @@ struct Hit {
 
 /// Where a block's painting stopped.
 struct Painted {
-    /// Pieces done.
+    /// The number of pieces that are painted.
     pieces: usize,
     /// Look-ups and hits: what it cost.
     work: u64,

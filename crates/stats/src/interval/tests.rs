@@ -3,7 +3,7 @@
 use super::*;
 use becalm_testing::noise::Source;
 
-/// A run of 10 s.
+/// The length of a run, 10 s in nanoseconds.
 const LENGTH: i64 = 10_000_000_000;
 
 /// One kind of noise: fills the cells, and knows its true ratio.

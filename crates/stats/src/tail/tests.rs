@@ -3,7 +3,7 @@
 use super::*;
 use becalm_testing::noise::Source;
 
-/// A run of 20 s.
+/// The length of a run, 20 s in nanoseconds.
 const LENGTH: i64 = 20_000_000_000;
 
 /// Detours in trains of `size` that all have the train's length, at `hz` trains a second.

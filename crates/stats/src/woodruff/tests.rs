@@ -4,7 +4,7 @@ use super::super::TimeCells;
 use super::*;
 use becalm_testing::noise::Source;
 
-/// A run of 10 s.
+/// The length of a run, 10 s in nanoseconds.
 const LENGTH: i64 = 10_000_000_000;
 
 /// Noise with exponential lengths of 10 us on average: alone, in trains of any lengths, or in trains of one length.
