@@ -73,7 +73,7 @@ impl Source {
     /// If the run cannot be read, the selection names what is not there, books are asked for that are not there or do not
     /// fit their detours, or a CPU's detours are no noise trace.
     pub fn of_run(bundle: &Bundle, selection: &Selection, books: bool) -> anyhow::Result<Self> {
-        let _reading = Reading::of(bundle, 1);
+        let _reading = Reading::begin(bundle, 1);
         let mut warnings = Vec::new();
         let mut names = Names::default();
         let mut nodes = Vec::new();

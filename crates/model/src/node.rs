@@ -273,7 +273,7 @@ pub struct CpuDoc {
 impl CpuDoc {
     /// The document of a CPU before anything was measured on it.
     #[must_use]
-    pub const fn of(cpu: CpuId) -> Self {
+    pub const fn new(cpu: CpuId) -> Self {
         Self {
             cpu,
             start_ns: Nanos::ZERO,

@@ -17,7 +17,7 @@ pub struct Estimate {
 impl Estimate {
     /// From independent replicas; nothing from none.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_replicas(values: &[f64]) -> Option<Self> {
         let (mean, half) = mean_with_half_width(values)?;
         let half = half.unwrap_or(0.0);
         Some(Self { mean, low: mean - half, high: mean + half })
@@ -36,13 +36,13 @@ mod tests {
 
     #[test]
     fn interval_of_known_samples() {
-        let estimate = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
+        let estimate = Estimate::from_replicas(&[1.0, 2.0, 3.0]).unwrap();
         assert!((estimate.mean - 2.0).abs() < 1e-12);
         assert!((estimate.high - 2.0 - 4.302_65 / 3.0_f64.sqrt()).abs() < 1e-5);
         let cut = estimate.not_below(1.0);
         assert_eq!((cut.mean, cut.low, cut.high), (estimate.mean, 1.0, estimate.high));
         assert_eq!(estimate.not_below(-1.0), estimate);
-        assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[1.5]), Some(Estimate { mean: 1.5, low: 1.5, high: 1.5 }));
+        assert_eq!(Estimate::from_replicas(&[]), None);
+        assert_eq!(Estimate::from_replicas(&[1.5]), Some(Estimate { mean: 1.5, low: 1.5, high: 1.5 }));
     }
 }

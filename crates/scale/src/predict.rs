@@ -180,11 +180,11 @@ impl<'a> Prediction<'a> {
             phases: question.phases,
             collective: question.collective,
             // Noise only ever delays.
-            slowdown: Estimate::of(&slowdowns).map(|estimate| estimate.not_below(1.0)),
+            slowdown: Estimate::from_replicas(&slowdowns).map(|estimate| estimate.not_below(1.0)),
             expected_ratio,
             law,
             worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
-            mean_phase_ns: Estimate::of(&means).map(|estimate| estimate.mean),
+            mean_phase_ns: Estimate::from_replicas(&means).map(|estimate| estimate.mean),
             quiet_phase_ns,
         })
     }

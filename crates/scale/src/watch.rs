@@ -77,8 +77,8 @@ mod tests {
     fn every_phase_is_told_and_none_twice() {
         for ranks in [1, 1 << 10, 1 << 20] {
             let (phases, times) = (AtomicU64::new(0), AtomicU64::new(0));
-            let told = |of, more| {
-                assert_eq!(of, ranks);
+            let told = |asked, more| {
+                assert_eq!(asked, ranks);
                 phases.fetch_add(more, Ordering::Relaxed);
                 times.fetch_add(1, Ordering::Relaxed);
             };

@@ -186,7 +186,7 @@ pub(super) fn judge(rows: &mut [Row]) {
                 Some(difference) if difference != 0.0 => difference,
                 _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
             };
-            row.verdict = Verdict::of(direction, p);
+            row.verdict = Verdict::from_p_value(direction, p);
         }
     }
 }

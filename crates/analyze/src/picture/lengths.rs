@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(lengths: &[i64]) -> Lengths {
+    fn counted(lengths: &[i64]) -> Lengths {
         let mut all = Lengths::default();
         lengths.iter().for_each(|length| all.add(*length));
         all
@@ -129,7 +129,7 @@ mod tests {
             let (left, right) = lengths.split_at(split.min(lengths.len()));
             let mut all = of(left);
             all.merge(&of(right));
-            prop_assert_eq!(&all.steps(longest), &of(&lengths).steps(longest));
+            prop_assert_eq!(&all.steps(longest), &counted(&lengths).steps(longest));
             let steps = all.steps(longest);
             for step in &steps {
                 prop_assert!(lengths.contains(&step.length));

@@ -63,15 +63,15 @@ impl SourceTimes {
 /// If the bundle cannot be read.
 pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
-    let Some(of) = work.loops.iter().find(|of| of.cpu == cpu) else { return Ok(None) };
+    let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
     let mut samples = Samples {
         cpu,
         body: work.body.clone(),
         fixed: work.fixed,
         grain_ns: work.grain_ns.get(),
-        iterations: of.iterations,
-        calibrated_ns: of.calibrated_ns.get(),
-        others_iterations: of.others_iterations,
+        iterations: work_loop.iterations,
+        calibrated_ns: work_loop.calibrated_ns.get(),
+        others_iterations: work_loop.others_iterations,
         starts: Vec::new(),
         durations: Vec::new(),
         work: Vec::new(),

@@ -127,7 +127,7 @@ impl Skyline {
                 break;
             }
             if offsets.len() > 0 {
-                self.paint_piece(piece, offsets, positions.of(piece.kind));
+                self.paint_piece(piece, offsets, positions.position(piece.kind));
             }
             done += 1;
         }

@@ -54,7 +54,7 @@ fn bounds(detours: &[(f64, f64)], share: f64) -> Bounds {
         quantiles.add(*length as i64);
         lengths.add(cells.place(*time as i64), *length as i64);
     }
-    Bounds::of(&mut quantiles, &lengths, share)
+    Bounds::of_quantile(&mut quantiles, &lengths, share)
 }
 
 /// Measured in the order of [`LAWS`]: 0.963, 0.956, 0.942, 0.953, 0.925, 0.963, 0.959.

@@ -64,7 +64,7 @@ pub(super) fn run(args: &RunArgs, file: &Path) -> anyhow::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();
     let mut draft = Draft::new(file)?;
-    let reading = Reading::of(&bundle, 1);
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &selection)?;
     drop(reading);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
