@@ -103,7 +103,7 @@ fn report(claims: &mut Claims, effort: Effort, cpu: Option<CpuId>) -> Result<(),
         processor.push(cost.cpu.as_secs_f64());
         peak = peak.max(cost.peak_bytes);
     }
-    let (wall, processor) = (Repetitions::new(wall), Repetitions::against(processor));
+    let (wall, processor) = (Repetitions::new(wall), Repetitions::new(processor));
     claims.at_most(&format!("report on {all}, processor time"), Figure::seconds(processor.median()), 2.0);
     claims.remark(&format!("{activities} activities; {}; by the wall {}", processor.range("s"), wall.range("s")));
     claims.at_most(&format!("report on {all}, peak memory"), Figure::megabytes(peak), 300.0);

@@ -100,7 +100,7 @@ impl Bench {
             ours.push(self.ns(self.acquire(threshold, ticks)));
             reading.push(self.ns(only_read(steps)));
         }
-        let (ours, reading) = (Repetitions::new(ours), Repetitions::against(reading));
+        let (ours, reading) = (Repetitions::new(ours), Repetitions::new(reading));
         let pair = |of: fn(&Repetitions) -> f64| (Figure::ns(of(&ours)), Figure::ns(of(&reading)));
         let (a, b) = pair(Repetitions::median);
         claims.at_most_times("loop's median step, against only reading the counter", a, b, 1.25);
@@ -136,7 +136,7 @@ impl Bench {
                 Err(why) => return claims.skip(&what, &why),
             }
         }
-        let (ours, other) = (Repetitions::new(ours), Repetitions::against(other));
+        let (ours, other) = (Repetitions::new(ours), Repetitions::new(other));
         claims.at_most_times(&what, Figure::ns(ours.median()), Figure::ns(other.min()), 1.0);
         claims.remark(&format!("ours {}, other {}", ours.range("ns"), other.range("ns")));
     }

@@ -127,8 +127,8 @@ mod tests {
             sorted.sort_unstable_by(|a, b| b.cmp(a));
             let longest = &sorted[..top.min(sorted.len())];
             let (left, right) = lengths.split_at(split.min(lengths.len()));
-            let mut all = of(left);
-            all.merge(&of(right));
+            let mut all = counted(left);
+            all.merge(&counted(right));
             prop_assert_eq!(&all.steps(longest), &counted(&lengths).steps(longest));
             let steps = all.steps(longest);
             for step in &steps {
