@@ -18,7 +18,7 @@ use becalm_measure::tick::TickError;
 use becalm_measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::campaign::{Campaign, CampaignPlan};
 use becalm_report::TickReport;
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Named, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
