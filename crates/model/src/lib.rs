@@ -7,7 +7,6 @@
 
 pub mod activity;
 pub mod audit;
-pub mod campaign;
 pub mod cost;
 mod document;
 pub mod event;
