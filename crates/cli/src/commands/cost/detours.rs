@@ -2,14 +2,12 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_linux::janitor::Janitor;
-use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::{detours, stored};
 use becalm_model::cost::{Measured, ProbeCosts};
 use becalm_model::node::Ended;
+use becalm_record::Session;
 use clap::Args;
 
 use super::{Meter, OutputArgs, Place, failure, recording};
@@ -35,17 +33,16 @@ pub struct DetoursArgs {
 /// If the CPU cannot be used, a signal ends the recording, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &DetoursArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread; afterwards it would be refused.
-    let janitor = Janitor::spawn(&Path::new("/").join("proc")).ok().map(Arc::new);
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let session = Session::begin(Path::new("/"), true).context("cannot block signals")?;
     let place = args.place.choose()?;
     let nothing_yet = Measured::Detours(ProbeCosts::default());
     let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
-    let recorded = recording::probes(&place, janitor, &signals)?;
+    let recorded = recording::probes(&place, &session)?;
     let meter = Meter::new();
     let mut ended = Ended::Duration;
     let probed = detours(place, &mut |done, of, name| {
         meter.show(done, of, name);
-        if signals.take().is_some() {
+        if session.signals().take().is_some() {
             ended = Ended::Signal;
         }
         ended == Ended::Duration
