@@ -12,5 +12,4 @@ pub mod noise;
 pub mod phases;
 pub mod picture;
 pub mod summary;
-pub mod tick;
 pub mod work;

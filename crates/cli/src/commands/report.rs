@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
-use becalm_bundle::campaign;
+use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, CostRun, PhaseRun};
 use becalm_report::{MpiReport, Options};
 use becalm_units::CpuList;
