@@ -32,8 +32,9 @@ use becalm_record::{Detours, Failure, Recorded, Session as Recording};
 use becalm_units::{Count, Nanos};
 use clap::Args;
 
+use crate::arguments::default_path;
 use crate::exit::{Exit, UsageError};
-use crate::measuring::{MeasuringArgs, default_path};
+use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use feed::Feed;
 use keep::{Keep, RunNames};
@@ -139,7 +140,7 @@ fn measure(
         session.pause();
         let recorded = match recorded {
             Ok(recorded) => recorded,
-            Err(Failure { error, .. }) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+            Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
             Err(Failure { error, .. }) => return Err(error).context("measuring failed"),
         };
         match recorded.node.ended {

@@ -15,7 +15,7 @@ use becalm_record::{Failure, Samples, Session};
 
 pub use self::arguments::WorkArgs;
 use self::campaign::Part;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 
 /// Works, stores, reports; once for each number of copies.
@@ -69,7 +69,6 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(WorkError::Nothing { .. }) if interrupted => {
                     say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
                 }
-                Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -100,7 +99,7 @@ fn measure(args: &WorkArgs, part: Part, resumed: Option<&campaign::Resumed>, ses
     bar.finish_and_clear();
     let mut recorded = match recorded {
         Ok(recorded) => recorded,
-        Err(Failure { error, .. }) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+        Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
         Err(Failure { error, mut store }) => {
             let stored = store.fail(&error.to_string());
             return Err(error).with_context(|| match stored {
