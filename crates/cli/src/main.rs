@@ -11,7 +11,6 @@ mod measuring;
 mod messages;
 mod noise;
 mod progress;
-mod sink;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
