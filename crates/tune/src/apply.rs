@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use becalm_linux::file::is_gone;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_units::CpuList;
 
@@ -191,7 +192,7 @@ fn make(
                 observer(Moment::Recorded);
                 return Ok(Outcome::Made(now));
             }
-            (Err(error), _) if value::is_gone(&error) => "it is gone".to_owned(),
+            (Err(error), _) if is_gone(&error) => "it is gone".to_owned(),
             (Err(error), _) => error.to_string(),
             (Ok(()), Ok(Some(now))) => format!("the kernel made it '{}'", now.trim()),
             (Ok(()), Ok(None)) => "it is gone".to_owned(),

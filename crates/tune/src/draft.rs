@@ -118,7 +118,7 @@ impl Draft<'_> {
     pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: &str, removes: Vec<Noise>) {
         let Some(from) = self.present(&knob) else { return };
         let is_mask = matches!(knob, Knob::File { meaning: Meaning::CpuMask, .. });
-        let now = if is_mask { crate::knob::mask(&from) } else { from.parse::<CpuList>().ok() };
+        let now = if is_mask { CpuList::from_mask(&from).ok() } else { from.parse::<CpuList>().ok() };
         let Some(now) = now else {
             self.note(format!("{knob} holds no CPUs: '{from}'; it is left alone"));
             return;
@@ -129,12 +129,12 @@ impl Draft<'_> {
         }
     }
 
-    /// The entries of a folder, sorted; none if it is not there.
-    pub(crate) fn entries(&self, folder: &str) -> Vec<String> {
-        let place = becalm_linux::setting::place(self.machine.root(), Path::new(folder));
-        let listing = std::fs::read_dir(place).into_iter().flatten().flatten();
-        let mut names: Vec<String> = listing.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort_unstable();
-        names
+    /// The entries of a folder, sorted; none if it is not there. One that cannot be listed is noted, since the plan then lacks
+    /// the knobs in it.
+    pub(crate) fn entries(&mut self, folder: &str) -> Vec<String> {
+        becalm_linux::file::names(self.machine.root(), folder).unwrap_or_else(|error| {
+            self.note(format!("{error}; what it holds is left alone"));
+            Vec::new()
+        })
     }
 }

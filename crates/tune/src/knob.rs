@@ -1,10 +1,10 @@
 //! Knobs: the things that a change changes, and when two values of one mean the same.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
-use becalm_units::{CpuId, CpuList};
+use becalm_linux::file::chosen;
+use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
 
 /// Something with a value that can be read, changed and put back.
@@ -111,7 +111,9 @@ impl Knob {
         let list = |text: &str| text.parse::<CpuList>().ok();
         let equal = match self {
             Self::File { meaning: Meaning::CpuList, .. } => lists(list).map(|(a, b)| a == b),
-            Self::File { meaning: Meaning::CpuMask, .. } => lists(mask).map(|(a, b)| a == b),
+            Self::File { meaning: Meaning::CpuMask, .. } => {
+                lists(|text| CpuList::from_mask(text).ok()).map(|(a, b)| a == b)
+            }
             Self::File { meaning: Meaning::Choice, .. } => Some(chosen(a) == chosen(b)),
             Self::Affinity { .. } => lists(list).map(|(a, b)| a.intersection(online) == b.intersection(online)),
             Self::Property { .. } => {
@@ -134,26 +136,10 @@ impl Knob {
     }
 }
 
-/// The word in brackets; the whole text where none is.
-fn chosen(text: &str) -> &str {
-    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inside.map_or(text.trim(), |(word, _)| word)
-}
-
-/// A mask of hexadecimal words of 32 bits, the highest first. Leading words may be missing or longer.
-pub(crate) fn mask(text: &str) -> Option<CpuList> {
-    let mut cpus = BTreeSet::new();
-    for (word, digits) in text.trim().rsplit(',').enumerate() {
-        let bits = u64::from_str_radix(digits, 16).ok()?;
-        let base = u32::try_from(word).ok()?.checked_mul(32)?;
-        cpus.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| CpuId::new(base + bit)));
-    }
-    Some(cpus.into_iter().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_units::CpuId;
     use proptest::prelude::*;
 
     fn cpus(text: &str) -> CpuList {
@@ -189,7 +175,7 @@ mod tests {
         #[test]
         fn masks_read_back(ids in proptest::collection::btree_set(0_u32..5000, 0..40)) {
             let list: CpuList = ids.into_iter().map(CpuId::new).collect();
-            prop_assert_eq!(mask(&list.to_mask()), Some(list));
+            prop_assert_eq!(CpuList::from_mask(&list.to_mask()).ok(), Some(list));
         }
 
         #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use becalm_linux::procfs::placement::{Placed, placed_tasks, placement};
-use becalm_linux::{sched, setting};
+use becalm_linux::{file, sched};
 use becalm_units::CpuList;
 
 /// What can be read and changed. Paths are absolute, as on the machine itself.
@@ -19,7 +19,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn read(&self, path: &Path) -> io::Result<String> {
-        setting::read(self.root(), path)
+        fs::read_to_string(file::below(self.root(), path))
     }
 
     /// Writes a text to a file that is there, in one call.
@@ -27,12 +27,12 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        setting::write(self.root(), path, text)
+        file::write(self.root(), path, text)
     }
 
     /// Whether a folder is there.
     fn has_folder(&self, path: &Path) -> bool {
-        setting::place(self.root(), path).is_dir()
+        file::below(self.root(), path).is_dir()
     }
 
     /// Makes a control group.
@@ -40,7 +40,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn make_group(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(setting::place(self.root(), path))
+        fs::create_dir(file::below(self.root(), path))
     }
 
     /// Removes a control group without threads.
@@ -48,7 +48,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn remove_group(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(setting::place(self.root(), path))
+        fs::remove_dir(file::below(self.root(), path))
     }
 
     /// Every thread and where it may run.

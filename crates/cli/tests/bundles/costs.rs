@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use becalm_bundle::{CostRun, CostSamples, CostWriter};
-use becalm_model::campaign::{self, Campaign, CampaignPlan, Cell};
+use becalm_model::cost::tick::{self, Campaign, CampaignPlan, Cell};
 use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, CrossDoc, InstrumentDoc, Measured,
     PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
@@ -31,10 +31,10 @@ pub fn write_costs(folder: &Path) {
     write("interrupted", (Measured::Scheduler(scheduler(2)), CostSamples::new()), Some(Ended::Signal));
     write("placement", (Measured::Placement(placement()), CostSamples::new()), done);
     write("dead", (Measured::Trap(ProbeCosts::default()), CostSamples::new()), None);
-    becalm_bundle::campaign::create(&campaign(4), &folder.join("tick.becalm")).unwrap();
+    becalm_bundle::cost::tick::create(&campaign(4), &folder.join("tick.becalm")).unwrap();
     let mut half = campaign(2);
     half.cells.truncate(3);
-    becalm_bundle::campaign::create(&half, &folder.join("begun.becalm")).unwrap();
+    becalm_bundle::cost::tick::create(&half, &folder.join("begun.becalm")).unwrap();
 
     let several = folder.join("several.becalm");
     for node in ["node1", "node2"] {
@@ -283,11 +283,11 @@ fn campaign(rounds: u32) -> Campaign {
                 let elapsed_ns = (1e9 * drift / (1.0 - rate_hz * 5e-6)).round();
                 let interrupts = (elapsed_ns * rate_hz / 1e9).round() as u64;
                 let elapsed_ns = elapsed_ns as i64;
-                push(campaign::Measured::Sorts { copies, sorts: 100, elapsed_ns, interrupts, window_ns: elapsed_ns });
+                push(tick::Measured::Sorts { copies, sorts: 100, elapsed_ns, interrupts, window_ns: elapsed_ns });
             }
             let interrupts = rate_hz as u64;
             let handler_ns = i64::try_from(interrupts).unwrap() * 1_000;
-            push(campaign::Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
+            push(tick::Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
             let of = |name: &str, space: &str, value| event(name, space, value, [1_000_000_000, 500_000_000]);
             let counts = vec![
                 of("cycles", "user", 1_200_000_000),
@@ -295,12 +295,12 @@ fn campaign(rounds: u32) -> Campaign {
                 of("cache_misses", "user", 40_000 + interrupts * 12),
                 of("cache_misses", "kernel", interrupts * 30),
             ];
-            push(campaign::Measured::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
+            push(tick::Measured::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
         }
-        cells.push(Cell { round, added_hz: 0, measured: campaign::Measured::Trap { calls: 1, call_ns: 100.0 } });
+        cells.push(Cell { round, added_hz: 0, measured: tick::Measured::Trap { calls: 1, call_ns: 100.0 } });
     }
     Campaign {
-        schema: campaign::SCHEMA.into(),
+        schema: tick::SCHEMA.into(),
         program: "becalm 0.1.0".into(),
         node: "node1".into(),
         machine: machine(),

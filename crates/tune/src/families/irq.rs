@@ -48,8 +48,9 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 }
 
 /// The handlers of an interrupt that no CPU has counted yet: each has a folder.
-fn folders(draft: &Draft<'_>, number: u32) -> Vec<String> {
+fn folders(draft: &mut Draft<'_>, number: u32) -> Vec<String> {
     let folder = format!("/proc/irq/{number}");
-    let is_folder = |name: &String| draft.machine.has_folder(Path::new(&format!("{folder}/{name}")));
+    let machine = draft.machine;
+    let is_folder = |name: &String| machine.has_folder(Path::new(&format!("{folder}/{name}")));
     draft.entries(&folder).into_iter().filter(is_folder).collect()
 }
