@@ -1,13 +1,10 @@
 //! What stands on pages, as text: who reads only the top of one must see what is wrong with the run, and who sees no charts
 //! reads their figures in tables. How pages look is tested in a browser, in `crates/report/tests/browser`.
 
-mod bundles;
-mod program;
-
 use std::fs;
 use std::path::Path;
 
-use program::Ended;
+use becalm_testing::program::{self, Ended};
 
 fn becalm(arguments: &[&str], folder: &Path) -> Ended {
     let mut command = program::becalm(arguments);
@@ -32,7 +29,7 @@ fn page(arguments: &[&str], folder: &Path) -> String {
 #[test]
 fn the_top_of_a_page_says_that_its_run_is_not_whole() {
     let folder = tempfile::tempdir().unwrap();
-    bundles::write_all(folder.path());
+    becalm_fixtures::write_all(folder.path());
     for (run, said) in [("killed", "did not end"), ("open", "books do not close"), ("busy", "")] {
         let headline = section(&page(&["report", run], folder.path()), "headline");
         for what in ["did not end", "books do not close"] {
@@ -48,7 +45,7 @@ fn the_top_of_a_page_says_that_its_run_is_not_whole() {
 #[test]
 fn charts_have_tables_beside_them() {
     let folder = tempfile::tempdir().unwrap();
-    bundles::write_all(folder.path());
+    becalm_fixtures::write_all(folder.path());
     let page = page(&["report", "busy"], folder.path());
     for (id, captions) in [
         ("detours", &["longest"][..]),
@@ -69,7 +66,7 @@ fn charts_have_tables_beside_them() {
 #[test]
 fn a_run_of_work_makes_no_page_of_detours() {
     let folder = tempfile::tempdir().unwrap();
-    bundles::write_all(folder.path());
+    becalm_fixtures::write_all(folder.path());
     becalm(&["report", "samples", "--html", "work.html"], folder.path()).expect(0, &[]);
     becalm(&["report", "samples"], folder.path()).expect(0, &[]);
     let compared = becalm(&["compare", "busy", "samples", "--html", "both.html"], folder.path());

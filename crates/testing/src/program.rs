@@ -1,10 +1,5 @@
-//! The real binary under test: started, watched, signalled, and looked after: whatever it is put through, no process and
-//! no trace instance of it may remain.
-//!
-//! A test file takes it in with `mod program;`.
-
-// Every test file uses some of it, and says on standard error what it skips.
-#![allow(dead_code, clippy::print_stderr)]
+//! The program `becalm` under test: started, watched, signalled, and looked after: whatever it is put through, no process
+//! and no trace instance of it may remain.
 
 use std::env;
 use std::ffi::OsStr;
@@ -28,15 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Marks the processes of one start in their environment.
 const MARK: &str = "BECALM_TEST_MARK";
 
-/// Says why a test is skipped; where everything must run, that is a failure.
-pub fn skip(test: &str, why: &str) {
-    assert!(env::var_os("BECALM_CI").is_none(), "{test}: skipped, as {why}");
-    eprintln!("{test}: skipped, as {why}");
+/// The path of the program, which Cargo builds for the integration tests of its package.
+pub fn executable() -> PathBuf {
+    env::var_os("CARGO_BIN_EXE_becalm").map(PathBuf::from).expect("Cargo tells integration tests where the program is")
 }
 
-/// A command line of the binary.
+/// A command that runs the program with these arguments.
 pub fn becalm(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    let mut command = Command::new(executable());
     command.args(arguments);
     command
 }
@@ -44,9 +38,11 @@ pub fn becalm(arguments: &[&str]) -> Command {
 /// How a process ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; 128 and more for signals, as shells say it.
+    /// Its exit code; for a signal 128 and its number, as in shells.
     pub code: i32,
+    /// What it wrote to standard output.
     pub stdout: String,
+    /// What it wrote to standard error.
     pub stderr: String,
 }
 
@@ -72,7 +68,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a command. What the command itself does not redirect is captured.
+    /// Starts a command with its output captured and nothing to read.
     pub fn start(mut command: Command) -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
@@ -83,6 +79,7 @@ impl Running {
         Self { child, mark, stdout, stderr }
     }
 
+    /// Its process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -4,9 +4,6 @@
 //! As the tests change what the whole machine shares (CPUs taken offline, tracing settings, mounts), they run one at a
 //! time, and undo it.
 
-mod program;
-
-use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,24 +12,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use program::{INSTANCES, Running, becalm, document, instances_of, path, report, run, segments, skip, warning_codes};
+use becalm_testing::program::{
+    INSTANCES, Running, becalm, document, instances_of, path, report, run, segments, warning_codes,
+};
+use becalm_testing::{Need, machine_has, skip};
 use serde_json::Value;
 use tempfile::TempDir;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Whether the test can run at all, and the right to run alone.
-fn alone(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    if !root {
-        skip(test, "it needs root");
-        return None;
-    }
-    if !Path::new(INSTANCES).is_dir() {
-        skip(test, "there is no tracefs at /sys/kernel/tracing");
-        return None;
-    }
-    Some(ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
+/// The right to run alone, where the machine has what every test here needs.
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    machine_has(&[Need::Root, Need::Tracefs]).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A recording with the kernel's trace, and `more`.
@@ -95,7 +86,7 @@ impl Drop for Offline {
 
 #[test]
 fn root_signals_leave_no_instance() {
-    let Some(_alone) = alone("signals") else { return };
+    let Some(_alone) = alone() else { return };
     let folder = folder();
     for signal in ["INT", "TERM"] {
         let bundle = folder.path().join(signal);
@@ -113,7 +104,7 @@ fn root_signals_leave_no_instance() {
 
 #[test]
 fn root_a_killed_recording_keeps_its_segments_and_its_janitor_cleans_up() {
-    let Some(_alone) = alone("kill -9") else { return };
+    let Some(_alone) = alone() else { return };
     let folder = folder();
     let bundle = folder.path().join("run");
     let mut running = Running::start(recording(&bundle, &["--until-stopped", "--segment", "500ms"]));
@@ -135,7 +126,7 @@ fn root_a_killed_recording_keeps_its_segments_and_its_janitor_cleans_up() {
 
 #[test]
 fn root_leftovers_of_the_dead_are_removed_and_those_of_others_are_not() {
-    let Some(_alone) = alone("leftovers") else { return };
+    let Some(_alone) = alone() else { return };
     let folder = folder();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
     let namespace = namespace.to_str().unwrap().trim_start_matches("pid:[").trim_end_matches(']').to_owned();
@@ -157,7 +148,7 @@ fn root_leftovers_of_the_dead_are_removed_and_those_of_others_are_not() {
 
 #[test]
 fn root_a_full_disk_ends_the_recording_and_keeps_what_is_stored() {
-    let Some(_alone) = alone("full disk") else { return };
+    let Some(_alone) = alone() else { return };
     let disk = Mount::tmpfs("size=320k");
     let bundle = disk.path().join("run");
     let ended_full = run(recording(&bundle, &["--cpus", "0", "--duration", "20s", "--segment", "100ms"]));
@@ -172,7 +163,7 @@ fn root_a_full_disk_ends_the_recording_and_keeps_what_is_stored() {
 
 #[test]
 fn root_places_that_cannot_be_written_are_refused_at_once() {
-    let Some(_alone) = alone("read-only target") else { return };
+    let Some(_alone) = alone() else { return };
     let folder = folder();
     let read_only = Mount::tmpfs("ro");
     let bundle = read_only.path().join("run");
@@ -187,8 +178,8 @@ fn root_places_that_cannot_be_written_are_refused_at_once() {
 
 #[test]
 fn root_an_offline_cpu_is_named() {
-    let Some(_alone) = alone("offline CPU") else { return };
-    let Some(offline) = Offline::take(1) else { return skip("offline CPU", "CPU 1 cannot be taken offline") };
+    let Some(_alone) = alone() else { return };
+    let Some(offline) = Offline::take(1) else { return skip("CPU 1 cannot be taken offline") };
     let folder = folder();
     let bundle = folder.path().join("run");
     run(recording(&bundle, &["--cpus", "1"])).expect(1, &["CPU 1 is offline", "online"]);
@@ -212,9 +203,9 @@ fn online() -> Vec<i64> {
 
 #[test]
 fn root_a_cpu_that_goes_offline_meanwhile_cuts_its_own_recording_short() {
-    let Some(_alone) = alone("CPU goes offline") else { return };
+    let Some(_alone) = alone() else { return };
     if Offline::take(1).is_none() {
-        return skip("CPU goes offline", "CPU 1 cannot be taken offline");
+        return skip("CPU 1 cannot be taken offline");
     }
     let folder = folder();
     let going = |name: &str, cpus: &str, duration: &str| {
@@ -286,11 +277,11 @@ impl Drop for Cpuset {
 
 #[test]
 fn root_cpus_outside_of_the_cgroup_are_refused_or_left_out() {
-    let Some(_alone) = alone("cgroup") else { return };
+    let Some(_alone) = alone() else { return };
     if online() != [0, 1] {
-        return skip("cgroup", "it is written for a machine with CPUs 0 and 1");
+        return skip("it is written for a machine with CPUs 0 and 1");
     }
-    let Some(group) = Cpuset::make("0") else { return skip("cgroup", "no cpuset can be made") };
+    let Some(group) = Cpuset::make("0") else { return skip("no cpuset can be made") };
     let folder = folder();
     let bundle = folder.path().join("run");
     let refused = run(group.inside(&recording(&bundle, &["--cpus", "1", "--duration", "1h"])));
@@ -310,7 +301,7 @@ fn tracing_settings() -> Vec<String> {
 
 #[test]
 fn root_two_recordings_disturb_neither_each_other_nor_other_users_of_tracing() {
-    let Some(_alone) = alone("two becalms") else { return };
+    let Some(_alone) = alone() else { return };
     let theirs = Path::new(INSTANCES).join(format!("somebody-{}", std::process::id()));
     fs::create_dir(&theirs).unwrap();
     let set = |file: &str, value: &str| fs::write(theirs.join(file), value).unwrap();
@@ -358,17 +349,11 @@ fn public_program(folder: &TempDir) -> PathBuf {
     program
 }
 
-/// Whether there is such a tool.
-fn has(tool: &str) -> bool {
-    let folders = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&folders).any(|folder| folder.join(tool).is_file())
-}
-
 #[test]
 fn root_without_privileges_the_loops_and_proc_remain() {
-    let Some(_alone) = alone("unprivileged") else { return };
-    if !has("setpriv") {
-        return skip("unprivileged", "there is no setpriv");
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Program("setpriv")]) {
+        return;
     }
     let folder = folder();
     let bundle = folder.path().join("run");
@@ -391,9 +376,9 @@ fn root_without_privileges_the_loops_and_proc_remain() {
 
 #[test]
 fn root_without_tracefs_the_reason_is_said() {
-    let Some(_alone) = alone("no tracefs") else { return };
-    if !has("setpriv") || !has("unshare") {
-        return skip("no tracefs", "there is no setpriv or unshare");
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Program("setpriv"), Need::Program("unshare")]) {
+        return;
     }
     let folder = folder();
     let bundle = folder.path().join("run");

@@ -1,8 +1,6 @@
 //! `becalm top` in a real terminal, that of tmux: its screen is read as a user would see it, keys are typed, and afterwards
 //! the terminal is as it was. Without root it works as well, on a lower rung.
 
-mod program;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use program::{instances_of, path, report, skip};
+use becalm_testing::program::{instances_of, path, report, run_becalm};
+use becalm_testing::{Need, machine_has};
 use tempfile::TempDir;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -19,12 +18,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The right to run alone, where there is tmux.
-fn alone(test: &str) -> Option<MutexGuard<'static, ()>> {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        skip(test, "there is no tmux");
-        return None;
-    }
-    Some(ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    machine_has(&[Need::Program("tmux")]).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A terminal with a shell in it, and a folder of its own.
@@ -154,7 +149,7 @@ fn last_cpu() -> usize {
 
 #[test]
 fn root_a_session_at_the_terminal() {
-    let Some(_alone) = alone("a session") else { return };
+    let Some(_alone) = alone() else { return };
     let terminal = Terminal::open(120, 40);
     let screen = terminal.top("");
     for word in ["1 CPUs", "2 ", "3 Longest detours", "cpu▾", "noise, 10s", "q quit", "? help"] {
@@ -229,7 +224,7 @@ fn root_a_session_at_the_terminal() {
 
 #[test]
 fn root_the_terminal_is_restored_whatever_happens() {
-    let Some(_alone) = alone("restored") else { return };
+    let Some(_alone) = alone() else { return };
     let terminal = Terminal::open(80, 24);
     for signal in ["TERM", "INT", "HUP"] {
         terminal.top("");
@@ -249,7 +244,7 @@ fn root_the_terminal_is_restored_whatever_happens() {
 
 #[test]
 fn root_it_ends_with_its_terminal() {
-    let Some(_alone) = alone("hang-up") else { return };
+    let Some(_alone) = alone() else { return };
     let terminal = Terminal::open(80, 24);
     terminal.top("");
     let pid = terminal.pid();
@@ -265,7 +260,7 @@ fn root_it_ends_with_its_terminal() {
 
 #[test]
 fn root_ctrl_z_stops_it_and_fg_brings_it_back() {
-    let Some(_alone) = alone("ctrl-z") else { return };
+    let Some(_alone) = alone() else { return };
     let terminal = Terminal::open(80, 24);
     terminal.types("set -m");
     terminal.top("--no-sources");
@@ -282,7 +277,7 @@ fn root_ctrl_z_stops_it_and_fg_brings_it_back() {
 
 #[test]
 fn root_a_lower_rung_shows_the_kernels_counters() {
-    let Some(_alone) = alone("a lower rung") else { return };
+    let Some(_alone) = alone() else { return };
     let terminal = Terminal::open(120, 40);
     terminal.top("--no-sources");
     let screen = terminal.wait_until("counters", |screen| screen.contains("interrupts/") || screen.contains("stat/"));
@@ -293,7 +288,7 @@ fn root_a_lower_rung_shows_the_kernels_counters() {
 
 #[test]
 fn root_a_folder_that_cannot_be_written_keeps_the_view() {
-    let Some(_alone) = alone("no folder") else { return };
+    let Some(_alone) = alone() else { return };
     let terminal = Terminal::open(100, 30);
     let program = env!("CARGO_BIN_EXE_becalm");
     terminal.types(&format!("clear; {program} top --cpus {} -o missing/run.becalm; echo ended $?", last_cpu()));
@@ -305,11 +300,11 @@ fn root_a_folder_that_cannot_be_written_keeps_the_view() {
 
 #[test]
 fn root_its_drawing_is_its_own_where_all_cpus_are_measured() {
-    let Some(_alone) = alone("own work") else { return };
-    if !Path::new(program::INSTANCES).is_dir() {
-        return skip("own work", "there is no tracefs at /sys/kernel/tracing");
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Tracefs]) {
+        return;
     }
-    let ended = program::run_becalm(&["top", "--iterations", "3", "--json"]);
+    let ended = run_becalm(&["top", "--iterations", "3", "--json"]);
     ended.expect(0, &[]);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("it is one JSON document");
     assert_eq!(document["schema"], "becalm.top/1");

@@ -1,22 +1,15 @@
 //! What packagers and shells take from becalm: completions and manual pages; and `becalm top` where it has no terminal.
 
-mod bundles;
-mod program;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use program::{path, run_becalm, skip};
+use becalm_testing::program::{self, path, run_becalm};
+use becalm_testing::{Need, machine_has};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_becalm");
-
-/// Whether a program is there.
-fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
 
 #[test]
 fn bash_completes_commands_and_options() {
@@ -24,8 +17,8 @@ fn bash_completes_commands_and_options() {
     let script = folder.path().join("becalm");
     let ended = run_becalm(&["completions", "bash"]);
     fs::write(&script, &ended.expect(0, &[]).stdout).unwrap();
-    if !has("bash") {
-        return skip("bash", "there is no bash");
+    if !machine_has(&[Need::Program("bash")]) {
+        return;
     }
     // As the shell does it: the function that the script names is called with the words so far.
     let complete = |line: &str| {
@@ -48,8 +41,7 @@ fn every_shell_takes_its_script() {
         let script = &ended.expect(0, &[]).stdout;
         assert!(script.contains("becalm") && script.contains("record"), "{shell}: {script}");
         let Some(check) = check else { continue };
-        if !has(shell) {
-            skip(shell, "it is not there");
+        if !machine_has(&[Need::Program(shell)]) {
             continue;
         }
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -62,8 +54,8 @@ fn every_shell_takes_its_script() {
 
 #[test]
 fn fish_completes_commands_and_options() {
-    if !has("fish") {
-        return skip("fish", "it is not there");
+    if !machine_has(&[Need::Program("fish")]) {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("becalm.fish");
@@ -85,8 +77,8 @@ fn fish_completes_commands_and_options() {
 
 #[test]
 fn zsh_completes_commands_and_options() {
-    if !has("zsh") {
-        return skip("zsh", "it is not there");
+    if !machine_has(&[Need::Program("zsh")]) {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("_becalm"), &run_becalm(&["completions", "zsh"]).expect(0, &[]).stdout).unwrap();
@@ -120,8 +112,8 @@ fn zsh_completes_commands_and_options() {
 /// What a packager does, with a program that stands where the build would put it.
 #[test]
 fn make_installs_below_a_prefix() {
-    if !has("make") {
-        return skip("make", "it is not there");
+    if !machine_has(&[Need::Program("make")]) {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -168,8 +160,8 @@ fn manual_pages_render_without_a_warning() {
     let record = fs::read_to_string(pages.join("becalm-record.1")).unwrap();
     assert_eq!(run_becalm(&["man", "--page", "record"]).stdout, record);
     run_becalm(&["man", "--page", "play"]).expect(2, &["'play' is no command", "record"]);
-    if !has("groff") {
-        return skip("groff", "there is no groff");
+    if !machine_has(&[Need::Program("groff")]) {
+        return;
     }
     for name in names {
         let output =
@@ -207,8 +199,8 @@ fn a_view_as_text_has_the_figures() {
     run_becalm(&["top", "--no-sources", "--cpus", "99999", "--iterations", "1"]).expect(2, &["99999"]);
 }
 
-/// What a command writes on a terminal of its own, as the terminal gets it; none where there is no script(1).
-fn on_terminal(line: &str, environment: &[(&str, &str)], folder: &Path) -> Option<String> {
+/// What a command writes on a terminal of its own, as the terminal gets it.
+fn on_terminal(line: &str, environment: &[(&str, &str)], folder: &Path) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", line, "/dev/null"]).current_dir(folder).stdin(Stdio::null()).env("TERM", "xterm");
     // What a developer, or a service that runs tests, has said about colors.
@@ -216,31 +208,32 @@ fn on_terminal(line: &str, environment: &[(&str, &str)], folder: &Path) -> Optio
         script.env_remove(said);
     }
     script.envs(environment.iter().copied());
-    let output = script.output().ok()?;
+    let output = script.output().unwrap();
     assert!(output.status.success(), "{line}: {output:?}");
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
 fn colors_are_only_where_they_are_wanted() {
     let folder = tempfile::tempdir().unwrap();
-    bundles::write_all(folder.path());
+    becalm_fixtures::write_all(folder.path());
     let help = format!("{} report --help", PROGRAM);
-    let Some(colored) = on_terminal(&help, &[], folder.path()) else {
-        return skip("colors", "there is no script(1)");
-    };
+    if !machine_has(&[Need::Program("script")]) {
+        return;
+    }
+    let colored = on_terminal(&help, &[], folder.path());
     assert!(colored.contains("\u{1b}["), "help has colors on a terminal: {colored:?}");
     for environment in [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")] {
-        let plain = on_terminal(&help, &[environment], folder.path()).unwrap();
+        let plain = on_terminal(&help, &[environment], folder.path());
         assert!(!plain.contains('\u{1b}') && plain.contains("Usage"), "{environment:?}: {plain:?}");
     }
     // Results have none anywhere.
     for command in ["report busy", "compare busy quieter", "predict busy --ranks 64 --grain 1ms"] {
-        let text = on_terminal(&format!("{} {command}", PROGRAM), &[], folder.path()).unwrap();
+        let text = on_terminal(&format!("{} {command}", PROGRAM), &[], folder.path());
         assert!(!text.contains("\u{1b}[3") && text.lines().count() > 3, "{command}: {text:?}");
     }
     let view = format!("{} top; true", PROGRAM);
-    let refused = on_terminal(&view, &[("TERM", "dumb")], folder.path()).unwrap();
+    let refused = on_terminal(&view, &[("TERM", "dumb")], folder.path());
     assert!(refused.contains("TERM is dumb") && !refused.contains('\u{1b}'), "{refused:?}");
 }
 
@@ -269,16 +262,17 @@ fn what_takes_long_says_how_long_it_will_still_take() {
     let lines = lines.clamp(200_000, 10_000_000);
     write(lines);
     let line = format!("{} {} long", PROGRAM, import.join(" "));
-    let Some(shown) = on_terminal(&line, &[], folder.path()) else {
-        return skip("progress", "there is no script(1)");
-    };
+    if !machine_has(&[Need::Program("script")]) {
+        return;
+    }
+    let shown = on_terminal(&line, &[], folder.path());
     for word in ["reading ", "storing ", "%, ", "left"] {
         assert!(shown.contains(word), "no '{word}' in {shown:?}");
     }
     let piped = in_folder(&[&import[..], &["piped"]].concat());
     piped.expect(0, &[]);
     assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("", ""));
-    let dumb = on_terminal(&format!("{line}-dumb"), &[("TERM", "dumb")], folder.path()).unwrap();
+    let dumb = on_terminal(&format!("{line}-dumb"), &[("TERM", "dumb")], folder.path());
     assert_eq!(dumb, "");
     // What was imported is all there.
     let report = in_folder(&["report", "long", "--json"]);
@@ -306,8 +300,8 @@ fn fits(arguments: &[&str], folder: &Path, width: usize) {
 #[test]
 fn results_fit_narrow_terminals() {
     let folder = tempfile::tempdir().unwrap();
-    bundles::write_all(folder.path());
-    bundles::pages::write_all(folder.path());
+    becalm_fixtures::write_all(folder.path());
+    becalm_fixtures::pages::write_all(folder.path());
     for width in [60, 80, 100] {
         for run in ["busy.becalm", "many.becalm", "plain.becalm", "pair.becalm", "killed.becalm"] {
             fits(&["report", run], folder.path(), width);

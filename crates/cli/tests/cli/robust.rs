@@ -1,14 +1,14 @@
 //! What can go wrong around a recording, as far as no privileges are needed to bring it about: each time a clear
-//! message, the right exit code, what was recorded readable, and no process left. `root_robust.rs` has the rest.
-
-mod program;
+//! message, the right exit code, what was recorded readable, and no process left. The root tests have the rest.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use program::{Running, becalm, document, path, report, run, run_becalm, segments, warning_codes};
+use becalm_testing::program::{
+    self, Running, becalm, document, path, report, run, run_becalm, segments, warning_codes,
+};
 use serde_json::Value;
 
 /// A recording of all CPUs, without the kernel's trace, and `more`.

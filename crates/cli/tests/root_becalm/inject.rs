@@ -1,20 +1,13 @@
 //! `becalm inject` on CPUs, from the outside: nothing of it is left, however it ends. Needs root.
 
-mod program;
-
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
-use program::{Running, becalm, skip};
-
-fn possible(test: &str) -> bool {
-    let root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    if !root {
-        skip(test, "it needs root");
-    }
-    root
-}
+use becalm_testing::program::{Running, becalm, path};
+use becalm_testing::{Need, attempts, machine_has};
 
 const NOISE: [&str; 7] = ["inject", "--interval", "20ms", "--detour", "200us", "--cpus", "0"];
 
@@ -34,7 +27,7 @@ fn started(command: Command) -> Running {
 
 #[test]
 fn nothing_is_left_of_an_injector_that_is_killed() {
-    if !possible("nothing_is_left_of_an_injector_that_is_killed") {
+    if !machine_has(&[Need::Root]) {
         return;
     }
     let running = started(becalm(&NOISE));
@@ -47,7 +40,7 @@ fn nothing_is_left_of_an_injector_that_is_killed() {
 /// Asked to end, it says what was delivered, and takes its command with it.
 #[test]
 fn an_injector_that_is_asked_to_end_ends_its_command() {
-    if !possible("an_injector_that_is_asked_to_end_ends_its_command") {
+    if !machine_has(&[Need::Root]) {
         return;
     }
     let running = started(becalm(&[&NOISE[..], &["--", "sleep", "1000"]].concat()));
@@ -60,7 +53,7 @@ fn an_injector_that_is_asked_to_end_ends_its_command() {
 /// The parent cannot tell it to, being killed itself.
 #[test]
 fn an_injector_ends_with_its_parent() {
-    if !possible("an_injector_ends_with_its_parent") {
+    if !machine_has(&[Need::Root]) {
         return;
     }
     let mut shell = Command::new("sh");
@@ -75,4 +68,33 @@ fn an_injector_ends_with_its_parent() {
     running.signal("KILL");
     // Looks for processes of the same start, and finds none soon.
     assert_eq!(running.end().code, 128 + 9);
+}
+
+/// A program that says what it lost in the first half and in the second half of its time.
+fn spin(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../inject/tests/programs/spin.c");
+    let program = folder.join("spin");
+    assert!(Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(source).status().unwrap().success());
+    program
+}
+
+/// Killed, becalm leaves a program under noise by signals that goes on without noise. That needs no root, but an idle machine.
+#[test]
+fn the_noise_by_signals_ends_when_becalm_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = spin(folder.path());
+    // Others who take the CPU meanwhile seldom keep it for as long as a detour is.
+    attempts(3, || {
+        let noise =
+            ["inject", "--signal", "--interval", "40ms", "--detour", "20ms", "--", path(&program), "3", "15000"];
+        let running = Running::start(becalm(&noise));
+        thread::sleep(Duration::from_millis(1_200));
+        running.signal("KILL");
+        let ended = running.end();
+        assert_eq!(ended.code, 128 + 9);
+        let seen: Vec<f64> = ended.stdout.split_ascii_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [before, median_ns, after, _] = seen[..] else { panic!("{ended:?}") };
+        let said = format!("{before} detours of {median_ns} ns before, {after} after");
+        if before > 20.0 && after < before / 4.0 { Ok(()) } else { Err(said) }
+    });
 }

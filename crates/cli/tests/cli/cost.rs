@@ -1,9 +1,6 @@
-//! What `becalm cost` prints: the fields of its documents (their figures are this machine's), and what is refused, the
-//! latter command by command in `cost_golden/*.trycmd`.
+//! The fields of the documents that `becalm cost` prints; their figures are this machine's.
 
-mod program;
-
-use program::{becalm, path, run};
+use becalm_testing::program::{becalm, path, run};
 use serde_json::Value;
 
 /// The document of a subcommand, and the fields of its rows. What is stored must give the same document.
@@ -165,9 +162,4 @@ fn clocks_as_a_document() {
         assert!(["instruction", "vdso", "syscall"].contains(&row["path"].as_str().expect("a path")), "{row}");
         assert!(row["median_ps"].as_i64() > Some(0), "{row}");
     }
-}
-
-#[test]
-fn what_is_refused() {
-    trycmd::TestCases::new().case("tests/cost_golden/*.trycmd");
 }

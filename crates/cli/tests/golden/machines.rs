@@ -1,28 +1,15 @@
-//! What `becalm tune check` and `becalm tune plan` print, for machines made of files and a run made here: command by command
-//! as in a terminal, in `tune_check_golden/*.trycmd` and `tune_plan_golden/*.trycmd`. `TRYCMD=overwrite cargo test -p becalm --test tune_check_golden` writes them anew.
+//! Machines made of files, which `becalm tune check` and `becalm tune plan` read.
 
-mod bundles;
-
-use std::env;
 use std::fs;
 use std::path::Path;
 
-#[test]
-fn checks_are_as_before() {
-    let cases = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}_golden/*.trycmd"));
-    let (checks, plans) = (cases("tune_check"), cases("tune_plan"));
-    let folder = tempfile::tempdir().unwrap();
-    bundles::write_all(folder.path());
-    untuned(&folder.path().join("untuned"));
-    isolated(&folder.path().join("isolated"));
-    misled(&folder.path().join("misled"));
-    let taken = folder.path().join("taken/etc/sysctl.d");
-    fs::create_dir_all(&taken).unwrap();
-    fs::write(taken.join("50-becalm.conf"), "vm.stat_interval = 5\n").unwrap();
-    cores(&folder.path().join("cores"));
-    // The commands name machines and runs as a user does who stands beside them, so that no path of this machine is printed.
-    env::set_current_dir(folder.path()).unwrap();
-    trycmd::TestCases::new().case(checks.to_str().unwrap()).case(plans.to_str().unwrap());
+/// Writes all of them into a folder.
+pub fn write_all(folder: &Path) {
+    untuned(&folder.join("untuned"));
+    isolated(&folder.join("isolated"));
+    misled(&folder.join("misled"));
+    cores(&folder.join("cores"));
+    write(&folder.join("taken"), &[("etc/sysctl.d/50-becalm.conf", "vm.stat_interval = 5\n")]);
 }
 
 fn write(root: &Path, files: &[(&str, &str)]) {

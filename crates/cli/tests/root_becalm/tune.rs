@@ -2,14 +2,8 @@
 //!
 //! What was before is looked at without becalm's code, and compared byte by byte.
 
-// A test says what it has measured.
-#![allow(clippy::print_stderr)]
-
-mod program;
-
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use becalm_linux::sched::allowed_cpus;
-use program::{Ended, Running, becalm, path, run, run_becalm, skip};
+use becalm_testing::program::{Ended, Running, becalm, path, run, run_becalm};
+use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 
 /// One machine can be tuned once at a time.
@@ -33,17 +28,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(test: &str) -> Option<Self> {
+    fn new() -> Option<Self> {
         let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
-            skip(test, "it needs root");
+        if !machine_has(&[Need::Root, Need::TwoCpus]) {
             return None;
         }
-        let cpus = allowed_cpus().expect("the kernel tells where we may run");
-        let (Some(cpu), true) = (cpus.iter().last(), cpus.len() > 1) else {
-            skip(test, "it needs two CPUs");
-            return None;
-        };
+        let cpu = allowed_cpus().expect("the kernel tells where we may run").iter().last()?;
         let journal = tempfile::tempdir().expect("a folder can be made");
         let cpu = cpu.to_string();
         Some(Self { journal, cpu, before: files(), threads: threads(), _machine: machine })
@@ -160,7 +150,7 @@ fn document(ended: &Ended) -> Value {
 
 #[test]
 fn every_profile_goes_and_comes_back() {
-    let Some(bench) = Bench::new("every_profile_goes_and_comes_back") else { return };
+    let Some(bench) = Bench::new() else { return };
     for profile in ["hpc", "rt", "benchmark", "cloud-guest"] {
         let ended = run(bench.tune(&["apply", "--cpus", &bench.cpu, "--profile", profile, "--json"]));
         ended.expect(0, &[]);
@@ -183,7 +173,7 @@ fn every_profile_goes_and_comes_back() {
 
 #[test]
 fn what_others_change_meanwhile_is_theirs() {
-    let Some(bench) = Bench::new("what_others_change_meanwhile_is_theirs") else { return };
+    let Some(bench) = Bench::new() else { return };
     run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat,watchdog"])).expect(0, &[]);
     fs::write("/proc/sys/vm/stat_interval", "77").unwrap();
     let ended = run(bench.tune(&["restore"]));
@@ -196,7 +186,7 @@ fn what_others_change_meanwhile_is_theirs() {
 
 #[test]
 fn a_command_runs_there_and_its_exit_code_comes_back() {
-    let Some(bench) = Bench::new("a_command_runs_there_and_its_exit_code_comes_back") else { return };
+    let Some(bench) = Bench::new() else { return };
     let script = "grep Cpus_allowed_list /proc/self/status; cat /proc/sys/vm/stat_interval; exit 7";
     let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--", "sh", "-c", script]));
     ended.expect(7, &[]);
@@ -215,7 +205,7 @@ fn a_command_runs_there_and_its_exit_code_comes_back() {
 
 #[test]
 fn the_priority_is_the_commands() {
-    let Some(bench) = Bench::new("the_priority_is_the_commands") else { return };
+    let Some(bench) = Bench::new() else { return };
     // Policy and priority are the 41st and the 40th field of stat.
     let script = "cut -d' ' -f40,41 /proc/self/stat; cat /proc/sys/kernel/sched_rt_runtime_us";
     let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--priority", "rr:80", "--", "sh", "-c", script]));
@@ -231,7 +221,7 @@ fn the_priority_is_the_commands() {
 
 #[test]
 fn signals_are_passed_on() {
-    let Some(bench) = Bench::new("signals_are_passed_on") else { return };
+    let Some(bench) = Bench::new() else { return };
     for (signal, code) in [("TERM", 128 + 15), ("USR1", 9), ("INT", 128 + 2)] {
         let ready = bench.journal.path().join(format!("ready-{signal}"));
         let script = format!("trap 'exit 9' USR1; : > {}; while :; do sleep 0.05; done", path(&ready));
@@ -246,7 +236,7 @@ fn signals_are_passed_on() {
 
 #[test]
 fn killed_amidst_its_command_everything_comes_back() {
-    let Some(bench) = Bench::new("killed_amidst_its_command_everything_comes_back") else { return };
+    let Some(bench) = Bench::new() else { return };
     let ready = bench.journal.path().join("ready");
     // The command lives on; it is not becalm's to end.
     let script = format!(": > {}; sleep 2", path(&ready));
@@ -262,7 +252,7 @@ fn killed_amidst_its_command_everything_comes_back() {
 
 #[test]
 fn killed_amidst_applying_everything_comes_back() {
-    let Some(bench) = Bench::new("killed_amidst_applying_everything_comes_back") else { return };
+    let Some(bench) = Bench::new() else { return };
     let mut amidst = 0;
     for delay in (0..300).step_by(30) {
         let running = Running::start(bench.tune(&["apply", "--cpus", &bench.cpu, "--profile", "rt"]));
@@ -282,7 +272,7 @@ fn killed_amidst_applying_everything_comes_back() {
 
 #[test]
 fn what_it_brought_is_shown() {
-    let Some(bench) = Bench::new("what_it_brought_is_shown") else { return };
+    let Some(bench) = Bench::new() else { return };
     let keep = bench.journal.path().join("proof");
     let words = ["run", "--cpus", &bench.cpu, "--quiet", "--verify", "--verify-duration", "300ms", "--verify-output"];
     let ended = run(bench.tune(&[&words[..], &[path(&keep), "--", "echo", "inside"]].concat()));
@@ -302,7 +292,7 @@ fn what_it_brought_is_shown() {
 
 #[test]
 fn a_study_records_each_configuration_and_leaves_nothing() {
-    let Some(bench) = Bench::new("a_study_records_each_configuration_and_leaves_nothing") else { return };
+    let Some(bench) = Bench::new() else { return };
     let study = bench.journal.path().join("node.study");
     let size = ["--duration", "500ms", "--ranks", "64", "--phases", "100"];
     let ended = run(becalm(&[&["tune", "study", "--json", "-o", path(&study)], &size[..]].concat()));
@@ -328,7 +318,7 @@ fn a_study_records_each_configuration_and_leaves_nothing() {
 
 #[test]
 fn a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
-    let Some(bench) = Bench::new("a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing") else { return };
+    let Some(bench) = Bench::new() else { return };
     let study = bench.journal.path().join("node.study");
     let words =
         ["tune", "study", "--only", "baseline,isolated", "--duration", "2s", "--no-sources", "-o", path(&study)];
