@@ -20,7 +20,7 @@ use becalm_tune::check::ChoiceError;
 pub enum Exit {
     /// It did what was asked.
     Done,
-    /// It failed.
+    /// It could not do what was asked.
     Failed,
     /// It was asked for something that cannot be meant.
     Usage,

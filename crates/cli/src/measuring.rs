@@ -30,8 +30,8 @@ pub struct MeasuringArgs {
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
 
-    /// The kernel's trace buffer of each measured CPU, in KiB [default: 16384, less where that were more than a sixteenth
-    /// of the memory in total]
+    /// The kernel's trace buffer of each measured CPU, in KiB [default: 16384, or less, so that all
+    /// of them together take at most a sixteenth of the memory]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     trace_buffer: Option<u32>,
 }

@@ -24,11 +24,11 @@ use crate::progress::Reading;
 /// sums; what cannot be compared is refused with the reason.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The run before
+    /// The run before the change
     #[arg(value_name = "RUN_A")]
     a: PathBuf,
 
-    /// The run after
+    /// The run after the change
     #[arg(value_name = "RUN_B")]
     b: PathBuf,
 
@@ -36,7 +36,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
     cpus: Option<CpuList>,
 
-    /// Only these CPUs of A; other ones than of B are compared as a whole
+    /// Only these CPUs of A; where they differ from those of B, all CPUs of each side are compared together
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_a: Option<CpuList>,
 

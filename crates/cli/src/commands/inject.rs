@@ -57,15 +57,15 @@ pub struct InjectArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
     jitter: Option<Nanos>,
 
-    /// The detours of a recorded run, round and round: its first CPU on the first, and so on
+    /// Replay the detours of a recorded run, over and over: those of its first CPU on the first CPU, and so on
     #[arg(long, value_name = "RUN")]
     replay: Option<PathBuf>,
 
-    /// Of the recorded detours, only what these sources took of them; may be given more than once
+    /// Replay only the time that this source took of each recorded detour; may be given more than once
     #[arg(long, value_name = "NAME", requires = "replay")]
     source: Vec<String>,
 
-    /// Recorded detours are this many times as long
+    /// Make each recorded detour this many times as long
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "replay", value_parser = factor, allow_hyphen_values = true)]
     scale: f64,
 
@@ -86,11 +86,11 @@ pub struct InjectArgs {
     #[arg(long)]
     sync: bool,
 
-    /// What random places and detours are drawn from
+    /// The seed from which random places and detours are drawn
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// For how long [default: until Ctrl-C; with a command, until it ends]
+    /// How long to inject [default: until Ctrl-C; with a command, until it ends]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 

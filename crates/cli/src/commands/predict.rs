@@ -97,7 +97,7 @@ pub struct PredictArgs {
     #[arg(long)]
     blame: bool,
 
-    /// What offsets and the detours of formulas are drawn from
+    /// The seed from which offsets and the detours of formulas are drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 

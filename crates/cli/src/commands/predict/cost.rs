@@ -31,7 +31,7 @@ pub(super) struct Bill {
 /// What is to be done about it.
 #[derive(PartialEq, Debug)]
 pub(super) enum Verdict {
-    /// Nothing.
+    /// Nothing has to be done.
     Short,
     /// The user is told.
     Long(String),

@@ -97,7 +97,7 @@ pub struct StudyArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     replicas: u64,
 
-    /// What offsets are drawn from
+    /// The seed from which offsets are drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
