@@ -8,8 +8,8 @@
 pub mod compare;
 pub mod cost;
 pub mod events;
+pub mod noise;
 pub mod phases;
 pub mod picture;
 pub mod summary;
-pub mod tick;
 pub mod work;

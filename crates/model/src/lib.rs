@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
-pub mod campaign;
+pub mod audit;
 pub mod cost;
 mod document;
 pub mod event;

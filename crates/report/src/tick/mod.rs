@@ -6,8 +6,8 @@ mod placement;
 mod scheduler;
 mod text;
 
-use becalm_analyze::tick::{Analysis, Bounds, Live};
-use becalm_model::campaign::Campaign;
+use becalm_analyze::cost::tick::{Analysis, Bounds, Live};
+use becalm_model::cost::tick::Campaign;
 use serde::Serialize;
 
 use crate::field::Object;
@@ -67,8 +67,8 @@ struct Document<'a> {
 struct ProcessorDoc<'a> {
     #[serde(flatten)]
     figures: Object<'a, TickRow>,
-    results: Vec<Object<'a, becalm_analyze::tick::Pair>>,
-    model: Vec<Object<'a, becalm_analyze::tick::Comparison>>,
+    results: Vec<Object<'a, becalm_analyze::cost::tick::Pair>>,
+    model: Vec<Object<'a, becalm_analyze::cost::tick::Comparison>>,
 }
 
 #[derive(Serialize)]
@@ -88,9 +88,9 @@ struct CampaignDoc<'a> {
     trap_ns: f64,
     handler_ns: f64,
     handler_residual_max_ratio: Option<f64>,
-    handlers: Vec<Object<'a, becalm_analyze::tick::HandlerRow>>,
+    handlers: Vec<Object<'a, becalm_analyze::cost::tick::HandlerRow>>,
     /// What the processor counted beside the sorts.
-    events: Vec<Object<'a, becalm_analyze::tick::EventRow>>,
+    events: Vec<Object<'a, becalm_analyze::cost::tick::EventRow>>,
     not_counted: &'a [String],
     warnings: &'a [String],
 }

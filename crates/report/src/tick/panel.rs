@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::tick::Pair;
+use becalm_analyze::cost::tick::Pair;
 
 use crate::value::grouped;
 
@@ -53,7 +53,7 @@ fn rate(hz: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_analyze::tick::{Direct, Point, Series};
+    use becalm_analyze::cost::tick::{Direct, Point, Series};
 
     fn pairs(processes: u32, times: &[f64]) -> Vec<Pair> {
         let rates = [100.0, 1_000.0, 10_000.0];

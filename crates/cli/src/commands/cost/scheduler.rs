@@ -9,16 +9,17 @@ use becalm_bundle::CostSamples;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
+use becalm_measure::cost::scheduler::{Tracing, measure};
 use becalm_measure::cost::stored;
-use becalm_measure::tick::TickError;
-use becalm_measure::tick::scheduler::{Tracing, measure};
+use becalm_measure::cost::tick::TickError;
 use becalm_model::cost::{Measured, SchedulerCosts};
 use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
-use super::tick::{counted, explained, progress_bar};
-use super::{OutputArgs, chosen_place, cpu_id};
+use super::tick::{counted, progress_bar};
+use super::{OutputArgs, chosen_place};
+use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 
@@ -92,7 +93,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
             }
             measured => measured,
         };
-        costs.rows.push(stored::scheduler(&measured.map_err(explained)?));
+        costs.rows.push(stored::scheduler(&measured?));
         // What is there stays, whatever comes.
         storing.store(Measured::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }
