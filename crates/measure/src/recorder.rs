@@ -21,7 +21,7 @@ use becalm_model::node::{
     ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc, WorkLoop, WorkSession,
 };
 use becalm_model::{LoopThread, Pid};
-use becalm_units::{CpuId, CpuList, Nanos, Ticks, TicksToNanos};
+use becalm_units::{CpuId, CpuList, Named, Nanos, Ticks, TicksToNanos};
 
 use crate::acquire::{End, Tally};
 use crate::collector::{Collector, TraceSide};

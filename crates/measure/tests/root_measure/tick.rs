@@ -14,7 +14,7 @@ use becalm_measure::cost::tick::{record_timer, timer_interrupts};
 use becalm_measure::work::Body;
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_testing::{Need, attempts, machine_has};
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Named, Nanos};
 
 const ROOT: &str = "/";
 
