@@ -6,6 +6,7 @@ use std::io;
 
 use becalm_analyze::compare::CompareError;
 use becalm_analyze::cost::tick::LiveError;
+use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
@@ -25,6 +26,11 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
     let hints = [
         hint_for(cause, bundle),
         hint_for(cause, summary),
+        hint_for(cause, |error: &NoiseError| match error {
+            NoiseError::Selection(error) => summary(error),
+            NoiseError::Bundle(error) => bundle(error),
+            _ => "",
+        }),
         hint_for(cause, compare),
         hint_for(cause, work),
         hint_for(cause, |_: &Incomparable| OTHER_WORK),

@@ -29,14 +29,14 @@ pub enum NoiseError {
         node: String,
     },
     /// The detours of a CPU are no noise, or their books do not fit them.
-    #[error("the recording of CPU {cpu} of node {node}")]
+    #[error("the recording of CPU {cpu} of node {node}: {source}")]
     Cpu {
         /// The number of the CPU.
         cpu: i32,
         /// The node.
         node: String,
         /// What is wrong with it.
-        source: BooksError,
+        r#source: BooksError,
     },
     /// The CPUs together are no noise.
     #[error(transparent)]
