@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod advice;
 mod compare;
 mod cost;
 mod cost_clock;
@@ -33,6 +32,7 @@ mod tick;
 mod timeline;
 mod tune_check;
 mod tune_done;
+mod tune_knob;
 mod tune_plan;
 mod validate;
 mod value;
@@ -50,11 +50,9 @@ pub use study::{Studied, StudyReport, render_study, study_json, study_page};
 pub use text::{Options, render_sources, render_text};
 pub use tick::{TickReport, TickRow, render_tick, tick_json};
 pub use timeline::render_timelines;
-pub use tune_check::{
-    CheckCost, CheckFinding, CheckSource, CheckedTick, TuneCheckReport, render_tune_check, tune_check_json,
-};
-pub use tune_done::{DoneRow, TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
-pub use tune_plan::{BootRow, GainRow, PlannedRow, TunePlanReport, render_tune_plan, tune_plan_json};
+pub use tune_check::{TuneCheckReport, render_tune_check, tune_check_json};
+pub use tune_done::{TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
+pub use tune_plan::{render_tune_plan, tune_plan_json};
 pub use validate::{ValidateCell, ValidateErrors, ValidateReport, render_validate, validate_figure, validate_json};
 pub use value::Value;
 pub use work::{render_work, work_json, work_page};

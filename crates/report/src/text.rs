@@ -219,7 +219,7 @@ fn print_next(summary: &Summary, out: &mut dyn Write, options: Options) -> io::R
     let mut said = BTreeSet::new();
     for source in summary.sources.iter().take(ADVISED) {
         let share = Value::Share(source.share.unwrap_or(0.0)).cell();
-        if let Some(advice) = advice::against(source.kind, &source.source)
+        if let Some(advice) = remedy::advice(source.kind, &source.source)
             && said.insert(advice)
         {
             paragraph(out, &format!("  {} {} ({share}): ", source.kind, source.source), advice)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::knob::Knob;
+use crate::Knob;
 use crate::machine::Machine;
 
 /// How often a control group is emptied and removed again, 10 ms apart: threads may fork meanwhile, and the kernel needs a

@@ -5,8 +5,9 @@ mod fake;
 use std::fs;
 use std::path::Path;
 
+use becalm_model::Kind;
 use becalm_tune::{
-    Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, PutBack, Request, Restored,
+    Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, Request, Restored,
     TuneError, apply, extend, plan, restore,
 };
 use fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
@@ -67,7 +68,7 @@ fn every_family_goes_and_comes_back_on_every_kind_of_machine() {
                 let applied = bench.apply(&plan);
                 let refused: Vec<_> = applied.refused().collect();
                 assert!(refused.is_empty(), "{groups:?} {profile}: {refused:?}");
-                assert!(applied.changes.iter().all(|made| matches!(made.outcome, Outcome::Made(_))), "{applied:?}");
+                assert_eq!(applied.count(Outcome::Changed), applied.changes.len(), "{applied:?}");
                 assert!(applied.changes.len() >= 10);
                 assert_ne!(snapshot(&bench.root()), before);
                 assert!(bench.folder.read().unwrap().unwrap().applied);
@@ -88,7 +89,9 @@ fn what_is_planned_is_what_a_quiet_cpu_wants() {
     assert_eq!(step(&plan, "/proc/irq/5/smp_affinity_list").to, "0,2-4,6-7");
     // An interrupt of that CPU alone goes to any other.
     assert_eq!(step(&plan, "/proc/irq/6/smp_affinity_list").to, "0,2-4,6-7");
-    assert!(step(&plan, "/proc/irq/5/smp_affinity_list").removes.iter().any(|noise| noise.matches("irq", "nvme0q1")));
+    assert!(
+        step(&plan, "/proc/irq/5/smp_affinity_list").removes.iter().any(|noise| noise.matches(Kind::Irq, "nvme0q1"))
+    );
     assert_eq!(step(&plan, "/proc/irq/default_smp_affinity").to, "000000dd");
     assert_eq!(step(&plan, "/proc/sys/kernel/sched_rt_runtime_us").to, "-1");
     assert_eq!(step(&plan, "/sys/devices/system/cpu/cpu5/online").to, "0");
@@ -101,7 +104,7 @@ fn what_is_planned_is_what_a_quiet_cpu_wants() {
         assert!(!plan.steps.iter().any(|step| step.knob.to_string() == untouched), "{untouched}");
     }
     let notes = plan.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n");
-    assert!(notes.contains("1 kernel threads") && notes.contains("pinned here"), "{notes}");
+    assert!(notes.contains("1 kernel thread belongs") && notes.contains("pinned here"), "{notes}");
     assert!(plan.command_line().starts_with("nohz_full=1,5 rcu_nocbs=1,5 isolcpus=managed_irq,domain,1,5 "));
 }
 
@@ -205,9 +208,9 @@ fn a_partition_that_is_invalid_falls_back_and_says_why() {
         bench.fake.rounds.insert(path.into(), rounded.to_owned());
         let applied = bench.apply(&plan);
         let made = applied.changes.iter().find(|made| made.change.knob.to_string() == path).unwrap();
-        match &made.outcome {
-            Outcome::Made(value) => assert!(works && value == "root\n"),
-            Outcome::Refused(why) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
+        match (made.outcome, &made.why) {
+            (Outcome::Changed, None) => assert!(works && made.after == "root"),
+            (Outcome::Refused, Some(why)) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
             other => panic!("{other:?}"),
         }
         let restored = bench.restore(false);
@@ -225,7 +228,7 @@ fn what_needs_a_change_that_failed_is_left_out() {
     bench.fake.faults.insert("/sys/fs/cgroup/cpuset/becalm.rest".into(), EBUSY);
     let applied = bench.apply(&plan);
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance"), "1");
-    assert!(applied.changes.iter().any(|made| made.outcome == Outcome::Needless));
+    assert!(applied.count(Outcome::LeftOut) > 0);
     let restored = bench.restore(false);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
@@ -241,15 +244,12 @@ fn what_others_change_is_theirs() {
     // Somebody put the original back already.
     bench.fake.set(back, "1\n");
     let restored = bench.restore(false);
-    let outcome = |restored: &Restored, path: &str| {
-        restored
-            .changes
-            .iter()
-            .find(|undone| undone.change.knob.to_string() == path)
-            .map(|undone| undone.outcome.clone())
+    let outcome = |path: &str| {
+        let attempt = restored.changes.iter().find(|attempt| attempt.change.knob.to_string() == path);
+        attempt.map(|attempt| (attempt.outcome, attempt.after.as_str()))
     };
-    assert_eq!(outcome(&restored, theirs), Some(PutBack::Foreign("2".to_owned())));
-    assert_eq!(outcome(&restored, back), Some(PutBack::Unchanged));
+    assert_eq!(outcome(theirs), Some((Outcome::Foreign, "2")));
+    assert_eq!(outcome(back), Some((Outcome::Unchanged, "1")));
     assert!(!restored.is_complete());
     assert_eq!(bench.fake.text(theirs), "2");
     // The journal stays, and only that is left of it.
@@ -301,9 +301,8 @@ fn threads_that_end_and_threads_that_begin() {
     let gone = bench.root().join("proc/100");
     fs::remove_dir_all(&gone).unwrap();
     let applied = bench.apply(&plan);
-    let outcome = |name: &str| {
-        applied.changes.iter().find(|made| made.change.knob.to_string() == name).map(|made| made.outcome.clone())
-    };
+    let outcome =
+        |name: &str| applied.changes.iter().find(|made| made.change.knob.to_string() == name).map(|made| made.outcome);
     assert_eq!(outcome("CPUs of sshd (100)"), Some(Outcome::Gone));
     // The number is given to another thread, which nobody moved; and a moved one starts a third.
     let tree = fake::Tree { root: bench.root() };

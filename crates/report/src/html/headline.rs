@@ -8,7 +8,6 @@ use becalm_units::Nanos;
 use super::page::{Block, Section, Tile, Tone};
 use super::sure;
 use crate::Value;
-use crate::advice;
 use crate::field::columns;
 use crate::figures::{CPU, CpuRow, SOURCE, interval_note};
 use crate::header;
@@ -24,7 +23,7 @@ const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ"
 
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
-    if let Some(advice) = worst_source(summary).and_then(|worst| advice::against(worst.kind, &worst.source)) {
+    if let Some(advice) = worst_source(summary).and_then(|worst| remedy::advice(worst.kind, &worst.source)) {
         blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
     }
     let (whole, rest): (Vec<_>, Vec<_>) =

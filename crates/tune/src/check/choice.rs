@@ -6,46 +6,10 @@ use std::path::Path;
 use becalm_linux::procfs::FileError;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::partitions;
+use becalm_model::tune::{Choice, Chosen};
 use becalm_units::CpuList;
 
-use super::cpus;
-
-/// How the CPUs were chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
-    /// By the user.
-    Named,
-    /// The machine keeps them apart: `isolcpus`, `nohz_full` or an isolated cpuset partition.
-    KeptApart,
-    /// The machine keeps none apart, and these are all but the first.
-    AllButFirst,
-    /// The machine has no other.
-    OnlyOne,
-}
-
-impl Chosen {
-    /// The way's name in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Named => "named",
-            Self::KeptApart => "kept_apart",
-            Self::AllButFirst => "all_but_first",
-            Self::OnlyOne => "only_one",
-        }
-    }
-}
-
-/// The CPUs that are to be quiet, and the others.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// The CPUs that are to be quiet: never empty, all online.
-    pub cpus: CpuList,
-    /// Why these.
-    pub chosen: Chosen,
-    /// The CPUs that are online and left for everything else.
-    pub others: CpuList,
-}
+use super::words::are;
 
 /// No CPUs could be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -67,10 +31,6 @@ pub enum ChoiceError {
     /// None was named.
     #[error("the list of CPUs names none")]
     Empty,
-}
-
-fn are(list: &CpuList) -> String {
-    format!("{} {}", cpus(list), if list.len() == 1 { "is" } else { "are" })
 }
 
 /// Chooses the CPUs.

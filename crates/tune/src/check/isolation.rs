@@ -7,12 +7,13 @@
 use becalm_linux::procfs::cmdline::IsolCpus;
 use becalm_linux::procfs::parse_kernel_list;
 use becalm_linux::sysfs::cpu::siblings;
+use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
-use super::cpus;
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, ISOLATED, NOHZ_FULL, Subject};
-use crate::Family;
+use super::words::{are, cpus};
+use crate::{Family, Known};
 
 const AREA: Area = Area::Isolation;
 
@@ -138,8 +139,8 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .fix("put them into an isolated cpuset partition, which needs no reboot, or boot with isolcpus")
         .by(Family::Cpuset)
         .boot(format!("isolcpus=managed_irq,domain,{}", subject.cpus))
-        .lets("softirq", "sched")
-        .lets("task", "*");
+        .lets(Known::Balancing)
+        .lets(Known::Task);
 }
 
 /// Whether the kernel may stop the tick there. Returns the CPUs that were asked for.
@@ -211,7 +212,7 @@ fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
         } else {
             finding.fix("boot a kernel that was built with CONFIG_NO_HZ_FULL, with nohz_full for these CPUs");
         }
-        finding.lets("irq", "local_timer").lets("irq", "arch_timer").lets("softirq", "timer");
+        finding.lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer);
     }
     None
 }
@@ -232,8 +233,8 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
             .seen(COMMAND_LINE, format!("rcu_nocbs={text}"))
             .seen(path, value)
             .fix("boot a kernel that was built with CONFIG_RCU_NOCB_CPU")
-            .lets("softirq", "rcu")
-            .lets("kthread", "rcuc");
+            .lets(Known::Rcu)
+            .lets(Known::Rcuc);
         return None;
     }
     let asked = match asked {
@@ -269,7 +270,7 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
         } else {
             finding.boot(format!("rcu_nocbs={}", subject.cpus)).fix("boot with rcu_nocbs");
         }
-        finding.lets("softirq", "rcu").lets("kthread", "rcuc");
+        finding.lets(Known::Rcu).lets(Known::Rcuc);
     }
     asked
 }
@@ -296,10 +297,6 @@ fn agreement(subject: &Subject<'_>, asked: &[(&str, Option<CpuList>)], findings:
     finding
         .boot(format!("isolcpus=managed_irq,domain,{list} nohz_full={list} rcu_nocbs={list}"))
         .fix("give all the same list");
-}
-
-fn are(list: &CpuList) -> String {
-    format!("{} {}", cpus(list), if list.len() == 1 { "is" } else { "are" })
 }
 
 /// Partitions that the kernel has declared invalid.
@@ -332,7 +329,7 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .seen(example.clone(), first.to_string())
             .fix("keep cores whole: take the siblings in and leave them idle, or switch them off")
             .by(Family::Smt)
-            .lets("unseen", "*");
+            .lets(Known::Unseen);
     }
     if inside > 0 {
         let title = format!("{inside} of {} CPUs share their core with another of them", subject.cpus.len());
@@ -341,6 +338,6 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .seen(example, first.to_string())
             .fix("run one thread a core, or switch the siblings off")
             .by(Family::Smt)
-            .lets("unseen", "*");
+            .lets(Known::Unseen);
     }
 }

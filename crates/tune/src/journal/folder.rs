@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::setting::sync_folder;
 
+use super::error::JournalError;
+use super::owner::Owner;
 use super::record::{Record, VERSION};
-use super::{JournalError, Owner, State};
+use super::state::State;
 use crate::Plan;
 
 /// The folder in which a journal lies.

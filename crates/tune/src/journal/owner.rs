@@ -6,7 +6,7 @@ use becalm_linux::procfs::task::TaskStat;
 use becalm_linux::setting;
 use serde::{Deserialize, Serialize};
 
-use super::JournalError;
+use super::error::JournalError;
 use crate::machine::Machine;
 
 /// The process that changed settings.

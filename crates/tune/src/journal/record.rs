@@ -3,7 +3,7 @@
 use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
 
-use super::Owner;
+use super::owner::Owner;
 use crate::{Change, Plan};
 
 /// The version of the lines below.

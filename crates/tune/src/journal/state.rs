@@ -1,8 +1,8 @@
 //! What a journal says: the state of every step.
 
-use super::Owner;
+use super::owner::Owner;
 use super::record::{Noted, Record, VERSION};
-use crate::{Change, Plan, bystanders};
+use crate::{Change, Knob, Plan};
 
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,6 +132,21 @@ impl State {
     /// Whether nothing is changed any more.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        !self.steps.iter().any(Step::is_open) && !bystanders::are_unsettled(self)
+        !self.steps.iter().any(Step::is_open) && !self.is_unsettled()
+    }
+
+    /// Whether the kernel may have changed threads that do not have their CPUs again.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        let changed = || self.steps.iter().any(|step| step.original.is_some() && gives_cpus(&step.change));
+        !self.threads.is_empty() && !self.settled && changed()
+    }
+}
+
+/// Whether a change makes the kernel give CPUs to threads that it does not name.
+pub(crate) fn gives_cpus(change: &Change) -> bool {
+    match &change.knob {
+        Knob::File { path, .. } => path.file_name().is_some_and(|name| name == "cpuset.cpus.partition"),
+        Knob::Property { .. } => true,
+        _ => false,
     }
 }
