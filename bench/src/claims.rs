@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::effort::Effort;
+
 /// What came of a claim. Its word begins the claim's line, by which the summary finds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -40,7 +42,7 @@ impl Verdict {
         Self::ALL.into_iter().find(|verdict| verdict.word() == word)
     }
 
-    const fn of(holds: bool) -> Self {
+    const fn from_outcome(holds: bool) -> Self {
         if holds { Self::Holds } else { Self::Fails }
     }
 }
@@ -54,14 +56,15 @@ impl fmt::Display for Verdict {
 /// The claims of one benchmark. Lines appear as they are found, since some take a minute.
 #[derive(Debug)]
 pub struct Claims {
+    effort: Effort,
     failed: bool,
 }
 
 impl Claims {
     /// Begins the table.
     #[must_use]
-    pub fn begin(title: &str) -> Self {
-        let claims = Self { failed: false };
+    pub fn begin(title: &str, effort: Effort) -> Self {
+        let claims = Self { effort, failed: false };
         claims.print(&format!("\n{title}\n{}", line("", "claim", "ours", "other", "ratio", "promised")));
         claims
     }
@@ -70,20 +73,27 @@ impl Claims {
     pub fn at_most_times(&mut self, what: &str, ours: Figure, other: Figure, limit: f64) {
         let ratio = ours.value / other.value;
         let promise = format!("ratio at most {limit}");
-        self.row(Verdict::of(ratio <= limit), what, &ours.to_string(), &other.to_string(), Some(ratio), &promise);
+        self.row(self.judge(ratio <= limit), what, &ours.to_string(), &other.to_string(), Some(ratio), &promise);
     }
 
     /// Our figure shall be at most `limit`.
     pub fn at_most(&mut self, what: &str, ours: Figure, limit: f64) {
         let (ratio, promise) = (ours.value / limit, format!("at most {}", Figure { value: limit, ..ours }));
         let ratio = (limit != 0.0).then_some(ratio);
-        self.row(Verdict::of(ours.value <= limit), what, &ours.to_string(), "-", ratio, &promise);
+        self.row(self.judge(ours.value <= limit), what, &ours.to_string(), "-", ratio, &promise);
     }
 
     /// Our figure shall be at least `limit`.
     pub fn at_least(&mut self, what: &str, ours: Figure, limit: f64) {
         let (ratio, promise) = (ours.value / limit, format!("at least {}", Figure { value: limit, ..ours }));
-        self.row(Verdict::of(ours.value >= limit), what, &ours.to_string(), "-", Some(ratio), &promise);
+        self.row(self.judge(ours.value >= limit), what, &ours.to_string(), "-", Some(ratio), &promise);
+    }
+
+    /// There shall be none of something that does not depend on how fast or how busy the machine is: judged in a quick
+    /// benchmark, too.
+    pub fn none(&mut self, what: &str, count: u64) {
+        let verdict = Verdict::from_outcome(count == 0);
+        self.row(verdict, what, &Figure::count(count).to_string(), "-", None, "none");
     }
 
     /// A figure without a promise.
@@ -111,6 +121,14 @@ impl Claims {
     #[must_use]
     pub fn end(self) -> ExitCode {
         if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+
+    /// A quick benchmark measures too little to judge a figure.
+    const fn judge(&self, holds: bool) -> Verdict {
+        match self.effort {
+            Effort::Full => Verdict::from_outcome(holds),
+            Effort::Quick => Verdict::Stated,
+        }
     }
 
     fn row(&mut self, verdict: Verdict, what: &str, ours: &str, other: &str, ratio: Option<f64>, promise: &str) {
@@ -224,11 +242,22 @@ mod tests {
 
     #[test]
     fn one_claim_that_fails_fails_the_benchmark() {
-        let mut claims = Claims::begin("test");
+        let mut claims = Claims::begin("test", Effort::Full);
         claims.at_most_times("a", Figure::ns(5.0), Figure::ns(4.0), 1.25);
         claims.at_most("b", Figure::count(0), 0.0);
         assert!(!claims.failed);
-        claims.at_least("c", Figure::times(0.9), 1.0);
+        claims.none("c", 0);
+        assert!(!claims.failed);
+        claims.at_least("d", Figure::times(0.9), 1.0);
+        assert!(claims.failed);
+    }
+
+    #[test]
+    fn a_quick_benchmark_fails_by_what_is_exact_alone() {
+        let mut claims = Claims::begin("test", Effort::Quick);
+        claims.at_least("a", Figure::times(0.9), 1.0);
+        assert!(!claims.failed);
+        claims.none("b", 1);
         assert!(claims.failed);
     }
 }

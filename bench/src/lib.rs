@@ -5,6 +5,7 @@
 
 pub mod arrivals;
 pub mod claims;
+pub mod effort;
 pub mod figures;
 pub mod interrupts;
 pub mod kernel_load;

@@ -1,10 +1,11 @@
-//! Runs every benchmark, one after another, and sums up.
+//! Runs every benchmark, one after another, and sums up; with `--quick` a small part of each.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use becalm_bench::claims::Verdict;
+use becalm_bench::effort::Effort;
 
 /// The programs in `bin/`, in the order in which they run.
 const BENCHMARKS: [&str; 6] = ["sharp", "quiet", "afterwards", "replay", "collectives", "loggopsim"];
@@ -12,9 +13,10 @@ const BENCHMARKS: [&str; 6] = ["sharp", "quiet", "afterwards", "replay", "collec
 fn main() -> ExitCode {
     let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
     let folder = folder.unwrap_or_default();
+    let effort = Effort::from_arguments();
     let (mut lines, mut failed) = (Vec::new(), Vec::new());
     for name in BENCHMARKS {
-        match run(&folder.join(name), &mut lines) {
+        match run(&folder.join(name), effort, &mut lines) {
             Ok(true) => {}
             Ok(false) => failed.push(name.to_owned()),
             Err(error) => failed.push(format!("{name} ({error})")),
@@ -33,8 +35,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs a program, shows what it prints, and keeps the lines with verdicts. Tells whether it succeeded.
-fn run(program: &Path, lines: &mut Vec<String>) -> std::io::Result<bool> {
-    let mut child = Command::new(program).stdout(Stdio::piped()).spawn()?;
+fn run(program: &Path, effort: Effort, lines: &mut Vec<String>) -> std::io::Result<bool> {
+    let quick = (effort == Effort::Quick).then_some(Effort::QUICK);
+    let mut child = Command::new(program).args(quick).stdout(Stdio::piped()).spawn()?;
     for line in BufReader::new(child.stdout.take().expect("its output is piped")).lines() {
         let line = line?;
         say(&line);

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::effort::Effort;
 use becalm_bench::programs;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
@@ -22,13 +23,14 @@ const NOISES: [&str; 3] =
     ["periodic:interval=1ms,detour=0ns", "poisson:rate=200Hz,detour=50us", "poisson:rate=1kHz,detour=200us"];
 
 fn main() -> ExitCode {
-    let mut claims = Claims::begin("Collectives: dissemination barriers, rank-rounds a second");
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("Collectives: dissemination barriers, rank-rounds a second", effort);
     memory(&mut claims);
     for (ranks, phases) in [(1_u64 << 10, 4_000), (1 << 14, 300), (1 << 20, 3)] {
         for noise in NOISES {
             let trace = noise.parse::<NoiseSpec>().and_then(|spec| Ok(spec.trace(1)?)).expect("a trace");
             for grain in [Nanos::ZERO, Nanos::from_millis(1)] {
-                let rate = rank_rounds(&trace, ranks, phases, grain);
+                let rate = rank_rounds(&trace, ranks, effort.share(phases), grain);
                 let what = format!("{ranks} ranks, {grain}, {noise}");
                 if ranks == 1 << 14 && !trace.is_empty() {
                     claims.at_least(&what, Figure::a_second(rate), 1e8);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use becalm_bench::arrivals::{Costs, Rules, simulate};
 use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::effort::Effort;
 use becalm_bench::mersenne::Mersenne;
 use becalm_bundle::exchange::loggopsim;
 use becalm_scale::NoiseTrace;
@@ -40,7 +41,7 @@ const NOISES: [(&str, bool); 4] = [
 const AGREEMENT: f64 = 1.5;
 
 fn main() -> ExitCode {
-    let mut claims = Claims::begin("LogGOPSim: dissemination barriers, mean phase");
+    let mut claims = Claims::begin("LogGOPSim: dissemination barriers, mean phase", Effort::from_arguments());
     let Some(folder) = std::env::var_os("LOGGOPSIM") else {
         claims.skip("barriers, against LogGOPSim", "set LOGGOPSIM to the folder of its programs: spcl/LogGOPSim");
         return claims.end();

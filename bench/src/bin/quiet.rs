@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::effort::Effort;
 use becalm_bench::figures::Repetitions;
 use becalm_bench::interrupts::Interrupts;
 use becalm_bench::programs;
@@ -18,7 +19,7 @@ use becalm_model::node::{CpuDoc, NodeDoc, Rung};
 use becalm_units::{CpuList, Nanos};
 
 /// Pairs of recordings, one with tracing and one without.
-const PAIRS: usize = 12;
+const PAIRS: u64 = 12;
 /// How long each of them is.
 const RECORDING: Nanos = Nanos::from_secs(1);
 /// Interrupts a second under which the cost of tracing is measured.
@@ -26,18 +27,19 @@ const INTERRUPTS_HZ: u32 = 10_000;
 /// Kernel events a second on every CPU of which none may be lost.
 const EVENTS_PER_SECOND: f64 = 50_000.0;
 /// For how long.
-const STORM: &str = "10s";
+const STORM: u64 = 10;
 /// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
 const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
 
 fn main() -> ExitCode {
     // While the process has one thread.
     let janitor = Janitor::spawn("/proc".as_ref()).ok().map(Arc::new);
-    let mut claims = Claims::begin("Quiet: what recording adds");
-    if let Err(error) = tracing_cost(&mut claims, janitor) {
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("Quiet: what recording adds", effort);
+    if let Err(error) = tracing_cost(&mut claims, effort, janitor) {
         claims.skip("what tracing adds to a kernel event", &error);
     }
-    if let Err(error) = storm(&mut claims) {
+    if let Err(error) = storm(&mut claims, effort) {
         claims.skip("no event lost at 50,000 a second", &error);
     }
     claims.end()
@@ -105,7 +107,7 @@ impl Kept {
     }
 }
 
-fn tracing_cost(claims: &mut Claims, janitor: Option<Arc<Janitor>>) -> Result<(), String> {
+fn tracing_cost(claims: &mut Claims, effort: Effort, janitor: Option<Arc<Janitor>>) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
     let signals = StopSignals::block().map_err(|error| error.to_string())?;
@@ -122,7 +124,8 @@ fn tracing_cost(claims: &mut Claims, janitor: Option<Arc<Janitor>>) -> Result<()
         kept.figures()
     };
     let (mut with, mut without) = (Vec::new(), Vec::new());
-    for pair in 0..PAIRS {
+    let pairs = effort.share(PAIRS).max(2);
+    for pair in 0..pairs {
         // In turns, and each first in half of the pairs.
         for sources in [pair % 2 == 0, pair % 2 == 1] {
             let figures = once(sources)?;
@@ -146,22 +149,23 @@ fn tracing_cost(claims: &mut Claims, janitor: Option<Arc<Janitor>>) -> Result<()
         let remark = format!("{events} kernel events each; CPU {cpu}, {INTERRUPTS_HZ} interrupts/s");
         claims.state_beside(name, Figure::ns(traced.median()), Figure::ns(untraced.median()), &remark);
         let (low, high) = added.median_interval();
-        let remark = format!("95 % interval {low:.0} to {high:.0}ns, {PAIRS} pairs of {RECORDING}");
+        let remark = format!("95 % interval {low:.0} to {high:.0}ns, {pairs} pairs of {RECORDING}");
         claims.state("  tracing adds to each kernel event", Figure::ns(added.median()), &remark);
     }
     Ok(())
 }
 
 /// Records all CPUs with the program itself, under interrupts that make the kernel's events come fast.
-fn storm(claims: &mut Claims) -> Result<(), String> {
+fn storm(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let duration = format!("{}s", effort.share(STORM));
     for (attempt, rate) in STORM_HZ.into_iter().enumerate() {
         let path = folder.path().join(format!("{rate}.becalm"));
         let interrupts: Result<Vec<_>, _> = allowed.iter().map(|cpu| Interrupts::start(cpu, rate)).collect();
         let interrupts = interrupts.map_err(|error| format!("no perf event: {error}"))?;
         let mut command = Command::new(programs::becalm());
-        command.args(["record", "--duration", STORM, "--quiet", "--output"]).arg(&path);
+        command.args(["record", "--duration", &duration, "--quiet", "--output"]).arg(&path);
         let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
         drop(interrupts);
         if !cost.success {
@@ -173,8 +177,8 @@ fn storm(claims: &mut Claims) -> Result<(), String> {
             return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
         }
         let slowest = node.cpus.iter().map(events_per_second).fold(f64::INFINITY, f64::min);
-        if slowest >= EVENTS_PER_SECOND || attempt + 1 == STORM_HZ.len() {
-            report_storm(claims, node, rate, cost);
+        if effort == Effort::Quick || slowest >= EVENTS_PER_SECOND || attempt + 1 == STORM_HZ.len() {
+            report_storm(claims, node, rate, &duration, cost);
             return Ok(());
         }
     }
@@ -185,10 +189,10 @@ fn events_per_second(cpu: &CpuDoc) -> f64 {
     (cpu.events + cpu.lost_events) as f64 / cpu.duration_ns.as_secs_f64()
 }
 
-fn report_storm(claims: &mut Claims, node: &NodeDoc, rate: u32, cost: programs::Cost) {
+fn report_storm(claims: &mut Claims, node: &NodeDoc, rate: u32, duration: &str, cost: programs::Cost) {
     let sum = |of: fn(&CpuDoc) -> u64| Figure::count(node.cpus.iter().map(of).sum());
     for cpu in &node.cpus {
-        let what = format!("kernel events recorded on CPU {} for {STORM}", cpu.cpu);
+        let what = format!("kernel events recorded on CPU {} for {duration}", cpu.cpu);
         claims.at_least(&what, Figure::a_second(events_per_second(cpu).floor()), EVENTS_PER_SECOND);
     }
     claims.remark(&format!("{rate} interrupts/s on each of {} CPUs, all of them measured", node.cpus.len()));

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::effort::Effort;
 use becalm_bench::programs;
 use becalm_scale::delay::DelayTable;
 use becalm_scale::order::DelayDistribution;
@@ -20,6 +21,8 @@ use becalm_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 const PHASES: u64 = 300_000;
+/// The argument that asks for the program whose memory is measured.
+const BIG: &str = "big";
 
 /// Detours at random instants with lengths from 1 us on, ten times longer ones ten times rarer, up to 10 ms.
 fn trace(detours: usize, seconds: i64) -> NoiseTrace {
@@ -56,7 +59,7 @@ fn per_phase(time: Duration, phases: u64) -> f64 {
     time.as_nanos() as f64 / phases as f64
 }
 
-fn compare(claims: &mut Claims) {
+fn compare(claims: &mut Claims, effort: Effort) {
     let noise = Noise::apart("bench", trace(1_000_000, 5_000));
     let (table, built) = timed(|| DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table"));
     claims.at_most(&format!("tables of {} pieces", table.len()), Figure::seconds(built.as_secs_f64()), 1.0);
@@ -64,6 +67,7 @@ fn compare(claims: &mut Claims) {
     let (_, asked) = timed(|| order.expected_slowdown(1 << 40));
     let figure = Figure::seconds((sorted + asked).as_secs_f64());
     claims.at_most("order statistics, and their answer for 2^40 ranks", figure, 1.0);
+    let phases = effort.share(PHASES);
     for (ranks, at_least) in [
         (64, None),
         (512, None),
@@ -74,7 +78,7 @@ fn compare(claims: &mut Claims) {
         (1 << 19, Some(5_000.0)),
     ] {
         let offsets = Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).expect("offsets");
-        let some = (40_000_000 / ranks).clamp(100, PHASES);
+        let some = (effort.share(40_000_000) / ranks).clamp(effort.share(100), phases);
         let delays = |method, phases| {
             let mut delays = Vec::with_capacity(phases as usize);
             let replayed = replay_each(&table, &offsets, phases, method, |delay| delays.push(delay));
@@ -83,11 +87,11 @@ fn compare(claims: &mut Claims) {
         };
         let (plain, plain_time) = timed(|| delays(Some(Method::Plain), some));
         let apart = plain.iter().zip(delays(None, some)).filter(|(plain, fast)| *plain != fast).count();
-        let (_, fast_time) = timed(|| replay(&table, &offsets, PHASES).expect("a replay"));
-        let (plain, fast) = (per_phase(plain_time, some), per_phase(fast_time, PHASES));
+        let (_, fast_time) = timed(|| replay(&table, &offsets, phases).expect("a replay"));
+        let (plain, fast) = (per_phase(plain_time, some), per_phase(fast_time, phases));
         let what = format!("a phase of {ranks} ranks, against plain");
         claims.state_beside(&what, Figure::ns(fast), Figure::ns(plain), "");
-        claims.at_most(&format!("  delays that differ, of {some}"), Figure::count(apart as u64), 0.0);
+        claims.none(&format!("  delays that differ, of {some}"), apart as u64);
         match at_least {
             Some(least) => claims.at_least("  times faster", Figure::times(plain / fast), least),
             None => claims.state("  times faster", Figure::times(plain / fast), ""),
@@ -95,7 +99,7 @@ fn compare(claims: &mut Claims) {
     }
 }
 
-fn d09(claims: &mut Claims) {
+fn d09(claims: &mut Claims, effort: Effort) {
     let (_, time) = timed(|| {
         for detours in [700_000, 350_000] {
             let noise = Noise::apart("study", trace(detours, 1_750));
@@ -103,7 +107,7 @@ fn d09(claims: &mut Claims) {
             for bits in 6..=14 {
                 let placement = Placement { ranks: 1 << bits, per_node: 1, synchronized: false };
                 let offsets = placement.draw(&table, 1, 0).expect("offsets");
-                black_box(replay(&table, &offsets, PHASES).expect("a replay"));
+                black_box(replay(&table, &offsets, effort.share(PHASES)).expect("a replay"));
             }
         }
     });
@@ -111,17 +115,18 @@ fn d09(claims: &mut Claims) {
 }
 
 /// What is measured from outside.
-fn big() {
-    let noise = Noise::apart("big", trace(10_000_000, 50_000));
+fn big(effort: Effort) {
+    let noise = Noise::apart("big", trace(effort.share(10_000_000) as usize, 50_000));
     let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table");
     let offsets = Placement { ranks: 1 << 14, per_node: 1, synchronized: false }.draw(&table, 1, 0).expect("offsets");
-    black_box(replay(&table, &offsets, PHASES).expect("a replay"));
+    black_box(replay(&table, &offsets, effort.share(PHASES)).expect("a replay"));
 }
 
-fn memory_of_big(claims: &mut Claims) {
+fn memory_of_big(claims: &mut Claims, effort: Effort) {
     let what = "peak memory with 10 million detours";
+    let quick = (effort == Effort::Quick).then_some(Effort::QUICK);
     let program = std::env::current_exe();
-    match program.and_then(|program| programs::cost(Command::new(program).arg("big"), None)) {
+    match program.and_then(|program| programs::cost(Command::new(program).arg(BIG).args(quick), None)) {
         Ok(cost) if cost.success => {
             claims.at_most(what, Figure::megabytes(cost.peak_bytes), 2_000.0);
             claims.state("  all of it, with 300,000 phases", Figure::seconds(cost.wall.as_secs_f64()), "");
@@ -132,14 +137,15 @@ fn memory_of_big(claims: &mut Claims) {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("big") {
-        big();
+    let effort = Effort::from_arguments();
+    if std::env::args().nth(1).as_deref() == Some(BIG) {
+        big(effort);
         return ExitCode::SUCCESS;
     }
-    let mut claims = Claims::begin("Replay: 1 million detours over 5,000 s, G = 1 ms, one core");
+    let mut claims = Claims::begin("Replay: 1 million detours over 5,000 s, G = 1 ms, one core", effort);
     // First, since a program that is started counts what this one had at most.
-    memory_of_big(&mut claims);
-    compare(&mut claims);
-    d09(&mut claims);
+    memory_of_big(&mut claims, effort);
+    compare(&mut claims, effort);
+    d09(&mut claims, effort);
     claims.end()
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::effort::Effort;
 use becalm_bench::figures::Repetitions;
 use becalm_bench::programs;
 use becalm_linux::clock::{self, Counter, Native};
@@ -18,15 +19,16 @@ use becalm_units::{CpuId, Nanos, TickRate};
 /// How long each side runs before it is the other's turn: most turns hold no tick.
 const TURN: Nanos = Nanos::from_micros(500);
 /// How many turns each side gets.
-const TURNS: usize = 4_000;
+const TURNS: u64 = 4_000;
 /// How often the threshold is calibrated.
-const PROFILES: usize = 50;
+const PROFILES: u64 = 50;
 /// How often each other program and the loop beside it run.
 const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {
-    let mut claims = Claims::begin("Sharp: the acquisition loop");
-    match measure(&mut claims) {
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("Sharp: the acquisition loop", effort);
+    match measure(&mut claims, effort) {
         Ok(()) => claims.end(),
         Err(error) => {
             claims.skip("the acquisition loop", &error);
@@ -35,13 +37,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(claims: &mut Claims) -> Result<(), String> {
+fn measure(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     // The highest one, as the first ones get most device interrupts.
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
     sched::pin_current_thread(cpu).map_err(|error| error.to_string())?;
     let rate = clock::calibrate::<Native>(Nanos::from_millis(200)).map_err(|error| error.to_string())?.rate;
-    let bench = Bench { cpu, rate, ring: Ring::new(1 << 16).map_err(|error| error.to_string())? };
+    let bench = Bench { effort, cpu, rate, ring: Ring::new(1 << 16).map_err(|error| error.to_string())? };
 
     let threshold = bench.threshold(claims);
     bench.against_reading(claims, threshold);
@@ -52,6 +54,7 @@ fn measure(claims: &mut Claims) -> Result<(), String> {
 }
 
 struct Bench {
+    effort: Effort,
     cpu: CpuId,
     rate: TickRate,
     ring: Ring,
@@ -65,7 +68,8 @@ impl Bench {
     /// The automatic threshold, in ticks: the smallest of several calibrations, since each is raised by what runs beside
     /// it and none can be too small.
     fn threshold(&self, claims: &mut Claims) -> u64 {
-        let profiles: Vec<StepProfile> = (0..PROFILES).map(|_| StepProfile::measure::<Native>()).collect();
+        let profiles: Vec<StepProfile> =
+            (0..self.effort.share(PROFILES)).map(|_| StepProfile::measure::<Native>()).collect();
         let thresholds = profiles.iter().map(|profile| self.ns(profile.auto_threshold() as f64)).collect();
         let thresholds = Repetitions::of(thresholds);
         claims.at_most(
@@ -91,8 +95,8 @@ impl Bench {
         // As many steps as fill a turn, found by a first one.
         let trial = 1 << 14;
         let steps = (ticks as f64 / only_read(trial)).max(1.0) as u64;
-        let (mut ours, mut reading) = (Vec::with_capacity(TURNS), Vec::with_capacity(TURNS));
-        for _ in 0..TURNS {
+        let (mut ours, mut reading) = (Vec::new(), Vec::new());
+        for _ in 0..self.effort.share(TURNS) {
             ours.push(self.ns(self.acquire(threshold, ticks)));
             reading.push(self.ns(only_read(steps)));
         }
@@ -113,7 +117,7 @@ impl Bench {
         std::thread::scope(|scope| {
             let measured = scope.spawn(|| {
                 sched::pin_current_thread(self.cpu).ok()?;
-                let turns = (0..TURNS / 10).map(|_| self.ns(self.acquire(threshold, ticks)));
+                let turns = (0..self.effort.share(TURNS).div_ceil(10)).map(|_| self.ns(self.acquire(threshold, ticks)));
                 Some(Repetitions::of(turns.collect()).middle_mean())
             });
             measured.join().ok().flatten().unwrap_or(f64::INFINITY)

@@ -8,6 +8,7 @@ mod exit;
 mod measuring;
 mod messages;
 mod noise;
+mod output;
 mod progress;
 mod sink;
 
@@ -55,9 +56,6 @@ enum Command {
 fn main() -> ExitCode {
     // Before anything else, since it must be while the process has one thread.
     let arguments = Arguments::parse();
-    if let Some(width) = messages::page_width() {
-        becalm_report::set_width(width);
-    }
     let mut out = io::stdout().lock();
     let result = match arguments.command {
         None => commands::audit::run(arguments.json, &mut out).map(|()| Exit::Done),

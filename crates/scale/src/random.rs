@@ -2,6 +2,7 @@
 //!
 //! Only integer arithmetic is used, so that a seed gives the same numbers on any machine.
 
+use becalm_stats::splitmix::scramble;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -22,8 +23,8 @@ impl Stream {
     /// The stream of a seed, for a purpose and a replica (0 where there is only one).
     #[must_use]
     pub fn new(seed: u64, purpose: Purpose, replica: u64) -> Self {
-        // Each step scrambles all bits (the finalizer of SplitMix64), so that neighboring seeds share nothing.
-        let mixed = mix(mix(mix(seed) ^ purpose as u64) ^ replica);
+        // Each step scrambles all bits (SplitMix64), so that neighboring seeds share nothing.
+        let mixed = scramble(scramble(scramble(seed) ^ purpose as u64) ^ replica);
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
@@ -41,13 +42,6 @@ impl Stream {
             }
         }
     }
-}
-
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

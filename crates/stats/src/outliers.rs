@@ -12,6 +12,7 @@
 
 use super::Interval;
 use super::distributions::student_tail;
+use crate::median_mid;
 
 /// With fewer equals there is no telling what is usual.
 pub const PEERS_MIN: usize = 6;
@@ -61,6 +62,7 @@ pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> 
     if n < PEERS_MIN {
         return Err(TooFewPeers { compared: n });
     }
+    let median = |mut values: Vec<f64>| median_mid(&mut values).expect("there are enough peers");
     let middle = median(known.iter().map(|peer| peer.1).collect());
     let spread = 1.4826 * median(known.iter().map(|peer| (peer.1 - middle).abs()).collect());
     let freedom = 0.37 * (n - 1) as f64;
@@ -77,12 +79,6 @@ pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> 
         .collect();
     outliers.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     Ok(outliers)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
-    (values[(n - 1) / 2] + values[n / 2]) / 2.0
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 //! What it does not find: a period with less than a quarter of its beats, one that fewer than about a tenth of the events
 //! belong to, and one whose beat drifts so much that the events that are kept add up nowhere.
 
+use crate::median_high;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
@@ -286,9 +287,9 @@ impl Gap {
     }
 }
 
+/// The upper median, which is a gap or a distance that occurred; 0 where there are none.
 fn median(mut values: Vec<f64>) -> f64 {
-    let middle = values.len() / 2;
-    if values.is_empty() { 0.0 } else { *values.select_nth_unstable_by(middle, f64::total_cmp).1 }
+    median_high(&mut values).unwrap_or(0.0)
 }
 
 /// Of each beat the event that is nearest to it, as the beat's number and the time.

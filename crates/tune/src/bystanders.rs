@@ -57,7 +57,7 @@ pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer
         return;
     }
     let online = online(machine);
-    let quiet: CpuList = state.plans.iter().flat_map(|plan| plan.cpus.iter()).collect();
+    let quiet = state.quiet();
     let everybodys = online.without(&quiet);
     let moved = moved(state);
     give(machine, state, observer, |placed, noted| {

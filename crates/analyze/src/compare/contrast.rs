@@ -16,9 +16,9 @@
 //! tenth most extreme redraw the tail is taken to fall as that of the same t.
 
 use super::series::Scatter;
-use super::student;
 use super::{Doubt, series};
 use becalm_stats::CONFIDENCE;
+use becalm_stats::{student_quantile, student_tail};
 
 /// The figures of both runs must together rest on this many equal blocks, as those of one run for its interval.
 const TRAINS_MIN: f64 = 10.0;
@@ -76,7 +76,7 @@ impl<'a> Pair<'a> {
         let df = (a.variance + b.variance).powi(2) / (part(a) + part(b));
         // Without any scatter the degrees of freedom do not matter.
         let df = if df.is_finite() { df } else { 1.0 };
-        Self { a, b, df, critical: student::critical((1.0 - CONFIDENCE) / 2.0, df) }
+        Self { a, b, df, critical: student_quantile((1.0 - CONFIDENCE) / 2.0, df) }
     }
 
     /// The standard error of b - r a.
@@ -122,7 +122,7 @@ impl<'a> Pair<'a> {
         let t = difference / error;
         let above = tail(pivots.iter().rev().copied(), t, self.df);
         let under = tail(pivots.iter().map(|pivot| -pivot), -t, self.df);
-        (2.0 * above.min(under).max(student::upper_tail(t.abs(), self.df))).min(1.0)
+        (2.0 * above.min(under).max(student_tail(t.abs(), self.df))).min(1.0)
     }
 
     /// The ratios that the runs allow. `low` falls and `high` rises through 0 as r grows past them.
@@ -159,5 +159,5 @@ fn tail(falling: impl Clone + ExactSizeIterator<Item = f64>, t: f64, df: f64) ->
     if reached >= COUNTED || anchor <= 0.0 || !anchor.is_finite() {
         return reached.max(1) as f64 / n as f64;
     }
-    COUNTED as f64 / n as f64 * student::upper_tail(t, df) / student::upper_tail(anchor, df)
+    COUNTED as f64 / n as f64 * student_tail(t, df) / student_tail(anchor, df)
 }

@@ -12,8 +12,8 @@
 //! pairs: the median of the stretches of both, brought to one scale by that ratio ([`typical`]).
 
 use super::Doubt;
-use super::student;
 use becalm_stats::CONFIDENCE;
+use becalm_stats::{median_mid, student_quantile, student_tail};
 
 /// A run must have as many stretches.
 const STRETCHES_MIN: usize = 12;
@@ -100,7 +100,7 @@ pub(super) fn rank(a: &Stretches, b: &Stretches, train: i64) -> Result<Ranked, D
     // The rank at which the test over the shifts turns: U = pairs / 2 - t * its standard deviation. Its variance without
     // ties, which is the larger one.
     let df = (m + n - 2) as f64;
-    let half = student::critical((1.0 - CONFIDENCE) / 2.0, df) * (pairs * (m + n + 1) as f64 / 12.0).sqrt();
+    let half = student_quantile((1.0 - CONFIDENCE) / 2.0, df) * (pairs * (m + n + 1) as f64 / 12.0).sqrt();
     let first = ((pairs / 2.0 - half).floor().max(0.0) as usize).min(m * n - 1);
     let ends = |sorted: &[f64]| (sorted[first], sorted[m * n - 1 - first]);
     let ((low, high), (ratio_low, ratio_high)) = (ends(&differences), ends(&ratios));
@@ -110,7 +110,7 @@ pub(super) fn rank(a: &Stretches, b: &Stretches, train: i64) -> Result<Ranked, D
     let difference = typical_b - typical_a;
     // U is delta scaled, so its z is delta over delta's standard deviation; half a pair off for continuity.
     let z = ((longer.abs() as f64 - 1.0).max(0.0) / 2.0) / variance.sqrt();
-    let p_value = if variance > 0.0 { (2.0 * student::upper_tail(z, df)).min(1.0) } else { 1.0 };
+    let p_value = if variance > 0.0 { (2.0 * student_tail(z, df)).min(1.0) } else { 1.0 };
     Ok(Ranked {
         width_ns: a.width,
         a: typical_a,
@@ -140,10 +140,9 @@ fn typical(a: &[i64], b: &[i64], ratio: Option<f64>) -> (f64, f64) {
     }
 }
 
+/// The median of the longest detours, of which there are some on both sides.
 fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
-    f64::midpoint(values[(n - 1) / 2], values[n / 2])
+    median_mid(&mut values).unwrap_or(f64::NAN)
 }
 
 /// The variance of Mann and Whitney's U without a difference, corrected for ties.

@@ -21,7 +21,6 @@ mod metric;
 mod row;
 mod sample;
 mod series;
-mod student;
 mod tails;
 mod verdict;
 

@@ -10,9 +10,9 @@
 //! - The test turns the interval around: the p-value is the level at which the interval of the difference ends at 0.
 
 use super::series::Scatter;
-use super::student;
 use super::{Doubt, contrast};
 use becalm_stats::{CONFIDENCE, Quantiles};
+use becalm_stats::{student_quantile, student_tail};
 
 /// A quantile is compared if at least this many detours, counted by their effective number, lie above it in each run.
 pub(super) const ABOVE_MIN: f64 = 10.0;
@@ -77,7 +77,7 @@ pub(super) fn contrast_tails(a: &mut Tail, b: &mut Tail) -> contrast::Contrast {
         let up = (high_b - value_b).hypot(value_a - low_a);
         (value_b - value_a - down, value_b - value_a + up)
     };
-    let critical = student::critical((1.0 - CONFIDENCE) / 2.0, df);
+    let critical = student_quantile((1.0 - CONFIDENCE) / 2.0, df);
     let (low, high) = difference(critical);
     // The interval grows with t; where does it reach 0?
     let holds_zero = |(low, high): (f64, f64)| low <= 0.0 && 0.0 <= high;
@@ -89,7 +89,7 @@ pub(super) fn contrast_tails(a: &mut Tail, b: &mut Tail) -> contrast::Contrast {
             let middle = f64::midpoint(outside, inside);
             if holds_zero(difference(middle)) { inside = middle } else { outside = middle }
         }
-        2.0 * student::upper_tail(inside, df)
+        2.0 * student_tail(inside, df)
     };
     let (ratio_low, ratio_high) = ratio(a.interval(critical), value_a, b.interval(critical), value_b);
     contrast::Contrast { low, high, ratio_low, ratio_high, p_value }

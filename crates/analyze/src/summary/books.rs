@@ -8,6 +8,7 @@
 //! detour it is.
 
 use becalm_bundle::{Bundle, BundleError};
+use becalm_stats::splitmix::nth;
 use becalm_units::CpuId;
 
 /// Whether the activities add up to the detours.
@@ -43,27 +44,17 @@ pub(super) struct Balance(u64);
 impl Balance {
     #[inline]
     pub(super) fn detour(&mut self, number: u64, duration: i64) {
-        self.0 = self.0.wrapping_add(weight(number).wrapping_mul(duration as u64));
+        self.0 = self.0.wrapping_add(nth(number).wrapping_mul(duration as u64));
     }
 
     #[inline]
     pub(super) fn activity(&mut self, number: u64, self_time: i64) {
-        self.0 = self.0.wrapping_sub(weight(number).wrapping_mul(self_time as u64));
+        self.0 = self.0.wrapping_sub(nth(number).wrapping_mul(self_time as u64));
     }
 
     pub(super) const fn is_closed(self) -> bool {
         self.0 == 0
     }
-}
-
-/// The finalizer of SplitMix64 over an odd stride: G. Steele, D. Lea, C. Flood, *Fast splittable pseudorandom number
-/// generators*, OOPSLA 2014.
-#[inline]
-const fn weight(number: u64) -> u64 {
-    let z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// The first detour of a CPU whose activities do not add up to it, found by reading the CPU's rows again.

@@ -13,6 +13,7 @@ use super::body::MainBody;
 use super::read::Samples;
 use becalm_stats::Period;
 use becalm_stats::periods::{EVENTS, Times};
+use becalm_stats::splitmix::{nth, unit};
 
 /// The share of slow samples is halved this many times.
 const LEVELS: u32 = 10;
@@ -95,12 +96,9 @@ fn times(samples: &Samples, numbers: impl IntoIterator<Item = usize>, cell: i64)
     times
 }
 
-/// A number from 0 to 1 that has nothing to do with its neighbors': one step of SplitMix64.
+/// A number from 0 to 1 that has nothing to do with its neighbors'.
 fn scattered(number: u64) -> f64 {
-    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    unit(nth(number))
 }
 
 #[cfg(test)]

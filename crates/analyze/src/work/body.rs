@@ -1,5 +1,7 @@
 //! The main body of a distribution, and the samples outside of it: fasties and slowies (Tsafrir 2007, section 4).
 
+use becalm_stats::median_low;
+
 /// The rule, in words, as it is printed.
 pub const RULE: &str = "the main body is the median, give or take five robust standard deviations (1.4826 times the median distance from \
      the median), but at least 1 % of the median; what is shorter is a fastie, what is longer a slowie";
@@ -48,13 +50,9 @@ impl MainBody {
     }
 }
 
-/// The lower median; 0 of no values.
+/// The lower median, which is one of the values; 0 where there are none.
 fn median(mut values: Vec<i64>) -> i64 {
-    if values.is_empty() {
-        return 0;
-    }
-    let middle = (values.len() - 1) / 2;
-    *values.select_nth_unstable(middle).1
+    median_low(&mut values).unwrap_or(0)
 }
 
 #[cfg(test)]

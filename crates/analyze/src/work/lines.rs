@@ -19,7 +19,7 @@ use std::f64::consts::PI;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-use becalm_stats::fisher_tail;
+use becalm_stats::{fisher_tail, median_high};
 
 /// Stretches that are averaged, at most.
 pub(super) const STRETCHES: usize = 64;
@@ -152,11 +152,9 @@ fn bisected(holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// The upper median; 0 of nothing.
+/// The upper median, which is one of the values; 0 where there are none.
 fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    let middle = values.len() / 2;
-    if values.is_empty() { 0.0 } else { *values.select_nth_unstable_by(middle, f64::total_cmp).1 }
+    median_high(&mut values.to_vec()).unwrap_or(0.0)
 }
 
 /// The peak between the places, from a parabola through the logarithms of three.

@@ -16,7 +16,7 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Plan, Progress, Recording};
 use becalm_model::node::{Ended, NodeDoc};
-use becalm_report::Options;
+use becalm_report::RunReport;
 use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -24,6 +24,7 @@ use indicatif::ProgressBar;
 use crate::exit::{Exit, UsageError};
 use crate::measuring::{MeasuringArgs, default_path};
 use crate::messages::say;
+use crate::output::{Output, emit};
 use crate::progress::{self, Reading};
 use crate::sink::BundleSink;
 
@@ -118,11 +119,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let reading = Reading::of(&bundle, 1);
         let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
         drop(reading);
-        if args.json {
-            out.write_all(becalm_report::to_json(&summary).as_bytes())?;
-        } else {
-            becalm_report::render_text(&summary, out, Options { all: false, per_cpu: false })?;
-        }
+        emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, false), out)?;
     }
     if !args.quiet {
         say(format_args!("stored in {}", path.display()));

@@ -5,6 +5,7 @@ use std::path::Path;
 use becalm_bundle::BundleWriter;
 use becalm_model::node::{Counter, Ended, Rung, Warning};
 use becalm_model::{Activity, Detour, Kind, Labels, NodeDoc};
+use becalm_stats::splitmix::SplitMix64;
 use becalm_units::{CpuId, Nanos};
 
 use super::Run;
@@ -23,14 +24,15 @@ pub fn write_all(folder: &Path) {
 }
 
 /// Random numbers that are the same everywhere: SplitMix64.
-pub(super) struct Random(pub(super) u64);
+pub(super) struct Random(SplitMix64);
 
 impl Random {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     pub(super) fn below(&mut self, limit: i64) -> i64 {
@@ -54,7 +56,7 @@ fn lively(node: &str, cpus: u32, seed: u64) -> Run {
 fn ordinary(node: &str, cpus: u32, seed: u64, agent: bool) -> Run {
     let mut run = Run::new(node, cpus, Rung::Tracepoints);
     for cpu in 0..cpus {
-        let mut random = Random(seed * 1_000 + u64::from(cpu));
+        let mut random = Random::new(seed * 1_000 + u64::from(cpu));
         let mut happenings: Vec<(i64, u8)> = Vec::new();
         happenings.extend((0..2_500).map(|tick| (4_000_000 * tick + 1_000_000, 0)));
         let mut at = 0;
@@ -177,7 +179,7 @@ fn hostile() -> Run {
 fn wide() -> Run {
     let mut run = Run::new("large", 4_096, Rung::Tracepoints);
     for cpu in 0..4_096 {
-        let mut random = Random(u64::from(cpu));
+        let mut random = Random::new(u64::from(cpu));
         for tick in 0..24 {
             let handler = 2_000 + random.exponential(700.0) + i64::from(cpu % 64) * 20;
             let start = 400_000_000 * tick + 7_000 + random.below(3_000_000);
@@ -193,7 +195,7 @@ fn wide() -> Run {
 /// As `becalm import` leaves it: detours, and nothing of the machine.
 fn imported() -> Run {
     let mut run = Run::new("unknown", 1, Rung::Loop);
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut at = 0;
     while at < 9_000_000_000 {
         at += 100_000 + random.exponential(9e6);
@@ -230,7 +232,7 @@ impl Huge {
         let names = ["local_timer", "net_rx", "unseen", "backup-daemon"].map(|name| labels.intern(name));
         let detail = labels.intern("");
         let mut writer = BundleWriter::create(path, &doc).unwrap();
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let mut numbers = [0_u64; CPUS as usize];
         // When the last detour of each CPU ended: what would begin in it begins after it.
         let mut ends = [0_i64; CPUS as usize];

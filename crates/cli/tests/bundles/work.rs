@@ -106,7 +106,7 @@ impl WorkRun {
 /// a second, and by rare long tasks; and what the processor counted.
 fn work(count: u64, disturbed: bool) -> WorkRun {
     let mut made = WorkRun::new(&[1], Fixed::Work, 5_000);
-    let mut random = Random(if disturbed { 5 } else { 6 });
+    let mut random = Random::new(if disturbed { 5 } else { 6 });
     let mut at = 1_000;
     let (mut tick, mut daemon) = (1_300_000, 7_000_000);
     for number in 0..count {
@@ -171,7 +171,7 @@ fn work(count: u64, disturbed: bool) -> WorkRun {
 fn time() -> WorkRun {
     let mut made = WorkRun::new(&[0, 3], Fixed::Time, 5);
     for cpu in [0, 3] {
-        let mut random = Random(70 + u64::from(cpu));
+        let mut random = Random::new(70 + u64::from(cpu));
         for number in 0..6_000 {
             let start = 1_000 + 1_000_000 * number as i64;
             let mut lost = random.exponential(900.0);

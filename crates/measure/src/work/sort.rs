@@ -6,6 +6,7 @@
 //! where the recursion gets deeper than 2 log2 n, and one insertion sort over all at the end, as in the first C++
 //! standard libraries that the paper's program was linked with.
 
+use becalm_stats::splitmix::SplitMix64;
 use std::hint::black_box;
 
 /// Parts this short are left to the insertion sort.
@@ -98,14 +99,8 @@ fn insertion_sort(values: &mut [u32]) {
 
 /// Fills `values` with the random sequence of this number, the same on every machine (splitmix64, Steele et al. 2014).
 pub fn sequence(number: u64, values: &mut [u32]) {
-    let mut state = number;
-    for value in values {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        *value = ((mixed ^ (mixed >> 31)) >> 32) as u32;
-    }
+    let mut random = SplitMix64::new(number);
+    values.iter_mut().for_each(|value| *value = (random.next_u64() >> 32) as u32);
 }
 
 /// The array.

@@ -1,8 +1,10 @@
 //! What a journal says: the state of every step.
 
+use becalm_units::CpuList;
+
 use super::owner::Owner;
 use super::record::{Noted, Record, VERSION};
-use crate::{Change, Knob, Plan};
+use crate::{Attempt, Change, Knob, Outcome, Plan};
 
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +26,13 @@ impl Step {
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.original.is_some() && self.refused.is_none() && !self.restored
+    }
+
+    /// The change as it is in force; `None` for one that is not.
+    fn in_force(&self) -> Option<Attempt> {
+        let original = self.original.as_deref().filter(|_| self.is_open())?;
+        let value = self.done.as_deref().unwrap_or(&self.change.to);
+        Some(Attempt::new(self.change.clone(), original, value, Outcome::Changed))
     }
 }
 
@@ -133,6 +142,18 @@ impl State {
     #[must_use]
     pub fn is_spent(&self) -> bool {
         !self.steps.iter().any(Step::is_open) && !self.is_unsettled()
+    }
+
+    /// Every change that is in force, in the order in which they were made.
+    #[must_use]
+    pub fn in_force(&self) -> Vec<Attempt> {
+        self.steps.iter().filter_map(Step::in_force).collect()
+    }
+
+    /// The CPUs that are quiet by one plan or another.
+    #[must_use]
+    pub fn quiet(&self) -> CpuList {
+        self.plans.iter().flat_map(|plan| plan.cpus.iter()).collect()
     }
 
     /// Whether the kernel may have changed threads that do not have their CPUs again.

@@ -1,9 +1,8 @@
 //! `becalm tune check`: what keeps CPUs from being quiet, with evidence, cost and fix.
 
 mod measured;
-mod shown;
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::cost::TIMER;
@@ -12,15 +11,16 @@ use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
 use becalm_model::node::Rung;
-use becalm_tune::check::{
-    Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose,
-};
+use becalm_model::tune::{Choice, Severity, TickCount, TicksFrom};
+use becalm_report::TuneCheckReport;
+use becalm_tune::check::{self, ChoiceError, Recorded, RecordedSource, choose};
 use becalm_units::{CpuList, Nanos};
 use clap::{Args, ValueEnum};
 
 use crate::commands::report::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
+use crate::output::{Output, emit};
 use crate::progress::Reading;
 
 /// Audit this machine against what quiet CPUs need: each finding with its evidence, its cost and its fix
@@ -102,23 +102,20 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     })?;
     let summary = args.run.as_deref().map(|path| recorded(path, &choice)).transpose()?;
     let (ticks, not_counted) = ticks(args, &choice, summary.as_ref());
-    let mut check = Check::gather(root, choice, &ticks);
+    let mut check = check::check(root, choice, &ticks);
     if let Some(summary) = &summary {
-        check.add_costs(&costs(summary));
+        check::add_costs(&mut check, &costs(summary));
     }
-    let machine = [
-        kernel::hostname(root).unwrap_or_default(),
-        kernel::release(root).unwrap_or_default(),
-        CpuInfo::read(root).unwrap_or_default().model,
-    ];
-    let report = shown::report(&check, machine, &ticks, not_counted, args.run.as_deref());
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::tune_check_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_tune_check(&report, args.all, &mut out)?;
-    }
-    out.flush()?;
+    let report = TuneCheckReport {
+        node: &kernel::hostname(root).unwrap_or_default(),
+        kernel: &kernel::release(root).unwrap_or_default(),
+        processor: &CpuInfo::read(root).unwrap_or_default().model,
+        check: &check,
+        run: args.run.as_deref(),
+        not_counted: not_counted.as_deref(),
+        ticks: &ticks,
+    };
+    emit(&report, Output::new(args.json, args.all), out)?;
     let Some(gate) = args.fail_on.map(FailOn::severity) else { return Ok(Exit::Done) };
     if check.worst().is_some_and(|worst| worst >= gate) {
         let count: usize = Severity::ALL.iter().filter(|it| **it >= gate).map(|it| check.count(*it)).sum();
@@ -184,7 +181,7 @@ fn costs(summary: &Summary) -> Recorded {
         let (_, cpu) = source.place.as_ref()?;
         Some(RecordedSource {
             cpu: *cpu,
-            kind: source.kind.name().to_owned(),
+            kind: source.kind,
             source: source.source.clone(),
             count: source.times.count(),
             total: Nanos::new(source.times.total()),

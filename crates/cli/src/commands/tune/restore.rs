@@ -1,15 +1,16 @@
 //! `becalm tune restore`: brings back what was, from the journal.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_report::{TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
-use becalm_tune::{Folder, Live, PutBack, Restored, restore};
+use becalm_report::{TuneDoing, TuneDoneReport};
+use becalm_tune::{Folder, Live, Outcome, Restored, Stage, restore};
+use becalm_units::CpuList;
 use clap::Args;
 
 use super::planning::{JournalArgs, need_rights};
-use super::rows;
 use crate::exit::Exit;
+use crate::output::{Output, emit};
 
 /// Bring back what was before becalm tune apply, also after a becalm that died
 ///
@@ -21,7 +22,7 @@ pub struct RestoreArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Also what others changed meanwhile, and what a command runs on at this moment
+    /// Also bring back what others changed meanwhile, and what a command is running on at this moment
     #[arg(long)]
     force: bool,
 
@@ -49,49 +50,43 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let restored = restore(&Live::below(&args.root), &folder, args.force, &mut |_| ())?;
     let report = report(restored.as_ref(), &folder);
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(tune_done_json(&report).as_bytes())?;
-    } else {
-        render_tune_done(&report, &mut out, args.all)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, args.all), out)?;
     Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })
 }
 
 fn report(restored: Option<&Restored>, folder: &Folder) -> TuneDoneReport {
     let mut report = TuneDoneReport {
         doing: TuneDoing::Restore,
-        state: "untuned",
+        stage: Stage::Untuned,
         summary: "nothing is changed, so that there is nothing to restore".to_owned(),
-        cpus: String::new(),
-        rows: Vec::new(),
-        journal: String::new(),
-        advice: String::new(),
+        cpus: CpuList::default(),
+        attempts: Vec::new(),
+        journal: None,
+        advice: None,
     };
     let Some(restored) = restored else { return report };
-    report.rows = restored.changes.iter().map(rows::undone).collect();
-    report.journal = folder.last().display().to_string();
+    report.attempts.clone_from(&restored.changes);
+    report.journal = Some(folder.last());
     if restored.earlier_boot {
-        report.state = "earlier_boot";
+        report.stage = Stage::EarlierBoot;
         report.summary = "the journal was of an earlier boot, and its settings are gone; it was put away".to_owned();
         return report;
     }
-    let back = restored.changes.iter().filter(|undone| undone.outcome == PutBack::Restored).count();
+    let count = |wanted: fn(Outcome) -> bool| restored.changes.iter().filter(|attempt| wanted(attempt.outcome)).count();
+    let back = count(|outcome| outcome == Outcome::Restored);
     let heirs = match restored.heirs {
         0 => String::new(),
         heirs => format!(", and {heirs} threads that were started meanwhile may run where the others do"),
     };
     if restored.is_complete() {
-        report.state = "restored";
+        report.stage = Stage::Restored;
         report.summary = format!("all is as it was: {back} knobs were restored{heirs}");
     } else {
-        let open = restored.changes.iter();
-        let open = open.filter(|undone| matches!(undone.outcome, PutBack::Foreign(_) | PutBack::Failed(_))).count();
-        report.state = "partly_restored";
+        let open = count(Outcome::is_open);
+        report.stage = Stage::PartlyRestored;
         report.summary = format!("{back} knobs were restored, {open} were not{heirs}");
-        report.journal = folder.journal().display().to_string();
-        report.advice = "becalm tune restore --force brings back also what others changed".to_owned();
+        report.journal = Some(folder.journal());
+        report.advice = Some("becalm tune restore --force brings back also what others changed");
     }
     report
 }

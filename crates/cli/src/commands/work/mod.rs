@@ -4,7 +4,7 @@ mod arguments;
 mod campaign;
 mod samples;
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,12 +16,14 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::signals::StopSignals;
 use becalm_model::node::{Ended, NodeDoc};
+use becalm_report::WorkReport;
 
 pub use self::arguments::WorkArgs;
 use self::campaign::Part;
 use self::samples::SampleSink;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
+use crate::output::{Output, emit};
 
 /// Works, stores, reports; once for each number of copies.
 ///
@@ -79,13 +81,7 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(error) => return Err(error.into()),
             }
         }
-        let mut out = BufWriter::new(out);
-        if args.json {
-            out.write_all(becalm_report::work_json(&summaries).as_bytes())?;
-        } else {
-            becalm_report::render_work(&summaries, &mut out)?;
-        }
-        out.flush()?;
+        emit(&WorkReport { runs: &summaries }, Output::new(args.json, false), out)?;
     }
     if interrupted && !args.quiet {
         let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, _)| path.clone());

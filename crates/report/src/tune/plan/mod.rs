@@ -1,0 +1,345 @@
+//! A tuning plan for a terminal and as `becalm.tune-plan/1`.
+//!
+//! Changes of one kind, as those of many threads, are one row of the table; the document has each.
+
+use std::io::{self, Write};
+
+use becalm_model::tune::{BootParameter, Change, Family, Gain, Gains, Note, Plan, Profile, StepGain};
+use becalm_units::CpuList;
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Field, Object, columns};
+use crate::form::paragraph::{line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{factor, grouped};
+use crate::report::Report;
+use crate::tune::knob::{alike, shown};
+
+/// A plan, and what it gains where a recording tells that.
+#[derive(Clone, Copy, Debug)]
+pub struct TunePlanReport<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What its changes gain; `None` without a recording.
+    pub gains: Option<&'a Gains>,
+}
+
+impl Report for TunePlanReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.tune-plan/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self.plan, self.gains)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self.plan, self.gains, out)
+    }
+}
+
+/// A row of the table: one change, or several that are alike.
+struct Row {
+    number: u64,
+    family: Family,
+    knob: String,
+    from: String,
+    to: String,
+    reason: String,
+    /// The slowdown that is left at the most ranks.
+    without: Option<f64>,
+}
+
+const CHANGE: &[Field<Row>] = &[
+    Field { name: "step", title: "step", get: |row| Value::Number(row.number) },
+    Field { name: "family", title: "family", get: |row| Value::Text(row.family.to_string()) },
+    Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
+    Field { name: "from", title: "now", get: |row| Value::Text(row.from.clone()) },
+    Field { name: "to", title: "to", get: |row| Value::Text(row.to.clone()) },
+    Field { name: "reason", title: "why", get: |row| Value::Text(row.reason.clone()) },
+    Field {
+        name: "without_ratio",
+        title: "slowdown without",
+        get: |row| row.without.map_or(Value::Missing, Value::Factor),
+    },
+];
+
+const GAIN: &[Field<Gain>] = &[
+    Field { name: "ranks", title: "ranks", get: |row| Value::Count(row.ranks) },
+    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
+    Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without) },
+];
+
+#[derive(Serialize)]
+struct Document<'a> {
+    cpus: &'a CpuList,
+    left_idle: &'a CpuList,
+    siblings: &'a CpuList,
+    housekeeping: &'a CpuList,
+    profile: Profile,
+    steps: Vec<StepDocument<'a>>,
+    boot: &'a [BootParameter],
+    command_line: String,
+    notes: &'a [Note],
+    gains: Vec<Object>,
+}
+
+#[derive(Serialize)]
+struct StepDocument<'a> {
+    step: u64,
+    family: Family,
+    knob: String,
+    from: &'a str,
+    to: &'a str,
+    or_else: &'a [String],
+    reason: &'a str,
+    risk: &'a str,
+    sources: &'a [String],
+    gains: Vec<WithoutDocument>,
+}
+
+#[derive(Serialize)]
+struct WithoutDocument {
+    ranks: u64,
+    without_ratio: f64,
+}
+
+fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> Document<'a> {
+    Document {
+        cpus: &plan.cpus,
+        left_idle: &plan.left_idle,
+        siblings: &plan.siblings,
+        housekeeping: &plan.housekeeping,
+        profile: plan.profile,
+        steps: numbered(plan, gains).map(|(number, change, gain)| step_document(number, change, gain)).collect(),
+        boot: &plan.boot,
+        command_line: plan.command_line(),
+        notes: &plan.notes,
+        gains: gains.iter().flat_map(|gains| &gains.total).map(|row| Object::new(GAIN, row)).collect(),
+    }
+}
+
+/// The steps of a plan with their numbers, from 1, and what each gains.
+fn numbered<'a>(
+    plan: &'a Plan,
+    gains: Option<&'a Gains>,
+) -> impl Iterator<Item = (u64, &'a Change, Option<&'a StepGain>)> {
+    let gain = move |at: usize| gains.and_then(|gains| gains.steps.get(at));
+    plan.steps.iter().enumerate().map(move |(at, change)| (at as u64 + 1, change, gain(at)))
+}
+
+fn step_document<'a>(number: u64, change: &'a Change, gain: Option<&'a StepGain>) -> StepDocument<'a> {
+    let without = gain.map_or(&[][..], |gain| &gain.without);
+    StepDocument {
+        step: number,
+        family: change.family,
+        knob: change.knob.to_string(),
+        from: &change.from,
+        to: &change.to,
+        or_else: &change.or_else,
+        reason: &change.reason,
+        risk: change.risk.as_deref().unwrap_or_default(),
+        sources: gain.map_or(&[][..], |gain| &gain.sources),
+        gains: without.iter().map(|(ranks, ratio)| WithoutDocument { ranks: *ranks, without_ratio: *ratio }).collect(),
+    }
+}
+
+/// As a table, with its risks, notes and boot parameters. Changes that are alike are one row, unless `all`.
+fn render(plan: &Plan, gains: Option<&Gains>, out: &mut Sheet<'_>) -> io::Result<()> {
+    line(out, "quiet", &format!("CPU {}, for {}", plan.cpus, plan.profile))?;
+    for (label, cpus) in [("idle", &plan.left_idle), ("offline", &plan.siblings)] {
+        if !cpus.is_empty() {
+            line(out, label, &format!("CPU {cpus}"))?;
+        }
+    }
+    line(out, "the rest", &format!("CPU {}", plan.housekeeping))?;
+    writeln!(out)?;
+    if plan.steps.is_empty() {
+        paragraph(out, "  ", "nothing to change: all knobs are as they are wanted")?;
+    } else {
+        let mut names = vec!["step", "family", "knob", "from", "to", "reason"];
+        if gains.is_some() {
+            names.push("without_ratio");
+        }
+        let fields = columns(CHANGE, &names);
+        let mut table = Table::new(&fields);
+        rows(plan, gains, !out.all()).iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+    }
+    if let Some(gains) = gains {
+        print_gains(plan, gains, out)?;
+    }
+    risks(plan, out)?;
+    if !plan.notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in &plan.notes {
+        paragraph(out, "  ! ", &format!("{}: {}", note.family, note.text))?;
+    }
+    boot(plan, out)
+}
+
+fn print_gains(plan: &Plan, gains: &Gains, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(last) = gains.total.last() else { return Ok(()) };
+    writeln!(out)?;
+    let (run, grain) = (gains.run.display(), gains.grain);
+    let from = format!("the noise of CPU {} in {run}, in phases of {grain}", plan.cpus);
+    paragraph(out, "  ", &format!("expected gain at most, by {from}:"))?;
+    writeln!(out)?;
+    let fields = columns(GAIN, &["ranks", "slowdown_ratio", "without_ratio"]);
+    let mut table = Table::new(&fields);
+    gains.total.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    let text = format!(
+        "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether",
+        grouped(last.ranks),
+        factor(last.slowdown)
+    );
+    paragraph(out, "  ", &text)
+}
+
+fn risks(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
+    let mut risks: Vec<(Family, &str)> = Vec::new();
+    for change in &plan.steps {
+        let risk = change.risk.as_deref().map(|risk| (change.family, risk));
+        risks.extend(risk.filter(|risk| !risks.contains(risk)));
+    }
+    if !risks.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "  risks")?;
+    }
+    for (family, risk) in risks {
+        paragraph(out, "    ", &format!("{family}: {risk}"))?;
+    }
+    Ok(())
+}
+
+fn boot(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
+    if plan.boot.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(out, "  only a reboot can give, on the kernel's command line:")?;
+    writeln!(out)?;
+    // On one line, however long, so that it can be copied.
+    writeln!(out, "    {}", plan.command_line())?;
+    writeln!(out)?;
+    for parameter in &plan.boot {
+        let risk = parameter.risk.as_ref().map(|risk| format!(" (but {risk})")).unwrap_or_default();
+        paragraph(out, "    ", &format!("{}: {}{risk}", parameter.name, parameter.reason))?;
+    }
+    Ok(())
+}
+
+/// Behind the reason of the first of several.
+const MORE: &str = ", and others";
+
+/// The rows of the table. Changes that are alike may be one row at the place of the first, but those that have a gain of their
+/// own.
+fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<Row> {
+    let mut merged: Vec<(u64, &Change, Row)> = Vec::new();
+    let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
+    for (number, change, gain) in numbered(plan, gains) {
+        let without = gain.and_then(|gain| gain.without.last()).map(|(_, without)| *without);
+        let may_join = merge && without.is_none() && alike(change).is_some();
+        let same = |seen: &Change, row: &Row| row.without.is_none() && key(seen) == key(change);
+        match merged.iter_mut().find(|(_, seen, row)| may_join && same(seen, row)) {
+            Some((count, seen, row)) => {
+                *count += 1;
+                row.knob = format!("{count} {}", alike(seen).unwrap_or_default());
+                if row.reason != change.reason && !row.reason.ends_with(MORE) {
+                    row.reason += MORE;
+                }
+            }
+            None => merged.push((1, change, row(number, change, without))),
+        }
+    }
+    merged.into_iter().map(|(_, _, row)| row).collect()
+}
+
+fn row(number: u64, change: &Change, without: Option<f64>) -> Row {
+    let or_else = change.or_else.iter().map(|value| format!("else {value}"));
+    Row {
+        number,
+        family: change.family,
+        knob: change.knob.to_string(),
+        from: shown(&change.from),
+        to: std::iter::once(shown(&change.to)).chain(or_else).collect::<Vec<_>>().join(", "),
+        reason: change.reason.clone(),
+        without,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_model::tune::Knob;
+    use becalm_units::Nanos;
+
+    use super::*;
+    use crate::form::sheet::Form;
+    use crate::report;
+
+    fn thread(tid: i32, comm: &str) -> Change {
+        Change {
+            family: Family::Affinity,
+            knob: Knob::Affinity { tid, start_ticks: 0, comm: comm.into() },
+            from: "0-1".into(),
+            to: "0".into(),
+            or_else: Vec::new(),
+            after: false,
+            reason: "it may run on any CPU".into(),
+            risk: Some("a risk".into()),
+            removes: Vec::new(),
+        }
+    }
+
+    fn plan(steps: Vec<Change>) -> Plan {
+        Plan {
+            cpus: "1".parse().unwrap(),
+            left_idle: CpuList::default(),
+            siblings: CpuList::default(),
+            housekeeping: "0".parse().unwrap(),
+            profile: Profile::Hpc,
+            steps,
+            boot: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn text(plan: &Plan, gains: Option<&Gains>, all: bool) -> String {
+        report::text(&TunePlanReport { plan, gains }, Form::default().with_all(all))
+    }
+
+    #[test]
+    fn what_is_alike_is_one_row_in_the_table_and_apart_in_the_document() {
+        let group = Change { knob: Knob::Group { path: "/sys/fs/cgroup/becalm".into() }, ..thread(0, "") };
+        let plan = plan(vec![thread(7, "a"), thread(8, "b"), group]);
+        let (short, long) = (text(&plan, None, false), text(&plan, None, true));
+        assert!(short.contains("2 tasks and kernel threads") && !short.contains("CPUs of b"), "{short}");
+        assert!(long.contains("CPUs of b (8)"));
+        // Each risk once.
+        assert_eq!(short.matches("a risk").count(), 1);
+        let document: serde_json::Value =
+            serde_json::from_str(&report::json(&TunePlanReport { plan: &plan, gains: None })).unwrap();
+        assert_eq!(document["schema"], "becalm.tune-plan/1");
+        assert_eq!(document["steps"].as_array().unwrap().len(), 3);
+        assert_eq!(document["steps"][1]["knob"], "CPUs of b (8)");
+    }
+
+    #[test]
+    fn what_has_a_gain_of_its_own_is_a_row_of_its_own() {
+        let plan = plan(vec![thread(7, "a"), thread(8, "b"), thread(9, "c")]);
+        let gaining = StepGain { sources: vec!["task b".into()], without: vec![(64, 1.25)] };
+        let gains = Gains {
+            run: "run.becalm".into(),
+            grain: Nanos::from_millis(1),
+            total: vec![Gain { ranks: 64, slowdown: 1.5, without: 1.25 }],
+            steps: vec![StepGain::default(), gaining, StepGain::default()],
+        };
+        let text = text(&plan, Some(&gains), false);
+        assert!(text.contains("2 tasks and kernel threads") && text.contains("CPUs of b (8)"), "{text}");
+        assert!(text.contains("1.2500"), "{text}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Medians. For an even number of values there are three of them, and each use says by its name which one it means.
+
+use std::cmp::Ordering;
+
+/// Numbers that can be brought into order.
+pub trait Ordered: Copy {
+    /// The order of two numbers, total also where some are not numbers.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+impl Ordered for i64 {
+    fn order(&self, other: &Self) -> Ordering {
+        self.cmp(other)
+    }
+}
+
+impl Ordered for f64 {
+    fn order(&self, other: &Self) -> Ordering {
+        self.total_cmp(other)
+    }
+}
+
+/// The lower one of the two values in the middle, or the middle one of an odd number; `None` for no values. It is one of the
+/// values. The values change their places.
+pub fn median_low<T: Ordered>(values: &mut [T]) -> Option<T> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable_by(middle, T::order).1)
+}
+
+/// The upper one of the two values in the middle, or the middle one of an odd number; `None` for no values. It is one of the
+/// values. The values change their places.
+pub fn median_high<T: Ordered>(values: &mut [T]) -> Option<T> {
+    let middle = values.len() / 2;
+    if values.is_empty() { None } else { Some(*values.select_nth_unstable_by(middle, T::order).1) }
+}
+
+/// Half way between the two values in the middle, or the middle one of an odd number; `None` for no values. The values
+/// change their places.
+pub fn median_mid(values: &mut [f64]) -> Option<f64> {
+    let high = median_high(values)?;
+    let below = &values[..values.len() / 2];
+    let low = if values.len() % 2 == 1 { high } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
+    Some(f64::midpoint(low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn medians_are_those_of_the_sorted_values(mut values in prop::collection::vec(-50_i64..50, 1..40)) {
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+            prop_assert_eq!(median_low(&mut values), Some(low));
+            prop_assert_eq!(median_high(&mut values), Some(high));
+            let mut numbers: Vec<f64> = values.iter().map(|value| *value as f64).collect();
+            prop_assert_eq!(median_mid(&mut numbers), Some((low + high) as f64 / 2.0));
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_median() {
+        assert_eq!((median_low::<i64>(&mut []), median_high::<f64>(&mut []), median_mid(&mut [])), (None, None, None));
+    }
+}
