@@ -11,5 +11,4 @@ pub mod events;
 pub mod phases;
 pub mod picture;
 pub mod summary;
-pub mod tick;
 pub mod work;

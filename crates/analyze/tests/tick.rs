@@ -1,9 +1,9 @@
 //! The cost of a tick: the figures of Tsafrir 2007 from its published tables, and known costs found again.
 
-use becalm_analyze::tick::{
+use becalm_analyze::cost::tick::{
     Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
 };
-use becalm_model::campaign::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
+use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
 use becalm_model::event_count::EventCount;
 use becalm_model::node::Machine;
 use becalm_units::CpuId;

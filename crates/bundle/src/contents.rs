@@ -13,7 +13,7 @@ pub enum Contents {
     Recording,
     /// Costs; see [`CostRun`](super::CostRun).
     Costs,
-    /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::campaign::Campaign).
+    /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
     Campaign,
     /// Phases of a parallel benchmark; see [`PhaseRun`](super::PhaseRun).
     Phases,
@@ -42,7 +42,7 @@ impl Contents {
         match self {
             Self::Recording => becalm_model::node::SCHEMA,
             Self::Costs => becalm_model::cost::SCHEMA,
-            Self::Campaign => becalm_model::campaign::SCHEMA,
+            Self::Campaign => becalm_model::cost::tick::SCHEMA,
             Self::Phases => becalm_model::phases::SCHEMA,
         }
     }

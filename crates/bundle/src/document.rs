@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use becalm_model::campaign::Campaign;
 use becalm_model::cost::CostDoc;
+use becalm_model::cost::tick::Campaign;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Document, NodeDoc};
 use serde::Deserialize;

@@ -20,7 +20,7 @@
 //! their name; its activities got theirs just before.
 //!
 //! A bundle may also hold the costs that a node measured ([`CostRun`]), its tick campaign
-//! ([`Campaign`](becalm_model::campaign::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
+//! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
 //! A reader ignores files that it does not know and hidden ones, which are drafts; it refuses documents and tables of
@@ -31,9 +31,8 @@
 #![forbid(unsafe_code)]
 
 mod batch;
-pub mod campaign;
 mod contents;
-mod costs;
+pub mod cost;
 mod decode;
 mod document;
 mod draft;
@@ -51,7 +50,7 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
-pub use costs::{CostRun, CostSamples, CostWriter};
+pub use cost::{CostRun, CostSamples, CostWriter};
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
 pub use phases::{Phase, PhaseRun, PhaseWriter};

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use becalm_linux::alarm::{Alarm, monotonic_ns, set_timer_slack, wall_ns};
 use becalm_linux::clock::{Counter, MonotonicRaw, Native, Source, calibrate};
 use becalm_linux::memory::LockedWords;
+use becalm_linux::placed::Thread;
 use becalm_linux::procfs::kernel::RtThrottling;
-use becalm_linux::sched::{Policy, pin_current_thread, set_policy};
+use becalm_linux::sched::Policy;
 use becalm_scale::NoiseTrace;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
@@ -134,15 +135,14 @@ impl Injection {
             });
             let alarm = Arc::clone(&injection.alarm);
             let placing = placing.clone();
-            let run = move || {
-                let cpu = worker.cpu;
-                let placed = pin_current_thread(cpu).and_then(|()| set_policy(policy));
-                placed.map_err(|source| InjectError::Sched { cpu, source })?;
+            let cpu = worker.cpu;
+            let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(policy) };
+            let thread = thread.spawn(move |settled| {
+                settled.map_err(|source| InjectError::Sched { cpu, source })?;
                 set_timer_slack(1);
                 drop(placing);
                 Ok(worker.run::<C>(&alarm, start_ns))
-            };
-            let thread = thread::Builder::new().name("becalm-inject".to_owned()).spawn(run);
+            });
             injection.threads.push(thread.map_err(InjectError::Thread)?);
         }
         // Until they have their class they are threads like the caller's, who may be about to keep their CPUs busy.

@@ -17,7 +17,8 @@ use std::thread;
 use becalm_linux::alarm::{Alarm, monotonic_ns, set_timer_slack};
 use becalm_linux::clock::Counter;
 use becalm_linux::memory::LockedWords;
-use becalm_linux::sched::{Policy, pin_current_thread, set_policy};
+use becalm_linux::placed::Thread;
+use becalm_linux::sched::Policy;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
@@ -130,8 +131,9 @@ fn attempted<C: Counter>(
     let mut readings = Vec::with_capacity(rounds);
     let kept = thread::scope(|scope| {
         // Keeps what is before and after each step that took longer than any of its own.
-        let victim = scope.spawn(|| -> Result<usize, InjectError> {
-            pin_current_thread(cpu).and_then(|()| set_policy(below(policy))).map_err(sched)?;
+        let victim = Thread { name: "becalm-victim".to_owned(), cpu, policy: Some(below(policy)) };
+        let victim = victim.spawn_scoped(scope, |settled| -> Result<usize, InjectError> {
+            settled.map_err(sched)?;
             let (mut kept, mut last) = (0, C::read());
             while !stop.load(Ordering::Relaxed) {
                 let now = C::read();
@@ -146,11 +148,13 @@ fn attempted<C: Counter>(
             }
             Ok(kept)
         });
-        let injector = scope.spawn(|| -> Result<(), InjectError> {
-            // From here: whoever waits for this thread may do so on that very CPU, and not get it before the victim ends.
-            let _end = Ends(&stop);
-            pin_current_thread(cpu).map_err(sched)?;
-            set_policy(policy).map_err(sched)?;
+        let victim = victim.map_err(InjectError::Thread)?;
+        let end = Ends(&stop);
+        let injector = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(policy) };
+        let injector = injector.spawn_scoped(scope, |settled| -> Result<(), InjectError> {
+            // Whoever waits for this thread may do so on that very CPU, and not get it before the victim ends.
+            let _end = end;
+            settled.map_err(sched)?;
             set_timer_slack(1);
             let alarm = Alarm::new();
             let mut at = monotonic_ns() + 2 * apart;
@@ -164,7 +168,7 @@ fn attempted<C: Counter>(
             }
             Ok(())
         });
-        let injected = injector.join();
+        let injected = injector.map_err(InjectError::Thread)?.join();
         let kept = victim.join();
         flatten(injected)?;
         flatten(kept)

@@ -6,6 +6,7 @@
 pub mod alarm;
 pub mod audit;
 pub mod clock;
+pub mod file;
 pub mod ftrace;
 pub mod instructions;
 pub mod janitor;
@@ -16,8 +17,6 @@ pub mod probe;
 pub mod procfs;
 pub mod relay;
 pub mod sched;
-pub mod setting;
 pub mod shared;
 pub mod signals;
-pub mod small_file;
 pub mod sysfs;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use becalm_units::{CpuId, CpuList};
@@ -25,6 +26,12 @@ pub enum SchedError {
         tid: i32,
         /// Why.
         source: io::Error,
+    },
+    /// A thread of becalm ended before it was ready, which only a bug can make it do.
+    #[error("the thread {name} ended before it was ready")]
+    Ended {
+        /// The thread's name.
+        name: String,
     },
     /// The class was refused.
     #[error("cannot set the scheduling class {policy}: {source}{}", class_hint(source))]
@@ -71,6 +78,12 @@ impl Policy {
     #[must_use]
     pub const fn is_realtime(self) -> bool {
         matches!(self, Self::Fifo(_) | Self::RoundRobin(_))
+    }
+
+    /// The class to ask the kernel for; `None` for [`Self::Other`], with which a thread keeps the class that it inherits.
+    #[must_use]
+    pub fn unless_other(self) -> Option<Self> {
+        (self != Self::Other).then_some(self)
     }
 
     /// The real-time priority; 0 outside of the real-time classes.
@@ -177,18 +190,65 @@ pub fn set_affinity(cpus: &CpuList) -> Result<(), SchedError> {
 /// # Errors
 /// If the kernel knows or allows none of the CPUs, or the thread is gone or another user's.
 pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
-    let bits = libc::c_ulong::BITS;
-    let words = cpus.iter().last().map_or(1, |last| (last.get() / bits) as usize + 1);
-    let mut mask: Vec<libc::c_ulong> = vec![0; words];
-    for cpu in cpus.iter() {
-        mask[(cpu.get() / bits) as usize] |= 1 << (cpu.get() % bits);
-    }
+    let mask = affinity_mask(cpus);
     // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
     let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask[..]), mask.as_ptr()) };
     if result == 0 {
         Ok(())
     } else {
         Err(SchedError::Affinity { cpus: cpus.clone(), source: io::Error::last_os_error() })
+    }
+}
+
+/// The bits of a list of CPUs, as the kernel takes them.
+pub(crate) fn affinity_mask(cpus: &CpuList) -> Vec<libc::c_ulong> {
+    let bits = libc::c_ulong::BITS;
+    let words = cpus.iter().last().map_or(1, |last| (last.get() / bits) as usize + 1);
+    let mut mask: Vec<libc::c_ulong> = vec![0; words];
+    for cpu in cpus.iter() {
+        mask[(cpu.get() / bits) as usize] |= 1 << (cpu.get() % bits);
+    }
+    mask
+}
+
+/// Keeps the calling thread on certain CPUs, and the threads that it starts meanwhile; gives it back the CPUs that it might
+/// run on before when it is dropped.
+#[derive(Debug)]
+pub struct AffinityGuard {
+    /// The CPUs to give back; `None` where nothing was changed.
+    before: Option<CpuList>,
+    /// The affinity is that of the thread which made the guard.
+    _here: PhantomData<*const ()>,
+}
+
+impl AffinityGuard {
+    /// Keeps the calling thread on these CPUs. An empty list changes nothing.
+    ///
+    /// # Errors
+    /// If the kernel knows or allows none of the CPUs.
+    pub fn keep_on(cpus: &CpuList) -> Result<Self, SchedError> {
+        let before = if cpus.is_empty() { None } else { Some(allowed_cpus()?) };
+        if before.is_some() {
+            set_affinity(cpus)?;
+        }
+        Ok(Self { before, _here: PhantomData })
+    }
+
+    /// Keeps the calling thread off these CPUs. Where it may run on no other, nothing changes.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn keep_off(cpus: &CpuList) -> Result<Self, SchedError> {
+        Self::keep_on(&allowed_cpus()?.without(cpus))
+    }
+}
+
+impl Drop for AffinityGuard {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // If it fails, this thread and those that it starts later only run on fewer CPUs.
+            let _ = set_affinity(before);
+        }
     }
 }
 
@@ -322,6 +382,30 @@ mod tests {
             .join()
             .unwrap();
         }
+    }
+
+    #[test]
+    fn a_guard_gives_the_cpus_back() {
+        std::thread::spawn(|| {
+            let all = allowed_cpus().unwrap();
+            let one: CpuList = all.iter().take(1).collect();
+            {
+                let _guard = AffinityGuard::keep_on(&one).unwrap();
+                assert_eq!(allowed_cpus().unwrap(), one);
+                // There is no other CPU left to go to.
+                let _inner = AffinityGuard::keep_off(&one).unwrap();
+                assert_eq!(allowed_cpus().unwrap(), one);
+            }
+            assert_eq!(allowed_cpus().unwrap(), all);
+            let others = all.without(&one);
+            let guard = AffinityGuard::keep_off(&one).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), if others.is_empty() { all.clone() } else { others });
+            drop(guard);
+            assert_eq!(allowed_cpus().unwrap(), all);
+            assert!(AffinityGuard::keep_on(&"5000".parse().unwrap()).is_err());
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -19,7 +19,7 @@ const PROC: &str = "/proc";
 
 /// The tracefs to test with, or nothing where there is none to be had.
 fn tracefs() -> Option<Tracefs> {
-    let found = Tracefs::find(Path::new(PROC)).and_then(|tracefs| {
+    let found = Tracefs::find(Path::new("/")).and_then(|tracefs| {
         let on = tracefs.root().join("tracing_on");
         // Whether it may be used shows only at an attempt to write.
         match fs::OpenOptions::new().write(true).open(&on) {
@@ -512,7 +512,7 @@ fn tracefs_is_mounted_where_it_is_not_and_unmounted_after() {
             let private = libc::MS_REC | libc::MS_PRIVATE;
             assert_eq!(libc::mount(std::ptr::null(), root, std::ptr::null(), private, std::ptr::null()), 0);
         }
-        while let Ok(found) = Tracefs::find(Path::new(PROC)) {
+        while let Ok(found) = Tracefs::find(Path::new("/")) {
             let path = std::ffi::CString::new(found.root().to_str().unwrap()).unwrap();
             let parent = found.root().parent().unwrap().to_str().unwrap();
             let parent = std::ffi::CString::new(parent).unwrap();
@@ -524,13 +524,13 @@ fn tracefs_is_mounted_where_it_is_not_and_unmounted_after() {
             assert!(gone, "{}", found.root().display());
         }
         let point = Path::new(Tracefs::MOUNT_POINT);
-        let mounted = Tracefs::find_or_mount(Path::new(PROC), point).unwrap();
+        let mounted = Tracefs::find_or_mount(Path::new("/"), point).unwrap();
         assert_eq!(mounted.mounted_here(), Some(point));
         let instance = create(&mounted, &config(64));
         drop(mounted);
         assert!(instance.folder().exists(), "an instance keeps the mount");
         drop(instance);
-        assert!(matches!(Tracefs::find(Path::new(PROC)), Err(TracefsError::NotMounted)));
+        assert!(matches!(Tracefs::find(Path::new("/")), Err(TracefsError::NotMounted)));
     }));
     assert_eq!(status, 0);
     assert!(tracefs.root().join("events").exists());

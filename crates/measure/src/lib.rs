@@ -21,7 +21,6 @@ mod recorder;
 pub mod ring;
 mod steps;
 mod threads;
-pub mod tick;
 mod translate;
 mod warnings;
 pub mod work;

@@ -197,7 +197,7 @@ impl<C: Counter> Recorder<C> {
 
     fn set_up_tracing(&mut self) -> Result<Tracing, TracefsError> {
         let proc_root = self.plan.root.join("proc");
-        let tracefs = Tracefs::find_or_mount(&proc_root, &self.plan.root.join(&Tracefs::MOUNT_POINT[1..]))?;
+        let tracefs = Tracefs::find_or_mount(&self.plan.root, Path::new(Tracefs::MOUNT_POINT))?;
         // Instances of becalms that were killed together with their janitors cost every event of everybody.
         remove_dead(&tracefs, &proc_root)?;
         // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.

@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use becalm_analyze::cost::Cost;
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::{Path as ReadBy, Place, Probe, clocks, detours, traps};
+use becalm_measure::cost::Place;
+use becalm_measure::cost::clock::{Path as ReadBy, clocks};
+use becalm_measure::cost::probe::{Probe, detours, traps};
 
 /// Two tests on one CPU would measure each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

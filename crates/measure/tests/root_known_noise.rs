@@ -247,8 +247,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     let root = Path::new("/");
     let calibration = becalm_linux::clock::calibrate::<Native>(Nanos::from_millis(100)).expect("the counter runs");
     let rate = calibration.rate;
-    let tracefs =
-        Tracefs::find_or_mount(&root.join("proc"), Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
+    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
     let only: CpuList = [cpu].into_iter().collect();
     let config = InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None };
     let instance = Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made");

@@ -6,16 +6,16 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_analyze::tick::Live;
+use becalm_analyze::cost::tick::Live;
 use becalm_linux::perf::{CpuClock, Event};
 use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_linux::signals::StopSignals;
-use becalm_measure::tick::campaign::{CampaignEnd, begin, go_on};
-use becalm_measure::tick::placement::{self, PlacementPlan, Places};
-use becalm_measure::tick::scheduler::{self, Tracing};
-use becalm_measure::tick::{record_timer, timer_interrupts};
+use becalm_measure::cost::placement::{self, PlacementPlan, Places};
+use becalm_measure::cost::scheduler::{self, Tracing};
+use becalm_measure::cost::tick::campaign::{CampaignEnd, begin, go_on};
+use becalm_measure::cost::tick::{record_timer, timer_interrupts};
 use becalm_measure::work::Body;
-use becalm_model::campaign::{Campaign, CampaignPlan};
+use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_units::{CpuId, Nanos};
 
 const ROOT: &str = "/";
@@ -88,12 +88,12 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         let mut campaign = begin(Path::new(ROOT), plan).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tick.becalm");
-        becalm_bundle::campaign::create(&campaign, &path).unwrap();
-        let mut store = |campaign: &Campaign| becalm_bundle::campaign::store(campaign, &path);
+        becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
+        let mut store = |campaign: &Campaign| becalm_bundle::cost::tick::store(campaign, &path);
         let end = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {}).unwrap();
         assert_eq!(end, CampaignEnd::Complete);
         assert_eq!(campaign.cells.len(), campaign.cells_planned());
-        assert_eq!(becalm_bundle::campaign::load(&path, None).unwrap().1, campaign);
+        assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1, campaign);
         let live = match Live::of(&campaign) {
             Ok(live) => live,
             Err(error) => {
@@ -141,28 +141,28 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
     let mut campaign = begin(Path::new(ROOT), plan).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tick.becalm");
-    becalm_bundle::campaign::create(&campaign, &path).unwrap();
+    becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
     // Storing fails after the fourth cell, as on a full disk.
     let mut stored = 0;
     let mut store = |campaign: &Campaign| {
         stored += 1;
         if stored <= 4 {
-            becalm_bundle::campaign::store(campaign, &path)
+            becalm_bundle::cost::tick::store(campaign, &path)
         } else {
-            becalm_bundle::campaign::store(campaign, &folder.path().join("gone"))
+            becalm_bundle::cost::tick::store(campaign, &folder.path().join("gone"))
         }
     };
     let failed = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {});
     assert!(failed.unwrap_err().to_string().contains("gone"));
-    let (_, mut resumed) = becalm_bundle::campaign::load(&path, None).unwrap();
+    let (_, mut resumed) = becalm_bundle::cost::tick::load(&path, None).unwrap();
     assert_eq!(resumed.cells.len(), 4);
     let before = resumed.cells.clone();
     let mut progress = Vec::new();
-    let mut store = |campaign: &Campaign| becalm_bundle::campaign::store(campaign, &path);
+    let mut store = |campaign: &Campaign| becalm_bundle::cost::tick::store(campaign, &path);
     go_on(&mut resumed, Path::new(ROOT), None, &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
     assert_eq!(progress, (4..resumed.cells_planned()).collect::<Vec<_>>());
     assert_eq!(resumed.cells[..4], before);
-    assert_eq!(becalm_bundle::campaign::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
+    assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
 }
 
 fn names(events: &[Event]) -> Vec<String> {

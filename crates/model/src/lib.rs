@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
-pub mod campaign;
 pub mod cost;
 mod document;
 pub mod event;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use becalm_linux::file::is_gone;
 use becalm_units::CpuList;
 
 use crate::families::affinity_changes;
@@ -198,7 +199,7 @@ fn set(
     observer(Moment::Written);
     match (written, value::read(machine, knob)) {
         (Ok(()), Ok(Some(now))) if knob::same(knob, &now, wanted, online) => Ok(now),
-        (Err(error), _) if value::is_gone(&error) => Err("it is gone".to_owned()),
+        (Err(error), _) if is_gone(&error) => Err("it is gone".to_owned()),
         (Err(error), _) => Err(error.to_string()),
         (Ok(()), Ok(Some(now))) => Err(format!("the kernel made it '{}'", now.trim())),
         (Ok(()), Ok(None)) => Err("it is gone".to_owned()),

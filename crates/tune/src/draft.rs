@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use becalm_linux::small_file;
+use becalm_linux::file;
 use becalm_units::CpuList;
 
 use crate::machine::Machine;
@@ -117,7 +117,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: Option<&str>, removes: Vec<Noise>) {
         let Some(from) = self.present(&knob) else { return };
         let is_mask = matches!(knob, Knob::File { meaning: Meaning::CpuMask, .. });
-        let now = if is_mask { knob::mask(&from) } else { from.parse::<CpuList>().ok() };
+        let now = if is_mask { CpuList::from_mask(&from).ok() } else { from.parse::<CpuList>().ok() };
         let Some(now) = now else {
             self.note(format!("{knob} holds no CPUs: '{from}'; it is left alone"));
             return;
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
 
     /// The names in a folder, sorted; none if there is no such folder. A folder that cannot be listed is noted, and taken for empty.
     pub(crate) fn entries(&mut self, folder: impl AsRef<Path>) -> Vec<String> {
-        small_file::names(self.machine.root(), &folder.as_ref().to_string_lossy()).unwrap_or_else(|error| {
+        file::names(self.machine.root(), folder).unwrap_or_else(|error| {
             self.note(format!("{error}; what lies in it is left alone"));
             Vec::new()
         })

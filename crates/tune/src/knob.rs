@@ -1,9 +1,7 @@
 //! When two values of a knob mean the same, and what is written to bring a value back.
 
-use std::collections::BTreeSet;
-
-use becalm_linux::small_file::chosen;
-use becalm_units::{CpuId, CpuList};
+use becalm_linux::file::chosen;
+use becalm_units::CpuList;
 
 use crate::{Knob, Meaning};
 
@@ -16,7 +14,9 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
     let list = |text: &str| text.parse::<CpuList>().ok();
     let equal = match knob {
         Knob::File { meaning: Meaning::CpuList, .. } => lists(list).map(|(a, b)| a == b),
-        Knob::File { meaning: Meaning::CpuMask, .. } => lists(mask).map(|(a, b)| a == b),
+        Knob::File { meaning: Meaning::CpuMask, .. } => {
+            lists(|text| CpuList::from_mask(text).ok()).map(|(a, b)| a == b)
+        }
         Knob::File { meaning: Meaning::Choice, .. } => Some(chosen(a) == chosen(b)),
         Knob::Affinity { .. } => lists(list).map(|(a, b)| a.intersection(online) == b.intersection(online)),
         Knob::Property { .. } => {
@@ -37,20 +37,10 @@ pub(crate) fn writable<'a>(knob: &Knob, text: &'a str) -> &'a str {
     }
 }
 
-/// A mask of hexadecimal words of 32 bits, the highest first. Leading words may be missing or longer.
-pub(crate) fn mask(text: &str) -> Option<CpuList> {
-    let mut cpus = BTreeSet::new();
-    for (word, digits) in text.trim().rsplit(',').enumerate() {
-        let bits = u64::from_str_radix(digits, 16).ok()?;
-        let base = u32::try_from(word).ok()?.checked_mul(32)?;
-        cpus.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| CpuId::new(base + bit)));
-    }
-    Some(cpus.into_iter().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_units::CpuId;
     use proptest::prelude::*;
 
     fn cpus(text: &str) -> CpuList {
@@ -86,7 +76,7 @@ mod tests {
         #[test]
         fn masks_read_back(ids in proptest::collection::btree_set(0_u32..5000, 0..40)) {
             let list: CpuList = ids.into_iter().map(CpuId::new).collect();
-            prop_assert_eq!(mask(&list.to_mask()), Some(list));
+            prop_assert_eq!(CpuList::from_mask(&list.to_mask()).ok(), Some(list));
         }
 
         #[test]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use becalm_linux::procfs::placement::{Placed, placed_tasks, placement};
 use becalm_linux::sysfs::cpu::CpuSets;
-use becalm_linux::{sched, setting};
+use becalm_linux::{file, sched};
 use becalm_units::CpuList;
 
 /// What can be read and changed. Paths are absolute, as on the machine itself.
@@ -20,7 +20,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn read(&self, path: &Path) -> io::Result<String> {
-        setting::read(self.root(), path)
+        fs::read_to_string(file::below(self.root(), path))
     }
 
     /// Writes a text to a file that is there, in one call.
@@ -28,12 +28,12 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        setting::write(self.root(), path, text)
+        file::write(self.root(), path, text)
     }
 
     /// Whether a folder is there.
     fn has_folder(&self, path: &Path) -> bool {
-        setting::place(self.root(), path).is_dir()
+        file::below(self.root(), path).is_dir()
     }
 
     /// Makes a control group.
@@ -41,7 +41,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn make_group(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(setting::place(self.root(), path))
+        fs::create_dir(file::below(self.root(), path))
     }
 
     /// Removes a control group without threads.
@@ -49,7 +49,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn remove_group(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(setting::place(self.root(), path))
+        fs::remove_dir(file::below(self.root(), path))
     }
 
     /// Every thread and where it may run.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use becalm_linux::procfs::FileError;
+use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
 use becalm_units::CpuList;
 

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use becalm_linux::file::is_gone;
+
 use crate::Knob;
 use crate::machine::Machine;
 
@@ -102,11 +104,4 @@ fn optional(result: io::Result<String>) -> io::Result<Option<String>> {
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Whether an error says that a file, a thread or a device is not there (any more).
-pub(crate) fn is_gone(error: &io::Error) -> bool {
-    // ESRCH and ENODEV.
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-        || matches!(error.raw_os_error(), Some(3 | 19))
 }

@@ -1,9 +1,12 @@
 //! Costs: the samples of a probe reduced to figures, and the cost of ticks and interrupts from a recording.
 
-mod figures;
 mod interrupts;
+mod placement;
+mod probe;
 mod scheduler;
+pub mod tick;
 
-pub use figures::{Cost, MeasuredCost, SHORTEST_INTERRUPTION_PS};
 pub use interrupts::{Interruptions, TIMER, interruptions};
+pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
+pub use probe::{Cost, MeasuredCost, SHORTEST_INTERRUPTION_PS};
 pub use scheduler::SchedulerCost;

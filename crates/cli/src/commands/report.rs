@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
-use becalm_bundle::campaign;
+use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, CostRun, PhaseRun};
 use becalm_report::{MpiReport, RunReport};
 use becalm_units::CpuList;

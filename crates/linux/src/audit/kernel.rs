@@ -6,16 +6,15 @@ use std::path::{Path, PathBuf};
 
 use super::{Area, Finding, Identity};
 use crate::clock::{Source, choose};
-use crate::ftrace::{Missing, discover};
+use crate::file::{FileError, below};
+use crate::ftrace::{self, Missing, discover};
 use crate::procfs::interrupts::Interrupts;
 use crate::procfs::kallsyms::Kallsyms;
 use crate::procfs::kernel::kptr_restrict;
 use crate::procfs::mountinfo::mounts;
 use crate::procfs::softirqs::Softirqs;
 use crate::procfs::stat::Stat;
-use crate::procfs::{FileError, below};
 use crate::sysfs::machine::Lockdown;
-use crate::sysfs::tracefs;
 
 /// Clocks of the trace that are a counter which the loops read too.
 const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
@@ -53,7 +52,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         "run becalm as root"
     };
     let mounts = mounts(root).map_err(|error| (error.to_string(), "mount proc at /proc"))?;
-    let folder = tracefs::mount_point(&mounts).ok_or_else(|| {
+    let folder = ftrace::mount_point(&mounts).ok_or_else(|| {
         let advice = if identity.in_container { become_root } else { "mount -t tracefs nodev /sys/kernel/tracing" };
         ("tracefs is not mounted".to_owned(), advice)
     })?;
@@ -64,7 +63,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         let advice = if identity.in_container { become_root } else { "mount -o remount,rw /sys/kernel/tracing" };
         return Err((what, advice));
     }
-    let local = below(root, &folder.to_string_lossy());
+    let local = below(root, &folder);
     let enter = |path: &Path| {
         fs::metadata(path).map_err(|error| (format!("cannot look at {}: {error}", path.display()), become_root))
     };
@@ -78,7 +77,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         return Err((format!("tracefs at {} is not open to this user", folder.display()), advice));
     }
     // Security modules deny what permissions allow.
-    match tracefs::clocks(root, &folder) {
+    match ftrace::clocks(root, &folder) {
         Ok(_) => Ok(folder),
         Err(error) => Err((error.to_string(), become_root)),
     }
@@ -86,7 +85,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
 
 /// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
 fn events(root: &Path, folder: &Path) -> Vec<Finding> {
-    let folder = below(root, &folder.to_string_lossy()).join("events");
+    let folder = below(root, &folder).join("events");
     let none = |what: String| {
         let advice = "use a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING";
         let consequence = "detours are recorded, but the kernel does not name their sources";
@@ -115,7 +114,7 @@ fn events(root: &Path, folder: &Path) -> Vec<Finding> {
 }
 
 fn clock(root: &Path, folder: &Path) -> Finding {
-    let clocks = match tracefs::clocks(root, folder) {
+    let clocks = match ftrace::clocks(root, folder) {
         Ok(clocks) => clocks,
         Err(error) => return Finding::missing(Area::TraceClock, error.to_string(), "events cannot be timed", ""),
     };

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::*;
+use crate::file::write_tree;
 use crate::ftrace::WANTED;
-use crate::procfs::write_tree;
 
 const ROOT: &str = "Uid: 0 0 0 0\nGid: 0 0 0 0\nGroups:\nCapEff: 000001ffffffffff\n";
 const USER: &str = "Uid: 4242 4242 4242 4242\nGid: 4242 4242 4242 4242\nGroups: 4243\nCapEff: 0000000000000000\n";

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::format::FormatError;
+use crate::file::FileError;
 
 /// Tracing cannot be set up, read or removed.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,9 @@ pub enum TracefsError {
         /// What is wrong with it.
         why: String,
     },
+    /// The table of mounts cannot be read.
+    #[error(transparent)]
+    Mounts(#[from] FileError),
     /// A description of events cannot be read.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -52,15 +56,6 @@ pub enum TracefsError {
 impl TracefsError {
     pub(super) fn io(action: impl Into<String>, path: &Path, source: io::Error) -> Self {
         Self::Io { action: action.into(), path: path.to_owned(), source }
-    }
-
-    /// The kernel's error, where there is one.
-    #[must_use]
-    pub fn io_error(&self) -> Option<&io::Error> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
-        }
     }
 }
 

@@ -30,5 +30,5 @@ pub use instance::{Instance, InstanceConfig, TraceClock};
 pub use leftover::{InstanceName, Leftovers, remove_dead};
 pub use reader::PageReader;
 pub use stats::CpuStats;
-pub use tracefs::Tracefs;
+pub use tracefs::{Tracefs, clocks, mount_point};
 pub use wanted::{Discovered, EventPath, Missing, WANTED, Wanted, discover};

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::TracefsError;
+use crate::file::{self, FileError, below};
+use crate::procfs::mountinfo::{Mount, mounts};
 
 /// A mounted tracefs, whose root holds `events` and `instances`.
 #[derive(Clone, Debug)]
@@ -34,17 +36,15 @@ impl Tracefs {
         Ok(Self { root, mounted: None })
     }
 
-    /// The first usable tracefs of `PROC_ROOT/self/mounts`; where none is listed, the one that a mounted debugfs brings
-    /// along in its folder `tracing`.
+    /// The first usable tracefs among the mounts of the machine whose files lie below `root`: see [`mount_point`] for the
+    /// order in which they are tried.
     ///
     /// # Errors
     /// [`TracefsError::NotMounted`] where there is none; where there are some but none can be used, why the first cannot.
-    pub fn find(proc_root: &Path) -> Result<Self, TracefsError> {
-        let path = proc_root.join("self/mounts");
-        let table = fs::read(&path).map_err(|error| TracefsError::io("read", &path, error))?;
+    pub fn find(root: &Path) -> Result<Self, TracefsError> {
         let mut first_error = None;
-        for root in candidates(&table) {
-            match Self::at(root) {
+        for folder in candidates(&mounts(root)?) {
+            match Self::at(below(root, folder)) {
                 Ok(tracefs) => return Ok(tracefs),
                 Err(error) => first_error = first_error.or(Some(error)),
             }
@@ -52,17 +52,18 @@ impl Tracefs {
         Err(first_error.unwrap_or(TracefsError::NotMounted))
     }
 
-    /// As [`Self::find`], but mounts tracefs at `mount_point` (normally [`Self::MOUNT_POINT`]) where none is mounted.
+    /// As [`Self::find`], but mounts tracefs below `root` at `mount_point` (normally [`Self::MOUNT_POINT`]) where none is mounted.
     /// [`Self::mounted_here`] then says so. The mount goes when the last clone of this value and the last instance made
     /// through it are dropped; after a kill it stays, which harms nothing: the kernel's tracing is then just visible.
     ///
     /// # Errors
     /// As [`Self::find`]; [`TracefsError::NotMounted`] where there is no such folder to mount at; or the mount fails,
     /// for want of privilege or because the kernel has no tracing.
-    pub fn find_or_mount(proc_root: &Path, mount_point: &Path) -> Result<Self, TracefsError> {
-        match Self::find(proc_root) {
-            Err(TracefsError::NotMounted) if mount_point.is_dir() => {
-                let mounted = Mounted::new(mount_point)?;
+    pub fn find_or_mount(root: &Path, mount_point: &Path) -> Result<Self, TracefsError> {
+        match Self::find(root) {
+            Err(TracefsError::NotMounted) if below(root, mount_point).is_dir() => {
+                let mount_point = below(root, mount_point);
+                let mounted = Mounted::new(&mount_point)?;
                 let mut tracefs = Self::at(mount_point)?;
                 tracefs.mounted = Some(Arc::new(mounted));
                 Ok(tracefs)
@@ -83,14 +84,12 @@ impl Tracefs {
         self.mounted.as_ref().map(|mounted| mounted.0.as_path())
     }
 
-    /// The trace clocks that this kernel offers, in its order.
+    /// The trace clocks that this kernel offers, the chosen one first.
     ///
     /// # Errors
     /// The file `trace_clock` cannot be read.
     pub fn clocks(&self) -> Result<Vec<String>, TracefsError> {
-        let path = self.root.join("trace_clock");
-        let text = read(&path)?;
-        Ok(text.split_whitespace().map(|clock| clock.trim_matches(['[', ']']).to_owned()).collect())
+        Ok(parse_clocks(&read(&self.root.join("trace_clock"))?))
     }
 
     /// The kernel's strings that events refer to by address, such as the reason of an inter-processor interrupt.
@@ -156,75 +155,82 @@ pub(super) fn read(path: &Path) -> Result<String, TracefsError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The roots that a mount table offers, those of tracefs itself first.
-fn candidates(table: &[u8]) -> Vec<PathBuf> {
-    let mounts = |kind: &'static [u8]| {
-        table.split(|byte| *byte == b'\n').filter_map(move |line| {
-            let mut words = line.split(|byte| *byte == b' ');
-            let (point, found) = (words.nth(1)?, words.next()?);
-            (found == kind).then(|| unescape(point))
-        })
-    };
-    mounts(b"tracefs").chain(mounts(b"debugfs").map(|point| point.join("tracing"))).collect()
+/// The folder of tracefs: a mount of its own, of several the last; else the one that the kernel mounts inside debugfs on first
+/// use; else the folder `tracing` of a mounted debugfs. `None` if neither is mounted.
+#[must_use]
+pub fn mount_point(mounts: &[Mount]) -> Option<PathBuf> {
+    candidates(mounts).into_iter().next()
 }
 
-/// A mount point without the octal escapes (`\040`) in which the table writes white space and the backslash.
-fn unescape(point: &[u8]) -> PathBuf {
-    let mut plain = Vec::with_capacity(point.len());
-    let mut rest = point;
-    while let Some((&byte, after)) = rest.split_first() {
-        let octal =
-            after.first_chunk::<3>().filter(|digits| byte == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
-        if let Some(digits) = octal {
-            plain.push(digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
-            rest = &after[3..];
-        } else {
-            plain.push(byte);
-            rest = after;
-        }
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(plain))
+/// The folders that may be tracefs, in the order of [`mount_point`].
+fn candidates(mounts: &[Mount]) -> Vec<PathBuf> {
+    let last_first = |kind: &'static str| mounts.iter().rev().filter(move |mount| mount.kind == kind);
+    let (inside, own): (Vec<_>, Vec<_>) =
+        last_first("tracefs").map(|mount| mount.point.clone()).partition(|point| point.ends_with("debug/tracing"));
+    own.into_iter().chain(inside).chain(last_first("debugfs").map(|mount| mount.point.join("tracing"))).collect()
+}
+
+/// The trace clocks on offer, the chosen one first, of the tracefs in this folder of the machine whose files lie below `root`.
+///
+/// # Errors
+/// If `trace_clock` cannot be read.
+pub fn clocks(root: &Path, tracefs: &Path) -> Result<Vec<String>, FileError> {
+    Ok(parse_clocks(&file::read(root, tracefs.join("trace_clock"), "the trace clocks")?))
+}
+
+/// From a text like `local global [mono_raw] x86-tsc`.
+fn parse_clocks(text: &str) -> Vec<String> {
+    let mut clocks: Vec<&str> = text.split_whitespace().collect();
+    clocks.sort_by_key(|clock| !clock.starts_with('['));
+    clocks.into_iter().map(|clock| clock.trim_matches(['[', ']']).to_owned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::write_tree;
 
-    fn proc_with(mounts: &str) -> tempfile::TempDir {
+    /// A machine with these mounts, each a kind and a place.
+    fn machine(mounts: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("self")).unwrap();
-        fs::write(root.path().join("self/mounts"), mounts).unwrap();
+        let line = |(kind, point): &(&str, &str)| format!("1 2 0:1 / {point} rw - {kind} none rw\n");
+        let text: String = mounts.iter().map(line).collect();
+        write_tree(root.path(), &[("proc/self/mountinfo", &text)]);
         root
     }
 
     #[test]
-    fn mount_tables_are_read() {
-        let table = b"proc /proc proc rw 0 0\ndebugfs /d debugfs rw 0 0\nnodev /a\\040b\\134 tracefs rw 0 0\n\n";
-        assert_eq!(candidates(table), [Path::new("/a b\\"), Path::new("/d/tracing")]);
+    fn a_mount_of_its_own_comes_first() {
+        let point = |mounts: &[(&str, &str)]| mount_point(&super::mounts(machine(mounts).path()).unwrap());
+        let debugfs = ("debugfs", "/sys/kernel/debug");
+        let inside = ("tracefs", "/sys/kernel/debug/tracing");
+        let own = ("tracefs", "/sys/kernel/tracing");
+        assert_eq!(point(&[]), None);
+        assert_eq!(point(&[debugfs]), Some("/sys/kernel/debug/tracing".into()));
+        assert_eq!(point(&[own, debugfs, inside]), Some("/sys/kernel/tracing".into()));
+        assert_eq!(point(&[debugfs, inside]), Some("/sys/kernel/debug/tracing".into()));
+        assert_eq!(point(&[own, ("tracefs", "/a\\040b")]), Some("/a b".into()));
     }
 
     #[test]
     fn finds_the_first_that_is_usable() {
-        let tree = tempfile::tempdir().unwrap();
-        fs::create_dir_all(tree.path().join("here/events")).unwrap();
-        let t = tree.path().display();
-        let proc = proc_with(&format!("a {t}/gone tracefs rw 0 0\nb {t}/here tracefs rw 0 0\n"));
-        let found = Tracefs::find(proc.path()).unwrap();
-        assert_eq!(found.root(), tree.path().join("here"));
-        assert_eq!(found.mounted_here(), None);
-        let proc = proc_with(&format!("a {t}/gone tracefs rw 0 0\n"));
-        let error = Tracefs::find(proc.path()).unwrap_err().to_string();
+        let machine = machine(&[("tracefs", "/here"), ("tracefs", "/gone")]);
+        let error = Tracefs::find(machine.path()).unwrap_err().to_string();
         assert!(error.contains("gone/events: No such file"), "{error}");
+        write_tree(machine.path(), &[("here/events/enable", "0")]);
+        let found = Tracefs::find(machine.path()).unwrap();
+        assert_eq!(found.root(), machine.path().join("here"));
+        assert_eq!(found.mounted_here(), None);
     }
 
     #[test]
     fn nothing_mounted_says_what_to_do() {
-        let proc = proc_with("proc /proc proc rw 0 0\n");
-        let error = Tracefs::find(proc.path()).unwrap_err();
+        let machine = machine(&[("proc", "/proc")]);
+        let error = Tracefs::find(machine.path()).unwrap_err();
         assert!(matches!(error, TracefsError::NotMounted));
         assert!(error.to_string().contains("mount -t tracefs"));
         // Where the kernel offers no place to mount at, that is all that can be said.
-        let error = Tracefs::find_or_mount(proc.path(), Path::new("/nonexistent")).unwrap_err();
+        let error = Tracefs::find_or_mount(machine.path(), Path::new("/nonexistent")).unwrap_err();
         assert!(matches!(error, TracefsError::NotMounted));
     }
 
@@ -237,11 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_listed_without_the_mark_of_the_current_one() {
-        let tree = tempfile::tempdir().unwrap();
-        fs::create_dir(tree.path().join("events")).unwrap();
-        fs::write(tree.path().join("trace_clock"), "[local] global mono_raw x86-tsc\n").unwrap();
-        let clocks = Tracefs::at(tree.path()).unwrap().clocks().unwrap();
-        assert_eq!(clocks, ["local", "global", "mono_raw", "x86-tsc"]);
+    fn clocks_are_listed_with_the_chosen_one_first() {
+        let root = tempfile::tempdir().unwrap();
+        write_tree(root.path(), &[("t/events/enable", "0"), ("t/trace_clock", "local global [mono_raw] x86-tsc\n")]);
+        let listed = ["mono_raw", "local", "global", "x86-tsc"];
+        assert_eq!(clocks(root.path(), Path::new("/t")).unwrap(), listed);
+        assert_eq!(Tracefs::at(root.path().join("t")).unwrap().clocks().unwrap(), listed);
+        assert!(clocks(root.path(), Path::new("/u")).unwrap_err().to_string().contains("/u/trace_clock"));
     }
 }

@@ -9,6 +9,8 @@ use becalm_units::CpuId;
 pub const HARDWARE: u32 = 0;
 /// `PERF_TYPE_SOFTWARE`.
 pub const SOFTWARE: u32 = 1;
+/// `PERF_TYPE_TRACEPOINT`.
+pub const TRACEPOINT: u32 = 2;
 /// `PERF_TYPE_HW_CACHE`.
 pub const CACHE: u32 = 3;
 
@@ -54,7 +56,7 @@ const _: () = assert!(size_of::<Attributes>() == 64);
 
 impl Attributes {
     /// An event of a kind, by its number there; it stands still until it is enabled.
-    pub fn of(kind: u32, config: u64) -> Self {
+    pub fn new(kind: u32, config: u64) -> Self {
         Self { kind, config, size: size_of::<Self>() as u32, flags: DISABLED, ..Self::default() }
     }
 

@@ -202,7 +202,7 @@ impl Group {
         let mut events: Vec<(Event, OwnedFd)> = Vec::with_capacity(wanted.len());
         for event in wanted {
             let (kind, config) = event.code();
-            let mut attributes = Attributes { read_format: READ_GROUP, ..Attributes::of(kind, config) };
+            let mut attributes = Attributes { read_format: READ_GROUP, ..Attributes::new(kind, config) };
             attributes.flags |= EXCLUDE_HYPERVISOR;
             attributes.flags |= match space {
                 Space::User => EXCLUDE_KERNEL,

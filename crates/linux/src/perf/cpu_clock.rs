@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use becalm_units::{CpuId, Nanos};
 
 use super::attributes::{Attributes, DISABLE, ENABLE, SOFTWARE, control};
-use crate::procfs::FileError;
+use crate::file::FileError;
 
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 const CPU_CLOCK: u64 = 0;
@@ -85,7 +85,7 @@ impl CpuClock {
             return Err(PerfError::Rate { cpu, rate_hz });
         }
         let attributes =
-            Attributes { sample_period: 1_000_000_000 / u64::from(rate_hz), ..Attributes::of(SOFTWARE, CPU_CLOCK) };
+            Attributes { sample_period: 1_000_000_000 / u64::from(rate_hz), ..Attributes::new(SOFTWARE, CPU_CLOCK) };
         let event = attributes.open_on(cpu).map_err(|source| PerfError::System { action: "open", cpu, source })?;
         let clock = Self { event, cpu };
         clock.control("start", ENABLE)?;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::PerfError;
-use crate::procfs::{FileError, optional, value};
+use crate::file::{FileError, optional, value};
 
 const MAX_SAMPLE_RATE: &str = "proc/sys/kernel/perf_event_max_sample_rate";
 const CPU_TIME_MAX: &str = "proc/sys/kernel/perf_cpu_time_max_percent";
@@ -56,7 +56,7 @@ impl SampleLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn what_the_kernel_lowered_is_put_back() {

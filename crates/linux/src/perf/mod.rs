@@ -1,7 +1,7 @@
 //! Perf events: those that becalm causes interrupts with, and the kernel's limits on them; and counters of the processor
 //! and the kernel for a thread.
 
-mod attributes;
+pub(crate) mod attributes;
 mod counters;
 mod cpu_clock;
 mod limits;

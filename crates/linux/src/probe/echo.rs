@@ -1,13 +1,14 @@
 //! A byte through a pipe: to oneself, and to another thread or process and back, which switches twice.
 
 use std::os::fd::OwnedFd;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use becalm_units::CpuId;
 
 use super::ProbeError;
 use super::child::{BALL, Child, END, pipe, put, take};
-use crate::sched::{self, Policy};
+use crate::placed::Thread;
+use crate::sched::Policy;
 
 /// A pipe that its writer reads: what the calls alone cost.
 #[derive(Debug)]
@@ -47,13 +48,11 @@ impl Echo {
         const WHAT: &str = "start a second thread";
         let (hears, there) = pipe()?;
         let (back, says) = pipe()?;
-        let body = move || {
-            let placed = sched::pin_current_thread(cpu).is_ok()
-                && (policy == Policy::Other || sched::set_policy(policy).is_ok());
-            // Where it could not be placed, both of its ends close and the first round fails.
-            while placed && take(&hears) && put(&says, BALL) {}
-        };
-        let thread = Builder::new().name("becalm/echo".to_owned()).stack_size(64 << 10).spawn(body);
+        let thread = Thread { name: "becalm/echo".to_owned(), cpu, policy: policy.unless_other() };
+        let thread = thread.spawn(move |settled| {
+            // Where it could not settle, both of its ends close and the first round fails.
+            while settled.is_ok() && take(&hears) && put(&says, BALL) {}
+        });
         let thread = thread.map_err(|error| ProbeError::new(WHAT, error))?;
         Self { there, back, thread: Some(thread), _child: None }.checked()
     }
@@ -94,7 +93,7 @@ impl Drop for Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::Usage;
+    use crate::sched::{self, Usage};
 
     #[test]
     fn each_round_switches() {

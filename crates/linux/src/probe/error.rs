@@ -22,10 +22,4 @@ impl ProbeError {
     pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
         Self { what, source }
     }
-
-    /// Whether the kernel lacks the call or refuses it to this user.
-    #[must_use]
-    pub fn is_refusal(&self) -> bool {
-        matches!(self.source.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EINVAL))
-    }
 }

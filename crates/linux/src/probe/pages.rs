@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ProbeError;
-use crate::procfs::{FileError, optional, value};
+use crate::file::{FileError, optional, value};
 
 /// `MADV_PAGEOUT` of Linux 5.4, which not every C library names.
 const MADV_PAGEOUT: libc::c_int = 21;
@@ -195,9 +195,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(huge_page_bytes(root.path()).unwrap(), None);
         let file = "sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
-        crate::procfs::write_tree(root.path(), &[(file, "2097152\n")]);
+        crate::file::write_tree(root.path(), &[(file, "2097152\n")]);
         assert_eq!(huge_page_bytes(root.path()).unwrap(), Some(2 << 20));
-        crate::procfs::write_tree(root.path(), &[(file, "big\n")]);
+        crate::file::write_tree(root.path(), &[(file, "big\n")]);
         assert!(huge_page_bytes(root.path()).is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! The shortest system call, and a count of the system calls that a thread makes.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use super::ProbeError;
 use crate::ftrace::Tracefs;
+use crate::perf::attributes::{Attributes, TRACEPOINT};
 
 /// Asks for the process's number by a system call. The C library's function of this name may answer from a cache.
 #[inline(always)]
@@ -13,29 +14,6 @@ pub fn getpid() -> i32 {
     // SAFETY: the call takes nothing and only returns a number.
     unsafe { libc::syscall(libc::SYS_getpid) as i32 }
 }
-
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
-/// `PERF_FLAG_FD_CLOEXEC`.
-const CLOSE_ON_EXEC: libc::c_ulong = 8;
-
-/// `struct perf_event_attr` in its first published size, PERF_ATTR_SIZE_VER0 of 64 bytes, which every kernel takes.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    config1: u64,
-}
-
-const _: () = assert!(size_of::<Attributes>() == 64);
 
 /// Counts the system calls of the thread that opened it, by the tracepoint `raw_syscalls:sys_enter`. While it is open,
 /// every system call of the thread is slower.
@@ -49,22 +27,13 @@ impl SyscallCount {
     /// If there is no tracefs or no such tracepoint, or the user may not count it (root or CAP_PERFMON may).
     pub fn open(root: &Path) -> Result<Self, ProbeError> {
         const WHAT: &str = "count system calls by the tracepoint raw_syscalls:sys_enter";
-        let tracefs =
-            Tracefs::find(&root.join("proc")).map_err(|error| ProbeError::new(WHAT, io::Error::other(error)))?;
+        let tracefs = Tracefs::find(root).map_err(|error| ProbeError::new(WHAT, io::Error::other(error)))?;
         let path = tracefs.root().join("events/raw_syscalls/sys_enter/id");
         let text = std::fs::read_to_string(path).map_err(|error| ProbeError::new(WHAT, error))?;
         let id = text.trim().parse().map_err(|_| ProbeError::new(WHAT, io::Error::other("its id is no number")))?;
-        let attributes =
-            Attributes { kind: TRACEPOINT, size: size_of::<Attributes>() as u32, config: id, ..Attributes::default() };
-        // SAFETY: the attributes are as large as they say and outlive the call; the rest are integers.
-        let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1_i32, -1_i32, CLOSE_ON_EXEC)
-        };
-        if fd < 0 {
-            return Err(ProbeError::last(WHAT));
-        }
-        // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }))
+        // It counts from the moment it is opened.
+        let attributes = Attributes { flags: 0, ..Attributes::new(TRACEPOINT, id) };
+        attributes.open_for_current_thread(None).map(Self).map_err(|error| ProbeError::new(WHAT, error))
     }
 
     /// How many system calls the thread makes in `body`.

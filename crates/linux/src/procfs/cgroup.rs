@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FileError, FormatError, parse};
+use crate::file::{FileError, FormatError, parse};
 
 /// Membership in one hierarchy.
 #[derive(Clone, PartialEq, Eq, Debug)]

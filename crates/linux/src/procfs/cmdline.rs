@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::{FileError, FormatError, parse_kernel_list, read};
+use super::parse_kernel_list;
+use crate::file::{FileError, FormatError, read};
 use becalm_units::CpuList;
 
 /// The parameters that the kernel was booted with, in their order; those for init, behind `--`, are left out.

@@ -2,7 +2,7 @@
 
 use becalm_units::CpuId;
 
-use super::FormatError;
+use crate::file::FormatError;
 
 /// The growth of one of the kernel's counters, which are 32 bits wide in the kernel and wrap.
 ///

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::{FileError, FormatError, below, is_gone, kernel};
+use super::kernel;
+use crate::file::{FileError, FormatError, below, is_gone};
 
 /// No configuration is longer than this; one of a distribution has 300 KiB.
 const LONGEST: usize = 16 << 20;
@@ -104,7 +105,7 @@ fn gunzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
     use proptest::prelude::*;
 
     fn gzip(flags: u8, extra: &[u8], text: &str) -> Vec<u8> {

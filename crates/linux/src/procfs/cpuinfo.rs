@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{FileError, read};
+use crate::file::{FileError, read};
 
 /// The first processor of the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -5,7 +5,7 @@
 
 use becalm_units::{CpuId, CpuList};
 
-use super::FormatError;
+use crate::file::FormatError;
 
 /// Reads a list of CPUs of a machine that can have `count` of them, numbered from 0.
 ///

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use super::{FileError, FormatError, optional, parse};
-use crate::small_file;
+use crate::file::{self, FileError, FormatError, optional, parse};
 
 /// Where one interrupt goes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -25,8 +24,7 @@ pub struct IrqAffinity {
 /// # Errors
 /// If the folder or a file in it exists and cannot be read or understood.
 pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
-    let mut numbers: Vec<u32> =
-        small_file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
+    let mut numbers: Vec<u32> = file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
     let mut found = Vec::new();
     for irq in numbers {
@@ -35,8 +33,8 @@ pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
         let Some(allowed) = list(root, &format!("{folder}/smp_affinity_list"))? else { continue };
         let effective = list(root, &format!("{folder}/effective_affinity_list"))?.unwrap_or_else(|| allowed.clone());
         // Each handler has a folder of its name.
-        let handlers = small_file::names(root, &folder)?;
-        let handlers = handlers.into_iter().filter(|name| super::below(root, &format!("{folder}/{name}")).is_dir());
+        let handlers = file::names(root, &folder)?;
+        let handlers = handlers.into_iter().filter(|name| file::below(root, format!("{folder}/{name}")).is_dir());
         found.push(IrqAffinity { irq, handlers: handlers.collect(), allowed, effective });
     }
     Ok(found)
@@ -51,7 +49,7 @@ fn list(root: &Path, name: &str) -> Result<Option<CpuList>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn reads_what_is_there() {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use super::{FileError, FormatError, below};
+use crate::file::{FileError, FormatError, below};
 
 const NAME: &str = "proc/kallsyms";
 const WHAT: &str = "the kernel's symbols";

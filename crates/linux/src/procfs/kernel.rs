@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::Nanos;
 
-use super::{FileError, optional, read, value};
+use crate::file::{FileError, optional, read, value};
 
 /// The kernel's release, `6.18.44`.
 ///

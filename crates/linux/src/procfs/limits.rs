@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FileError, FormatError, parse};
+use crate::file::{FileError, FormatError, parse};
 
 /// Soft limits of this process; nothing stands for "unlimited".
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -9,7 +9,6 @@ pub mod columns;
 pub mod config;
 pub mod cpuinfo;
 mod cpulist;
-mod file;
 pub mod interrupts;
 pub mod irq_affinity;
 pub mod kallsyms;
@@ -25,7 +24,3 @@ pub mod swaps;
 pub mod task;
 
 pub use cpulist::parse_kernel_list;
-#[cfg(test)]
-pub(crate) use file::write_tree;
-pub use file::{FileError, FormatError};
-pub(crate) use file::{below, is_gone, optional, parse, read, value};

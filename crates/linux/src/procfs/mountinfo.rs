@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{FileError, FormatError, parse};
+use crate::file::{FileError, FormatError, parse};
 
 /// One mount.
 #[derive(Clone, PartialEq, Eq, Debug)]

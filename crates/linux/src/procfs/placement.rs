@@ -5,7 +5,7 @@ use std::path::Path;
 use becalm_units::CpuList;
 
 use super::task::{Task, TaskStat, all_tasks};
-use super::{FileError, FormatError, optional, parse};
+use crate::file::{FileError, FormatError, optional, parse};
 
 /// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
 const BOUND: u64 = 0x0400_0000;
@@ -75,7 +75,7 @@ fn allowed(status: &str) -> Result<CpuList, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn threads_and_their_cpus() {

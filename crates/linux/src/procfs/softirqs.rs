@@ -7,7 +7,8 @@ use std::path::Path;
 
 use becalm_units::CpuId;
 
-use super::{FileError, FormatError, columns, parse};
+use super::columns;
+use crate::file::{FileError, FormatError, parse};
 
 /// A snapshot, or the growth between two.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use becalm_units::{CpuId, Nanos};
 
-use super::{FileError, FormatError, parse};
+use crate::file::{FileError, FormatError, parse};
 
 /// A snapshot.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use super::{FileError, FormatError, parse, read};
+use crate::file::{FileError, FormatError, optional, parse, read};
 
 /// What a process or thread may do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -110,7 +110,7 @@ impl Status {
 /// # Errors
 /// If the map exists and cannot be read.
 pub fn in_first_user_namespace(root: &Path) -> Result<bool, FileError> {
-    let map = super::optional(read(root, "proc/self/uid_map", "the user namespace"))?;
+    let map = optional(read(root, "proc/self/uid_map", "the user namespace"))?;
     Ok(map.is_none_or(|map| map.split_whitespace().eq(["0", "0", "4294967295"])))
 }
 

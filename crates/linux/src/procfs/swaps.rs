@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FileError, FormatError, optional, parse};
+use crate::file::{FileError, FormatError, optional, parse};
 
 /// A partition or file in use for swapping.
 #[derive(Clone, PartialEq, Eq, Debug)]

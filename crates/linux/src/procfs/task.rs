@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use super::{FileError, FormatError, below, is_gone, parse};
+use crate::file::{FileError, FormatError, below, is_gone, optional, parse};
 
 /// The kernel's mark of its own threads, `PF_KTHREAD` of `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -69,7 +69,7 @@ impl TaskStat {
     /// If it is there and cannot be read or understood.
     pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
         // A thread that is not its process's first is not listed under /proc, but found there.
-        super::optional(parse(root, &format!("proc/{pid}/stat"), "a thread's name", Self::parse))
+        optional(parse(root, &format!("proc/{pid}/stat"), "a thread's name", Self::parse))
     }
 }
 
@@ -82,7 +82,7 @@ pub fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
             let name = format!("proc/{tgid}/task/{pid}/stat");
-            let stat = super::optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
+            let stat = optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
             tasks.extend(stat.map(|stat| Task { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::{CpuId, CpuList};
 
-use crate::procfs::{FileError, FormatError, optional, parse, read, value};
+use crate::file::{FileError, FormatError, optional, parse, read, value};
 
 /// What a cache holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +99,7 @@ fn bytes(text: &str) -> Result<usize, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
     use proptest::prelude::*;
 
     fn tree(cpu: u32, caches: &[(&str, &str, &str)]) -> tempfile::TempDir {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuList, Nanos};
 
+use crate::file::{FileError, FormatError, optional, parse, value};
 use crate::procfs::cgroup::{Membership, memberships};
 use crate::procfs::mountinfo::{Mount, mounts};
-use crate::procfs::{FileError, FormatError, optional, parse};
 
 /// The limits that hold for this process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -104,7 +104,7 @@ fn chain(group: &Membership, controller: &str, mounts: &[Mount]) -> Option<Vec<P
 fn first(root: &Path, groups: &[PathBuf], name: &str) -> Result<Option<CpuList>, FileError> {
     for group in groups {
         let path = group.join(name);
-        let cpus = optional(parse(root, &path.to_string_lossy(), "the CPUs of the control group", |text| {
+        let cpus = optional(parse(root, &path, "the CPUs of the control group", |text| {
             text.parse::<CpuList>().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
         }))?;
         if cpus.is_some() {
@@ -117,7 +117,7 @@ fn first(root: &Path, groups: &[PathBuf], name: &str) -> Result<Option<CpuList>,
 /// `cpu.max`: `max 100000` or `50000 100000`, in microseconds.
 fn bandwidth_v2(root: &Path, group: PathBuf) -> Result<Option<Bandwidth>, FileError> {
     let path = group.join("cpu.max");
-    let limit = optional(parse(root, &path.to_string_lossy(), "the limit on CPU time", |text| {
+    let limit = optional(parse(root, &path, "the limit on CPU time", |text| {
         let error = || FormatError::new("'QUOTA PERIOD' was expected", text.trim());
         let (quota, period) = text.trim().split_once(' ').ok_or_else(error)?;
         let micros = |text: &str| text.parse().map(micros).map_err(|_| error());
@@ -139,13 +139,13 @@ fn micros(us: i64) -> Nanos {
 }
 
 fn number(root: &Path, path: &Path) -> Result<Option<i64>, FileError> {
-    optional(crate::procfs::value(root, &path.to_string_lossy(), "a limit of the control group"))
+    optional(value(root, &path, "a limit of the control group"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn version_2_takes_the_strictest_ancestor() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::procfs::{FileError, FormatError, optional, parse, read, value};
+use crate::file::{FileError, FormatError, optional, parse, read, value};
 
 /// The lists of CPUs. Those of a feature that the kernel lacks are empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -108,7 +108,7 @@ pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn lists() {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::file::{FileError, bracketed, optional, read};
 use crate::procfs::cpuinfo::CpuInfo;
-use crate::procfs::{FileError, optional, read};
 
 const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 
@@ -67,8 +67,7 @@ impl Lockdown {
     /// From the file's text, `none [integrity] confidentiality`. A mode of the future counts as the strictest.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);
-        match chosen {
+        match bracketed(text) {
             None | Some("none") => Self::None,
             Some("integrity") => Self::Integrity,
             Some(_) => Self::Confidentiality,
@@ -88,7 +87,7 @@ impl Lockdown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn lockdown() {

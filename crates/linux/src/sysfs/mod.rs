@@ -1,4 +1,4 @@
-//! What the kernel tells in /sys: CPUs and their caches, clock source, power management, hypervisor, lockdown, control groups, tracefs.
+//! What the kernel tells in /sys: CPUs and their caches, clock source, power management, hypervisor, lockdown, control groups.
 //!
 //! Readers take the root folder, `/` in production. Nothing is written here.
 
@@ -7,4 +7,3 @@ pub mod cgroup;
 pub mod cpu;
 pub mod machine;
 pub mod partition;
-pub mod tracefs;

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::CpuList;
 
+use crate::file::{self, FileError, FormatError, below, optional, parse};
 use crate::procfs::mountinfo::mounts;
-use crate::procfs::{FileError, FormatError, below, optional, parse};
-use crate::small_file;
 
 /// A control group with CPUs of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,10 +53,9 @@ pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
 type Look = dyn Fn(&Path, &Path) -> Result<Option<Partition>, FileError>;
 
 fn descend(root: &Path, group: &Path, deeper: usize, found: &mut Vec<Partition>, look: &Look) -> Result<(), FileError> {
-    let folder = group.to_string_lossy();
-    for name in small_file::names(root, &folder)? {
+    for name in file::names(root, group)? {
         let child = group.join(&name);
-        if name.contains('.') && name.starts_with("cpu") || !below(root, &child.to_string_lossy()).is_dir() {
+        if name.contains('.') && name.starts_with("cpu") || !below(root, &child).is_dir() {
             continue;
         }
         found.extend(look(root, &child)?);
@@ -69,16 +67,15 @@ fn descend(root: &Path, group: &Path, deeper: usize, found: &mut Vec<Partition>,
 }
 
 fn of_version_2(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
-    let state = small_file::text(root, &group.join("cpuset.cpus.partition").to_string_lossy())?;
+    let state = file::text(root, &group.join("cpuset.cpus.partition"))?;
     let Some(state) = state.filter(|state| state != "member" && !state.is_empty()) else { return Ok(None) };
     let cpus = list(root, &group.join("cpuset.cpus.effective"))?;
     Ok(Some(Partition { group: group.to_owned(), state, cpus }))
 }
 
 fn of_version_1(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
-    let is = |name: &str, wanted: &str| {
-        Ok::<_, FileError>(small_file::text(root, &group.join(name).to_string_lossy())?.as_deref() == Some(wanted))
-    };
+    let is =
+        |name: &str, wanted: &str| Ok::<_, FileError>(file::text(root, &group.join(name))?.as_deref() == Some(wanted));
     if !is("cpuset.cpu_exclusive", "1")? || !is("cpuset.sched_load_balance", "0")? {
         return Ok(None);
     }
@@ -87,7 +84,7 @@ fn of_version_1(root: &Path, group: &Path) -> Result<Option<Partition>, FileErro
 }
 
 fn list(root: &Path, path: &Path) -> Result<CpuList, FileError> {
-    let list = parse(root, &path.to_string_lossy(), "the CPUs of a control group", |text| {
+    let list = parse(root, &path, "the CPUs of a control group", |text| {
         text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
     });
     Ok(optional(list)?.unwrap_or_default())
@@ -96,7 +93,7 @@ fn list(root: &Path, path: &Path) -> Result<CpuList, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::write_tree;
+    use crate::file::write_tree;
 
     #[test]
     fn both_versions() {

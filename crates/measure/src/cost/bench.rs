@@ -3,13 +3,15 @@
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use becalm_linux::clock::{Calibration, Counter};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use becalm_linux::clock::Native;
+use becalm_linux::clock::{Calibration, Counter, MonotonicRaw, Source, calibrate, choose};
 use becalm_linux::perf::{Count, Event};
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::Usage;
 use becalm_units::{CpuId, Nanos, TickRate};
 
-use super::{Place, counting};
+use super::{CostError, Place, counting};
 use crate::counted::countable;
 
 /// How many rounds a series has. Between rounds a probe sets itself up anew, so that they differ by what does not change
@@ -20,7 +22,7 @@ pub const ROUNDS: usize = 20;
 const ROUNDS_COUNTED: u64 = 5;
 
 /// How long the counter's rate is measured.
-pub(super) const CALIBRATION: Nanos = Nanos::from_millis(100);
+const CALIBRATION: Nanos = Nanos::from_millis(100);
 
 /// What a probe gave.
 #[derive(Clone, PartialEq, Debug)]
@@ -212,6 +214,45 @@ pub(super) fn undisturbed(series: &Series) -> i64 {
     }
     let at = all.len() / 20;
     *all.select_nth_unstable(at).1
+}
+
+/// What all probes of a command gave.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Probed<T> {
+    /// Where they ran.
+    pub place: Place,
+    /// What timed them.
+    pub instrument: Instrument,
+    /// What they gave.
+    pub result: T,
+}
+
+/// Told which probe comes next: how many are done, of how many, and its name. Says whether to go on with it; if not, what
+/// was measured so far is the result.
+pub type Progress<'a> = dyn FnMut(usize, usize, &str) -> bool + Send + 'a;
+
+/// Work that is compiled for the counter that this machine has.
+pub(super) trait ForCounter {
+    type Out: Send;
+    fn run<C: Counter>(self, bench: &Bench<C>) -> Self::Out;
+}
+
+/// Chooses the counter, and runs the work in a thread at its place.
+pub(super) fn run_at<W: ForCounter + Send>(place: Place, work: W) -> Result<Probed<W::Out>, CostError> {
+    fn with<C: Counter, W: ForCounter + Send>(place: Place, work: W) -> Result<Probed<W::Out>, CostError> {
+        let calibration = calibrate::<C>(CALIBRATION)?;
+        let (instrument, result) = place.run(|| {
+            let bench = Bench::<C>::new(&place, calibration, &Event::OF_PROCESSOR);
+            let result = work.run(&bench);
+            (bench.instrument(), result)
+        })?;
+        Ok(Probed { place, instrument, result })
+    }
+    match choose(place.root()).source {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        Source::Native => with::<Native, W>(place, work),
+        _ => with::<MonotonicRaw, W>(place, work),
+    }
 }
 
 #[cfg(test)]

@@ -8,14 +8,16 @@ use becalm_model::cost::{
     PlaceDoc, Placed, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
 
+use super::Place;
+use super::bench::{Instrument, Probed, Series};
 use super::clock::{ClockRow, Clocks, Counting, Path};
-use super::{Instrument, Place, Probe, Probed, Series};
+use super::placement::{Place as Placement, PlacementRound, Places};
+use super::probe::Probe;
+use super::scheduler::SchedulerCost;
+use super::tick::Timed;
+use super::tick::events::CountedWork;
 use crate::counted::event_count;
 use crate::machine;
-use crate::tick::Timed;
-use crate::tick::events::CountedWork;
-use crate::tick::placement::{Place as Placement, PlacementRound, Places};
-use crate::tick::scheduler::SchedulerCost;
 
 /// The document of a measurement at a place, before anything is measured. `policy` is the class of what is measured.
 #[must_use]

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::cost::PlacedCost;
 use becalm_analyze::events::EventRate;
-use becalm_analyze::tick::PlacedCost;
 use serde::Serialize;
 
 use crate::Value;
@@ -39,7 +39,7 @@ pub struct PlacementReport {
     pub incomplete: Option<String>,
 }
 
-fn bound(row: &PlacedCost, end: fn(&becalm_analyze::tick::Bounds) -> f64) -> Value {
+fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::Bounds) -> f64) -> Value {
     row.cost.and_then(|cost| cost.bounds).map_or(Value::Missing, |bounds| Value::time(end(&bounds)))
 }
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
+use becalm_analyze::cost::PlacedCost;
 use becalm_analyze::cost::{MeasuredCost, SchedulerCost};
-use becalm_analyze::tick::PlacedCost;
 use becalm_bundle::CostRun;
 use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, InstrumentDoc, Measured, PlacementCosts, ProbeCosts, ProbeDoc,

@@ -1,6 +1,6 @@
 //! Parameters of the command line beyond the lists of CPUs: given or not, obeyed or not, and names that are mistyped.
 
-use becalm_linux::small_file;
+use becalm_linux::file;
 use becalm_model::tune::{Area, Severity};
 
 use super::finding::Findings;
@@ -119,7 +119,7 @@ fn rcu_nocb_poll(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 
 fn mitigations(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let folder = "/sys/devices/system/cpu/vulnerabilities";
-    let names = findings.read(AREA, small_file::names(subject.root, folder)).unwrap_or_default();
+    let names = findings.read(AREA, file::names(subject.root, folder)).unwrap_or_default();
     let mut active = Vec::new();
     for name in names {
         let evidence = findings.setting(AREA, &format!("{folder}/{name}"));

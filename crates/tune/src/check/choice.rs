@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use becalm_linux::procfs::FileError;
+use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::partitions;
 use becalm_model::tune::{Choice, Chosen};

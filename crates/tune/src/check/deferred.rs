@@ -1,6 +1,6 @@
 //! Work that the kernel puts off: unbound work queues, and packets whose softirqs are steered to the CPUs.
 
-use becalm_linux::small_file;
+use becalm_linux::file;
 use becalm_model::tune::{Area, Evidence, Severity};
 use becalm_units::CpuList;
 
@@ -33,7 +33,7 @@ fn hit(subject: &Subject<'_>, evidence: &Evidence, findings: &mut Findings<'_>) 
 }
 
 fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
-    let queues = findings.read(AREA, small_file::names(subject.root, WORKQUEUES)).unwrap_or_default();
+    let queues = findings.read(AREA, file::names(subject.root, WORKQUEUES)).unwrap_or_default();
     let own = queues.iter().map(|queue| format!("{WORKQUEUES}/{queue}/cpumask"));
     let paths: Vec<String> = std::iter::once(format!("{WORKQUEUES}/cpumask")).chain(own).collect();
     let mut found: Vec<(Evidence, CpuList)> = Vec::new();
@@ -87,9 +87,9 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     let receiving = file == "rps_cpus";
     let mut found: Vec<Evidence> = Vec::new();
     let mut devices: Vec<String> = Vec::new();
-    for device in findings.read(AREA, small_file::names(subject.root, "/sys/class/net")).unwrap_or_default() {
+    for device in findings.read(AREA, file::names(subject.root, "/sys/class/net")).unwrap_or_default() {
         let folder = format!("/sys/class/net/{device}/queues");
-        let queues = findings.read(AREA, small_file::names(subject.root, &folder)).unwrap_or_default();
+        let queues = findings.read(AREA, file::names(subject.root, &folder)).unwrap_or_default();
         for name in queues.iter().filter(|name| name.starts_with(queue)) {
             let Some(evidence) = findings.setting(AREA, &format!("{folder}/{name}/{file}")) else { continue };
             if !evidence.value.is_empty() && hit(subject, &evidence, findings).is_some_and(|hit| !hit.is_empty()) {

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use becalm_linux::procfs::FileError;
-use becalm_linux::small_file;
+use becalm_linux::file::{self, FileError};
 use becalm_model::tune::{Area, Evidence, Finding, Severity};
 
 /// Findings on the way to a [`Check`](becalm_model::tune::Check).
@@ -60,7 +59,7 @@ impl<'a> Findings<'a> {
 
     /// A setting of the kernel as evidence; nothing where there is none or, which is a finding, it cannot be read.
     pub fn setting(&mut self, area: Area, path: &str) -> Option<Evidence> {
-        let text = small_file::text(self.root, path);
+        let text = file::text(self.root, path);
         let value = self.read(area, text).flatten()?;
         Some(Evidence::new(path, value))
     }

@@ -1,7 +1,7 @@
 //! What the kernel does to memory in the background.
 
+use becalm_linux::file::{self, chosen};
 use becalm_linux::procfs::swaps::swaps;
-use becalm_linux::small_file::{self, chosen};
 use becalm_model::tune::{Area, Severity};
 
 use super::finding::Findings;
@@ -76,7 +76,7 @@ fn merging(findings: &mut Findings<'_>) {
 fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let path = "/proc/sys/kernel/numa_balancing";
     let Some(mode) = findings.number(AREA, path) else { return };
-    let nodes = findings.read(AREA, small_file::names(subject.root, "/sys/devices/system/node")).unwrap_or_default();
+    let nodes = findings.read(AREA, file::names(subject.root, "/sys/devices/system/node")).unwrap_or_default();
     let nodes = nodes.iter().filter(|name| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok())).count();
     if mode == 0 || nodes == 1 {
         findings.add(AREA, Severity::Fine, "memory is not moved between NUMA nodes").seen(path, mode.to_string());

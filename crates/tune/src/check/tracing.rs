@@ -1,8 +1,8 @@
 //! Tracing that was left on: each event costs time wherever it happens.
 
+use becalm_linux::file;
+use becalm_linux::ftrace::mount_point;
 use becalm_linux::procfs::mountinfo::mounts;
-use becalm_linux::small_file;
-use becalm_linux::sysfs::tracefs::mount_point;
 use becalm_model::tune::{Area, Evidence, Severity};
 
 use super::finding::Findings;
@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let Some(top) = mount_point(&mounts) else { return };
     let top = top.to_string_lossy().into_owned();
     let instances = format!("{top}/instances");
-    let names = findings.read(AREA, small_file::names(subject.root, &instances)).unwrap_or_default();
+    let names = findings.read(AREA, file::names(subject.root, &instances)).unwrap_or_default();
     let mut found = Vec::new();
     // becalm's own live only as long as a recording.
     for name in names.iter().filter(|name| !name.starts_with("becalm-")) {

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use becalm_linux::file::below;
 use becalm_linux::procfs::mountinfo::mounts;
-use becalm_linux::setting::place;
 
 use crate::draft::{Draft, Wish, noise};
 use crate::machine::Machine;
@@ -41,7 +41,7 @@ pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
         };
         match mount.kind.as_str() {
             "cgroup2" if has("cgroup.controllers") => {
-                let systemd = place(machine.root(), Path::new("/run/systemd/system")).is_dir();
+                let systemd = below(machine.root(), "/run/systemd/system").is_dir();
                 return Some(Hierarchy::Two { folder: mount.point.clone(), systemd });
             }
             "cgroup" if mount.has_option("cpuset") => return Some(Hierarchy::One { folder: mount.point.clone() }),

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use becalm_linux::procfs::FileError;
-use becalm_linux::small_file;
+use becalm_linux::file;
+use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
 use becalm_units::{CpuId, CpuList};
 
@@ -42,7 +42,7 @@ impl Topology {
                 continue;
             }
             let package = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
-            let package = small_file::text(root, &package)?.and_then(|text| text.parse().ok()).unwrap_or(0);
+            let package = file::text(root, &package)?.and_then(|text| text.parse().ok()).unwrap_or(0);
             cores.push((package, threads));
         }
         // hwloc orders packages, and cores within them, by the lowest CPU in each; the cores are in that order already.

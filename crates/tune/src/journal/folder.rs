@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use becalm_linux::setting::sync_folder;
+use becalm_linux::file::sync_folder;
 
 use super::error::JournalError;
 use super::owner::Owner;

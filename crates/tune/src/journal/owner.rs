@@ -1,9 +1,10 @@
 //! Whose a journal is: a process of a certain boot of the machine, told from later ones with its number.
 
 use std::fmt;
+use std::fs;
 
+use becalm_linux::file;
 use becalm_linux::procfs::task::TaskStat;
-use becalm_linux::setting;
 use serde::{Deserialize, Serialize};
 
 use super::error::JournalError;
@@ -58,6 +59,6 @@ impl fmt::Display for Owner {
 }
 
 fn boot_id(machine: &dyn Machine) -> std::io::Result<String> {
-    let text = setting::read(machine.root(), std::path::Path::new("/proc/sys/kernel/random/boot_id"))?;
+    let text = fs::read_to_string(file::below(machine.root(), "/proc/sys/kernel/random/boot_id"))?;
     Ok(text.trim().to_owned())
 }

@@ -1,13 +1,11 @@
 //! `becalm cost`: what an interruption, a trap or a reading of the clock costs on this machine. A file a subcommand.
 
-mod clock;
-mod detours;
 mod placement;
+mod probe;
 mod recording;
 mod scheduler;
 pub mod storing;
 pub mod tick;
-mod trap;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -20,6 +18,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::{Exit, UsageError};
+use probe::Probes;
 use storing::OutputArgs;
 
 /// Measure what interruptions, traps and clocks cost on this machine
@@ -31,9 +30,23 @@ pub struct CostArgs {
 
 #[derive(Subcommand, Debug)]
 enum CostCommand {
-    Clock(clock::ClockArgs),
-    Trap(trap::TrapArgs),
-    Detours(detours::DetoursArgs),
+    /// Measure each way to read the time: what it costs, how fine it is, whether it runs backwards
+    ///
+    /// The processor's own instructions, every clock of clock_gettime that this kernel has, gettimeofday and time; through the
+    /// C library and by a raw system call. As root, the kernel counts whether a reading enters it; else its time tells. The
+    /// samples are stored; becalm report shows them again. With --json, becalm.cost-clock/1 is printed.
+    Clock(probe::ProbeArgs),
+    /// Measure what it costs to enter the kernel: calls, faults, signals, switches, wake-ups, interrupts of another CPU
+    ///
+    /// The first row is the trap of Tsafrir (2007): the raw system call getpid. The samples are stored; becalm report shows
+    /// them again. With --json, becalm.cost-trap/1 is printed.
+    Trap(probe::ProbeArgs),
+    /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
+    ///
+    /// What a thread can bring about itself is brought about. The tick and the interrupts of devices are found by a recording
+    /// of two seconds, which needs root to tell them apart. What this machine does not have is said with the reason. The
+    /// samples are stored; becalm report shows them again. With --json, becalm.cost-detours/1 is printed.
+    Detours(probe::ProbeArgs),
     Tick(Box<tick::TickArgs>),
     Scheduler(scheduler::SchedulerArgs),
     Placement(placement::PlacementArgs),
@@ -63,9 +76,9 @@ fn cpu_id(text: &str) -> Result<CpuId, String> {
 /// As the subcommand says.
 pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match &args.command {
-        CostCommand::Clock(args) => clock::run(args, out),
-        CostCommand::Trap(args) => trap::run(args, out),
-        CostCommand::Detours(args) => detours::run(args, out),
+        CostCommand::Clock(args) => probe::run(Probes::Clock, args, out),
+        CostCommand::Trap(args) => probe::run(Probes::Trap, args, out),
+        CostCommand::Detours(args) => probe::run(Probes::Detours, args, out),
         CostCommand::Tick(args) => tick::run(args, out),
         CostCommand::Scheduler(args) => scheduler::run(args, out),
         CostCommand::Placement(args) => placement::run(args, out),

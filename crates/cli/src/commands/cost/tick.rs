@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_analyze::tick::{Analysis, Live, TableFile, read_tables};
+use becalm_analyze::cost::tick::{Analysis, Live, TableFile, read_tables};
 use becalm_bundle::BundleError;
 use becalm_bundle::node_name;
 use becalm_linux::janitor::Janitor;
@@ -14,9 +14,9 @@ use becalm_linux::perf::Event;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::tick::TickError;
-use becalm_measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
-use becalm_model::campaign::{Campaign, CampaignPlan};
+use becalm_measure::cost::tick::TickError;
+use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
+use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_report::TickReport;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
@@ -128,7 +128,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
         // A table is a file; a run is a folder, with its ending or without.
-        (Some(path), None) if !path.is_file() => of_campaign(becalm_bundle::campaign::load(path, None)?.1)?,
+        (Some(path), None) if !path.is_file() => of_campaign(becalm_bundle::cost::tick::load(path, None)?.1)?,
         (Some(_), None) => {
             return Err(
                 UsageError("a table of times needs the direct costs as well: give --direct FILE".to_owned()).into()
@@ -185,12 +185,12 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
             let path = args.output.clone().unwrap_or_else(|| default_path(root));
             refuse_existing(&path)?;
             let campaign = campaign::begin(root, plan).map_err(explained)?;
-            becalm_bundle::campaign::create(&campaign, &path)?;
+            becalm_bundle::cost::tick::create(&campaign, &path)?;
             (path, campaign)
         }
     };
     let bar = progress_bar();
-    let mut store = |campaign: &Campaign| becalm_bundle::campaign::store(campaign, &path);
+    let mut store = |campaign: &Campaign| becalm_bundle::cost::tick::store(campaign, &path);
     let end = campaign::go_on(&mut campaign, root, janitor.as_ref(), &signals, &mut store, &mut |progress| {
         show(&bar, progress);
     });
@@ -213,8 +213,8 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
 /// The campaign to go on with, which must be one of this machine and kernel.
 fn resumed(path: &Path, root: &Path) -> Result<(PathBuf, Campaign)> {
     let node = node_name(&kernel::hostname(root)?);
-    let (path, campaign) = match becalm_bundle::campaign::load(path, None) {
-        Err(BundleError::SeveralNodes { .. }) => becalm_bundle::campaign::load(path, Some(&node))?,
+    let (path, campaign) = match becalm_bundle::cost::tick::load(path, None) {
+        Err(BundleError::SeveralNodes { .. }) => becalm_bundle::cost::tick::load(path, Some(&node))?,
         loaded => loaded?,
     };
     if campaign.node != node || campaign.machine.kernel != kernel::release(root)? {
@@ -260,7 +260,7 @@ fn wanted(no_counters: bool) -> Vec<String> {
 
 /// Those that the processor counts, and why it does not count the others.
 pub(super) fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
-    becalm_measure::tick::events::counted(&wanted(no_counters))
+    becalm_measure::cost::tick::events::counted(&wanted(no_counters))
 }
 
 /// A plan that cannot be meant here is wrong usage.

@@ -1,6 +1,6 @@
 //! The figures of a tick's cost, each with its name, title and unit.
 
-use becalm_analyze::tick::{Comparison, EventRow, HandlerRow, Pair};
+use becalm_analyze::cost::tick::{Comparison, EventRow, HandlerRow, Pair};
 
 use super::TickRow;
 use crate::Value;

@@ -6,8 +6,8 @@ mod text;
 
 use std::io;
 
-use becalm_analyze::tick::{Analysis, Bounds, Live};
-use becalm_model::campaign::Campaign;
+use becalm_analyze::cost::tick::{Analysis, Bounds, Live};
+use becalm_model::cost::tick::Campaign;
 use serde::Serialize;
 
 use crate::form::field::Object;

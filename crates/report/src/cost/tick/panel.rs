@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::tick::Pair;
+use becalm_analyze::cost::tick::Pair;
 
 use crate::form::sheet::Sheet;
 use crate::form::value::grouped;
@@ -55,7 +55,7 @@ fn rate(hz: f64) -> String {
 mod tests {
     use super::*;
     use crate::form::sheet::Form;
-    use becalm_analyze::tick::{Direct, Point, Series};
+    use becalm_analyze::cost::tick::{Direct, Point, Series};
 
     fn pairs(processes: u32, times: &[f64]) -> Vec<Pair> {
         let rates = [100.0, 1_000.0, 10_000.0];

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::tick::{Analysis, Live};
-use becalm_model::campaign::Campaign;
+use becalm_analyze::cost::tick::{Analysis, Live};
+use becalm_model::cost::tick::Campaign;
 
 use super::figures::{EVENT, HANDLER, PROCESSOR, RATE, by_rate};
 use super::{TickReport, panel};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use becalm_linux::procfs::FileError;
+use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_model::study::{ConfigurationDoc, Outcome};
 use becalm_tune::Profile;

@@ -1,0 +1,129 @@
+//! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
+
+use becalm_model::cost::{CountedPairDoc, Placed, PlacementCosts, TimedDoc};
+use becalm_units::CpuId;
+
+use super::tick::{Bounds, student::half_width};
+use crate::events::{EventRate, per_interrupt};
+
+/// The same work without and with added interrupts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QuietAndRaised {
+    /// How long the work took without, in nanoseconds.
+    pub quiet_ns: f64,
+    /// Interrupts a second meanwhile.
+    pub quiet_hz: f64,
+    /// How long it took with them, in nanoseconds.
+    pub raised_ns: f64,
+    /// Interrupts a second meanwhile.
+    pub raised_hz: f64,
+}
+
+impl QuietAndRaised {
+    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`Pair`](super::tick::Pair). Nothing
+    /// where the rate did not rise.
+    #[must_use]
+    pub fn cost_ns(&self) -> Option<f64> {
+        let extra = (self.raised_hz - self.quiet_hz) * self.raised_ns / 1e9;
+        (extra > 0.0).then(|| (self.raised_ns - self.quiet_ns) / extra)
+    }
+}
+
+/// The cost over some rounds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PlacementCost {
+    /// The mean over the rounds, in nanoseconds an interrupt. About zero, of either sign, where interrupts do not touch
+    /// the work.
+    pub mean_ns: f64,
+    /// Its 95 % interval (Student's); nothing with one round.
+    pub bounds: Option<Bounds>,
+    /// How many rounds.
+    pub rounds: usize,
+}
+
+impl PlacementCost {
+    /// Of these rounds; nothing if the rate rose in none.
+    #[must_use]
+    pub fn of(rounds: &[QuietAndRaised]) -> Option<Self> {
+        let costs: Vec<f64> = rounds.iter().filter_map(QuietAndRaised::cost_ns).collect();
+        if costs.is_empty() {
+            return None;
+        }
+        let mean_ns = costs.iter().sum::<f64>() / costs.len() as f64;
+        let bounds = half_width(&costs).map(|half| Bounds { low: mean_ns - half, high: mean_ns + half });
+        Some(Self { mean_ns, bounds, rounds: costs.len() })
+    }
+}
+
+/// The cost at a place of a kind of work.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlacedCost {
+    /// Where the work ran, as seen from the interrupts.
+    pub place: Placed,
+    /// That CPU.
+    pub cpu: CpuId,
+    /// The work.
+    pub body: String,
+    /// Nothing where the interrupt rate did not rise, or nothing was measured yet.
+    pub cost: Option<PlacementCost>,
+    /// What one more interrupt of the measured CPU makes the processor count, of all rounds; empty where the rate did not
+    /// rise, or nothing was counted.
+    pub events: Vec<EventRate>,
+}
+
+impl PlacedCost {
+    /// Of a measurement, place by place and kind by kind.
+    #[must_use]
+    pub fn all(costs: &PlacementCosts) -> Vec<Self> {
+        let rate = |timed: TimedDoc| timed.interrupts as f64 * 1e9 / timed.window_ns as f64;
+        let of = |place, body: &str| {
+            let of_it = costs.results.iter().filter(|result| result.place == place && result.body == body);
+            let rounds: Vec<QuietAndRaised> = of_it
+                .map(|result| QuietAndRaised {
+                    quiet_ns: result.quiet.elapsed_ns as f64,
+                    quiet_hz: rate(result.quiet),
+                    raised_ns: result.raised.elapsed_ns as f64,
+                    raised_hz: rate(result.raised),
+                })
+                .collect();
+            PlacementCost::of(&rounds)
+        };
+        let events = |place, body: &str| {
+            let of_it = costs.results.iter().filter(|result| result.place == place && result.body == body);
+            let pairs: Vec<&CountedPairDoc> = of_it.filter_map(|result| result.counted.as_ref()).collect();
+            let quiet: Vec<_> = pairs.iter().flat_map(|pair| pair.quiet.counts.clone()).collect();
+            let raised: Vec<_> = pairs.iter().flat_map(|pair| pair.raised.counts.clone()).collect();
+            let interrupts =
+                |of: fn(&CountedPairDoc) -> u64| pairs.iter().fold(0, |all: u64, pair| all.saturating_add(of(pair)));
+            let more =
+                interrupts(|pair| pair.raised.interrupts).saturating_sub(interrupts(|pair| pair.quiet.interrupts));
+            per_interrupt(&quiet, &raised, more)
+        };
+        let row = |at: &becalm_model::cost::PlaceDoc, body: &String| Self {
+            place: at.place,
+            cpu: at.cpu,
+            body: body.clone(),
+            cost: of(at.place, body),
+            events: events(at.place, body),
+        };
+        costs.places.iter().flat_map(|at| costs.bodies.iter().map(move |body| row(at, body))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_cost_is_found_again() {
+        // 26 us an interrupt, at 10,000 more a second: a quarter of the CPU.
+        let raised_ns = 1e9 / (1.0 - 0.26);
+        let round = QuietAndRaised { quiet_ns: 1e9, quiet_hz: 0.0, raised_ns, raised_hz: 10_000.0 };
+        assert!((round.cost_ns().unwrap() - 26_000.0).abs() < 1e-6);
+        let cost = PlacementCost::of(&[round, round]).unwrap();
+        assert!((cost.mean_ns - 26_000.0).abs() < 1e-6 && cost.rounds == 2);
+        assert_eq!(PlacementCost::of(&[round]).unwrap().bounds, None);
+        let flat = QuietAndRaised { raised_hz: 0.0, ..round };
+        assert_eq!((flat.cost_ns(), PlacementCost::of(&[flat])), (None, None));
+    }
+}

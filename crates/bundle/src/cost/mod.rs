@@ -1,0 +1,205 @@
+//! A measurement of costs as a bundle: the document of [`CostDoc`], and the samples of its probes as a table.
+//!
+//! ```text
+//! NAME.becalm/
+//!   runs/node=HOST.json             the document
+//!   costs/node=HOST/0000.parquet    probe, round i64, time_ps i64
+//! ```
+//!
+//! The rows of a probe stand together, round after round, in the order in which they were taken; the probes in that of the
+//! document, which tells how many samples each has.
+
+pub mod tick;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_buffer::ScalarBuffer;
+
+use crate::batch::{Names, column};
+use crate::contents::open_node;
+use crate::decode::Decoder;
+use crate::draft::Draft;
+use crate::schema::COSTS;
+use crate::writer::MadeFolders;
+use crate::{BundleError, document, encode, layout};
+use becalm_model::cost::{CostDoc, LONGEST_PS, SeriesDoc};
+
+/// The samples of some probes by name: the rounds of each, in picoseconds a repetition.
+pub type CostSamples = BTreeMap<String, Vec<Vec<i64>>>;
+
+/// A measurement of costs: its document and its samples.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CostRun {
+    /// What was measured, where and how.
+    pub doc: CostDoc,
+    /// The samples of every series that the document tells of, and of no other.
+    pub samples: CostSamples,
+}
+
+impl CostRun {
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX): the part of `node`, or that of its only
+    /// node.
+    ///
+    /// # Errors
+    /// If there is no bundle, it holds something else than costs, no such node or several, and if a file of it is damaged,
+    /// of another version, or contradicts another.
+    pub fn open(path: &Path, node: Option<&str>) -> Result<Self, BundleError> {
+        let (bundle, node, path) = open_node(path, node)?;
+        let doc: CostDoc = document::read(&path, &node)?;
+        let series = doc.series();
+        let samples = if series.is_empty() { CostSamples::new() } else { read(&table_path(&bundle, &node), &series)? };
+        Ok(Self { doc, samples })
+    }
+
+    /// The samples of a series.
+    ///
+    /// # Panics
+    /// If the document does not tell of it, which only a bug can cause.
+    #[must_use]
+    pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
+        self.samples.get(name).expect("every series of the document has samples")
+    }
+}
+
+/// Writes a node's measurement of costs. What was never stored leaves nothing behind when the writer is dropped.
+pub struct CostWriter {
+    path: PathBuf,
+    node: String,
+    /// Until something is stored.
+    made: Option<MadeFolders>,
+}
+
+impl CostWriter {
+    /// Makes the bundle, or joins the one of other nodes, and writes the document as it is before anything is measured.
+    ///
+    /// # Errors
+    /// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
+    /// left as it was.
+    pub fn create(path: &Path, doc: &CostDoc) -> Result<Self, BundleError> {
+        let made = document::create(path, doc)?;
+        Ok(Self { path: path.to_owned(), node: doc.node.clone(), made: Some(made) })
+    }
+
+    /// Stores what was measured so far, in place of what was stored before.
+    ///
+    /// # Errors
+    /// If the document is not valid or does not fit the samples, and if the system refuses. What was stored before stays
+    /// then, unless that had other samples.
+    pub fn store(&mut self, run: &CostRun) -> Result<(), BundleError> {
+        let series = run.doc.series();
+        if !series.is_empty() {
+            let path = table_path(&self.path, &self.node);
+            let mut made = MadeFolders::default();
+            made.make(&self.path.join(COSTS.name))?;
+            made.make(&layout::table_folder(&self.path, COSTS.name, &self.node))?;
+            check_series(&run.samples, &series).map_err(|why| BundleError::Table {
+                path: path.clone(),
+                table: COSTS.name,
+                why,
+            })?;
+            let draft = Draft::new(path)?;
+            encode::costs(&draft, series.iter().map(|(name, _)| (name.as_str(), run.rounds(name))))?;
+            draft.sync()?;
+            draft.publish()?;
+            made.keep();
+        }
+        document::replace(&self.path, &self.node, &run.doc)?;
+        self.made.take().into_iter().for_each(MadeFolders::keep);
+        Ok(())
+    }
+}
+
+impl Drop for CostWriter {
+    fn drop(&mut self) {
+        if self.made.is_some() {
+            // A document of nothing would keep others from the place. The folders go after it.
+            let _ = std::fs::remove_file(layout::document(&self.path, &self.node));
+        }
+    }
+}
+
+fn table_path(bundle: &Path, node: &str) -> PathBuf {
+    layout::table_folder(bundle, COSTS.name, node).join(layout::segment(0))
+}
+
+fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, BundleError> {
+    let refuse = |why| BundleError::Table { path: path.to_owned(), table: COSTS.name, why };
+    let mut decoder = Decoder::open(path, &COSTS)?;
+    let mut samples = CostSamples::new();
+    let mut last: Option<String> = None;
+    while let Some(record) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
+        let rows = CostRows::take(&record).map_err(refuse)?;
+        for row in 0..rows.len() {
+            let (probe, round, time) = rows.row(row);
+            if last.as_deref() != Some(probe) {
+                if samples.contains_key(probe) {
+                    return Err(refuse(format!("the samples of '{probe}' do not stand together")));
+                }
+                samples.insert(probe.to_owned(), Vec::new());
+                last = Some(probe.to_owned());
+            }
+            let rounds: &mut Vec<Vec<i64>> = samples.get_mut(probe).expect("it was put there");
+            // A round after the last, or the last one.
+            if usize::try_from(round) == Ok(rounds.len()) {
+                rounds.push(Vec::new());
+            } else if usize::try_from(round) != Ok(rounds.len().wrapping_sub(1)) {
+                return Err(refuse(format!("round {round} of '{probe}' comes after {} rounds", rounds.len())));
+            }
+            rounds.last_mut().expect("there is one now").push(time);
+        }
+    }
+    check_series(&samples, series).map_err(refuse)?;
+    Ok(samples)
+}
+
+/// Consecutive samples of probes.
+struct CostRows {
+    probes: Names,
+    rounds: ScalarBuffer<i64>,
+    times: ScalarBuffer<i64>,
+}
+
+impl CostRows {
+    /// Takes the columns, which have the schema's types already.
+    ///
+    /// # Errors
+    /// Says which column holds what it must not.
+    fn take(record: &RecordBatch) -> Result<Self, String> {
+        Ok(Self {
+            probes: Names::take(record, "probe")?,
+            rounds: column(record, "round")?.as_primitive::<Int64Type>().values().clone(),
+            times: column(record, "time_ps")?.as_primitive::<Int64Type>().values().clone(),
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// The probe's name, the number of the round, and the sample's time in picoseconds.
+    fn row(&self, row: usize) -> (&str, i64, i64) {
+        (self.probes.of_row(row), self.rounds[row], self.times[row])
+    }
+}
+
+/// The samples are those that the document tells of.
+fn check_series(samples: &CostSamples, series: &[(String, SeriesDoc)]) -> Result<(), String> {
+    for (name, of) in series {
+        let rounds = samples.get(name).ok_or_else(|| format!("it has no sample of '{name}'"))?;
+        let count: usize = rounds.iter().map(Vec::len).sum();
+        if u64::try_from(count) != Ok(of.samples) {
+            return Err(format!("it has {count} samples of '{name}', and the document tells of {}", of.samples));
+        }
+        if let Some(time) = rounds.iter().flatten().find(|time| time.unsigned_abs() > LONGEST_PS.unsigned_abs()) {
+            return Err(format!("a sample of '{name}' is {time} ps long"));
+        }
+    }
+    match samples.keys().find(|name| !series.iter().any(|(known, _)| known == *name)) {
+        Some(name) => Err(format!("it has samples of '{name}', of which the document does not tell")),
+        None => Ok(()),
+    }
+}

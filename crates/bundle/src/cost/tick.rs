@@ -1,0 +1,163 @@
+//! Tick campaigns in bundles: one JSON document a node.
+//!
+//! Each finished cell is stored before the next begins: the document is written anew under another name, and takes the
+//! place of the old one in one step. So a campaign that is interrupted, or killed, goes on where it was.
+
+use std::path::{Path, PathBuf};
+
+use becalm_model::cost::tick::Campaign;
+
+use crate::{BundleError, contents, document};
+
+/// Makes a bundle, or joins the one of other nodes, and stores the campaign in it.
+///
+/// # Errors
+/// If the place is taken, its parent is missing, the campaign is not valid, and if the system refuses. The place is then
+/// left as it was.
+pub fn create(campaign: &Campaign, bundle: &Path) -> Result<(), BundleError> {
+    document::create(bundle, campaign)?.keep();
+    Ok(())
+}
+
+/// Stores the campaign in the bundle that [`create`] made, in place of what was stored before.
+///
+/// # Errors
+/// If the campaign is not valid, and if the system refuses. What was stored before is still there then.
+pub fn store(campaign: &Campaign, bundle: &Path) -> Result<(), BundleError> {
+    document::replace(bundle, &campaign.node, campaign)
+}
+
+/// Reads the campaign of a node, or that of the only one, from the bundle at `path`, or at `path` with
+/// [`SUFFIX`](crate::SUFFIX). Returns the bundle's folder with it.
+///
+/// # Errors
+/// If there is no bundle, it holds something else, no such node or several, and if the document is damaged or of
+/// another version.
+pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Campaign), BundleError> {
+    let (bundle, node, document) = contents::open_node(path, node)?;
+    Ok((bundle, document::read(&document, &node)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use becalm_model::cost::tick::{CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+    use becalm_model::event_count::EventCount;
+    use becalm_model::node::Machine;
+    use becalm_units::CpuId;
+
+    use super::*;
+
+    fn campaign() -> Campaign {
+        Campaign {
+            schema: SCHEMA.into(),
+            program: "becalm".into(),
+            node: "n".into(),
+            machine: Machine::default(),
+            plan: CampaignPlan {
+                cpu: CpuId::new(1),
+                rates_hz: vec![0, 1_000],
+                copies: vec![1, 2],
+                rounds: 3,
+                sched: "other".into(),
+                cell_ns: 1_000_000,
+                seed: 7,
+                events: Vec::new(),
+            },
+            array_bytes: 1,
+            sorts: 2,
+            max_sample_rate_hz: 100_000,
+            cpu_time_max_percent: Some(25),
+            not_counted: Vec::new(),
+            cells: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tick.becalm");
+        let mut campaign = campaign();
+        create(&campaign, &path).unwrap();
+        let sorts = Measured::Sorts { copies: 2, sorts: 9, elapsed_ns: 10, interrupts: 3, window_ns: 11 };
+        campaign.cells.push(Cell { round: 1, added_hz: 1_000, measured: sorts.clone() });
+        campaign.cells.push(Cell { round: 1, added_hz: 0, measured: Measured::Trap { calls: 5, call_ns: 71.25 } });
+        store(&campaign, &path).unwrap();
+        let (found, read) = load(&folder.path().join("tick"), None).unwrap();
+        assert_eq!((found, &read), (path.clone(), &campaign));
+        assert_eq!(load(&path, Some("n")).unwrap().1, campaign);
+        assert_eq!(read.find(1, 1_000, CellKind::Sorts { copies: 2 }), Some(&sorts));
+        assert_eq!(read.find(0, 1_000, CellKind::Sorts { copies: 2 }), None);
+        assert_eq!(read.find(1, 1_000, CellKind::Sorts { copies: 1 }), None);
+        assert_eq!(read.cells_planned(), 3 * (2 * 3 + 1));
+        assert_eq!(fs::read_dir(path.join("runs")).unwrap().count(), 1, "the draft has become the document");
+        assert!(create(&campaign, &path).unwrap_err().to_string().contains("is there already"));
+    }
+
+    #[test]
+    fn what_is_no_campaign_is_refused_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tick.becalm");
+        create(&campaign(), &path).unwrap();
+        let error = |text: &str| {
+            fs::write(path.join("runs/node=n.json"), text).unwrap();
+            load(&path, None).unwrap_err().to_string()
+        };
+        assert!(error("{").contains("node=n.json as a node's document"));
+        assert!(error("{\"schema\": \"becalm.tick-campaign/2\"}").contains("has the schema 'becalm.tick-campaign/2'"));
+        assert!(error("{\"schema\": \"becalm.run/1\"}").contains("holds a recording and not a campaign"));
+        assert!(error("{\"schema\": \"becalm.tick-campaign/1\"}").contains("missing field"));
+        let wrong = |spoil: &dyn Fn(&mut Campaign)| {
+            let mut campaign = campaign();
+            let trap = Measured::Trap { calls: 1, call_ns: 100.0 };
+            campaign.cells.push(Cell { round: 0, added_hz: 0, measured: trap });
+            spoil(&mut campaign);
+            error(&serde_json::to_string(&campaign).unwrap())
+        };
+        let cell = |round, added_hz, measured| Cell { round, added_hz, measured };
+        let handler =
+            |interrupts, handler_ns, window_ns| Measured::Handler { interrupts, handler_ns, window_ns, lost_events: 0 };
+        let sorts =
+            |copies, sorts, elapsed_ns| Measured::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
+        let trap = |call_ns| Measured::Trap { calls: 1, call_ns };
+        let events = |enabled_ns, running_ns| {
+            let counts =
+                vec![EventCount { event: "cycles".into(), space: "user".into(), value: 1, enabled_ns, running_ns }];
+            Measured::Events { sorts: 1, interrupts: 1, window_ns: 1, counts }
+        };
+        assert!(wrong(&|of| of.plan.copies.clear()).contains("its plan has no cells"));
+        assert!(wrong(&|of| of.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));
+        assert!(wrong(&|of| of.plan.rates_hz = vec![1_000, 0]).contains("do not rise"));
+        assert!(wrong(&|of| of.node = "other".into()).contains("of node 'other'"));
+        assert!(wrong(&|of| of.cells.push(of.cells[0].clone())).contains("cell 1 stands there twice"));
+        for measured in
+            [cell(3, 0, trap(1.0)), cell(1, 7, handler(1, 1, 1)), cell(1, 0, sorts(3, 1, 1)), cell(1, 0, events(1, 1))]
+        {
+            assert!(
+                wrong(&|of| of.cells.push(measured.clone())).contains("cell 1 is none of its plan"),
+                "{measured:?}"
+            );
+        }
+        for measured in [
+            cell(1, 0, trap(-1.0)),
+            cell(1, 0, handler(u64::MAX, 1, 1)),
+            cell(1, 0, handler(1, -1, 1)),
+            cell(1, 0, handler(1, 1, 0)),
+            cell(1, 0, sorts(1, 0, 1)),
+            cell(1, 0, sorts(1, 1, i64::MAX)),
+        ] {
+            assert!(wrong(&|of| of.cells.push(measured.clone())).contains("cell 1: "), "{measured:?}");
+        }
+        for (enabled, running) in [(1, 2), (-1, -1)] {
+            let error = wrong(&|of| {
+                of.plan.events.push("cycles".into());
+                of.cells.push(cell(1, 0, events(enabled, running)));
+            });
+            assert!(error.contains("cell 1: "), "{error}");
+        }
+        fs::remove_file(path.join("runs/node=n.json")).unwrap();
+        assert!(load(&path, None).unwrap_err().to_string().contains("it holds no node's document"));
+    }
+}

@@ -1,0 +1,96 @@
+//! `becalm cost clock`, `trap` and `detours`: probes that are timed one after the other on one CPU.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::cost::clock::clocks;
+use becalm_measure::cost::probe::{detours, traps};
+use becalm_measure::cost::stored;
+use becalm_model::cost::{ClockCosts, Measured, ProbeCosts};
+use becalm_model::node::Ended;
+use clap::Args;
+
+use super::{Meter, OutputArgs, Place, failure, recording};
+use crate::exit::Exit;
+
+/// Which of the three commands measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Probes {
+    /// `becalm cost clock`.
+    Clock,
+    /// `becalm cost trap`.
+    Trap,
+    /// `becalm cost detours`.
+    Detours,
+}
+
+// The commands' help stands at the variants of `CostCommand`; a doc comment here would take its place.
+#[derive(Args, Debug)]
+#[allow(missing_docs)]
+pub struct ProbeArgs {
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Measures, stores and prints.
+///
+/// # Errors
+/// If the CPU cannot be used, a signal ends the recording, the bundle cannot be written, or `out` cannot.
+pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
+    // While the process has one thread; afterwards it would be refused.
+    let janitor = match probes {
+        Probes::Detours => Janitor::spawn(&Path::new("/").join("proc")).ok().map(Arc::new),
+        Probes::Clock | Probes::Trap => None,
+    };
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let place = args.place.choose()?;
+    let nothing_yet = match probes {
+        Probes::Clock => Measured::Clock(ClockCosts::default()),
+        Probes::Trap => Measured::Trap(ProbeCosts::default()),
+        Probes::Detours => Measured::Detours(ProbeCosts::default()),
+    };
+    let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
+    let recorded = match probes {
+        Probes::Detours => recording::probes(&place, janitor, &signals)?,
+        Probes::Clock | Probes::Trap => Vec::new(),
+    };
+    let meter = Meter::new();
+    let mut ended = Ended::Duration;
+    let mut progress = |done: usize, all: usize, name: &str| {
+        meter.show(done, all, name);
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    };
+    let measured = match probes {
+        Probes::Clock => clocks(place, &mut progress).map(|probed| {
+            let (costs, samples) = stored::clocks(probed);
+            (Measured::Clock(costs), samples)
+        }),
+        Probes::Trap => traps(place, &mut progress).map(|probed| {
+            let (costs, samples) = stored::probes(probed);
+            (Measured::Trap(costs), samples)
+        }),
+        Probes::Detours => detours(place, &mut progress).map(|probed| {
+            let (mut costs, mut samples) = stored::probes(probed);
+            for (probe, rounds) in recorded {
+                samples.extend(probe.series.as_ref().map(|_| (probe.name.clone(), rounds)));
+                costs.probes.push(probe);
+            }
+            (Measured::Detours(costs), samples)
+        }),
+    };
+    drop(meter);
+    let (measured, samples) = measured.map_err(failure)?;
+    storing.store(measured, samples, Some(ended))?;
+    storing.show(out)?;
+    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
+}

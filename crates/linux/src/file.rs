@@ -1,0 +1,257 @@
+//! The kernel's small text files below a root folder: reading, listing and writing them, with errors that name the file.
+//!
+//! A file of its own form has a parser of its own, in [`procfs`](crate::procfs) or [`sysfs`](crate::sysfs), which reads through this
+//! module; the many settings that hold one value are read with [`text`] and written with [`write`]. Leaves out what a
+//! value means, and whether it should be changed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Why one of the kernel's files could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It could not be read.
+    #[error("cannot read {what} from {}: {source}", path.display())]
+    Read {
+        /// What the file was to tell.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It could be read, but its text is not what the kernel documents.
+    #[error("cannot understand {what} in {}: {why}", path.display())]
+    Format {
+        /// What the file was to tell.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with the text.
+        why: FormatError,
+    },
+}
+
+impl FileError {
+    /// Whether the file, or the thread or device that it describes, does not exist; see [`is_gone`].
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Read { source, .. } => is_gone(source),
+            Self::Format { .. } => false,
+        }
+    }
+
+    /// Whether the kernel refused the reading.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// A text that is not what the kernel writes: the place, and what was expected there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{expected}, but found '{found}'")]
+pub struct FormatError {
+    expected: &'static str,
+    found: String,
+}
+
+impl FormatError {
+    /// Quotes at most the first 60 characters of what was found.
+    pub(crate) fn new(expected: &'static str, found: &str) -> Self {
+        Self { expected, found: found.chars().take(60).collect() }
+    }
+}
+
+/// The path of a file below a root folder. The name may be absolute or relative, `/proc/stat` or `proc/stat`.
+#[must_use]
+pub fn below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
+    let name = name.as_ref();
+    root.join(name.strip_prefix("/").unwrap_or(name))
+}
+
+/// Whether an error says that a file, or the thread or device behind it, is not there (any more): `ENOENT`, `ENOTDIR`,
+/// `ESRCH` (the thread has ended) or `ENODEV` (the device or CPU is gone).
+#[must_use]
+pub fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ESRCH | libc::ENODEV))
+        || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The value of a setting, without the white space around it; `None` if this kernel or machine has no such file.
+///
+/// # Errors
+/// If the file exists and cannot be read.
+pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileError> {
+    // Some drivers have a file for what they cannot do, and answer a reading with an error that says so.
+    let unsupported = |error: &FileError| {
+        let FileError::Read { source, .. } = error else { return false };
+        matches!(source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL))
+    };
+    match read(root, name, "a setting of the kernel") {
+        Err(error) if unsupported(&error) => Ok(None),
+        result => Ok(optional(result)?.map(|text| text.trim().to_owned())),
+    }
+}
+
+/// The chosen word of a setting that offers several: `madvise` of `always [madvise] never`. A text without brackets is
+/// the choice itself.
+#[must_use]
+pub fn chosen(text: &str) -> &str {
+    bracketed(text).unwrap_or(text).trim()
+}
+
+/// The text between the first bracket and the one that closes it; `None` without brackets.
+pub(crate) fn bracketed(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(inside, _)| inside)
+}
+
+/// The names in a folder, sorted; empty if there is no such folder. Bytes that are not UTF-8 become U+FFFD.
+///
+/// # Errors
+/// If the folder exists and cannot be listed.
+pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileError> {
+    let path = below(root, folder);
+    let failed = |source| FileError::Read { what: "the names in a folder", path: path.clone(), source };
+    let listing = match fs::read_dir(&path) {
+        Ok(listing) => listing,
+        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = listing.map(name).collect::<Result<_, _>>().map_err(failed)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Writes a text in one system call, since the kernel takes each call as a value of its own. The file must exist.
+///
+/// # Errors
+/// What the kernel answers: `EINVAL` for a value that it does not take, `EIO` or `EPERM` for an interrupt that it manages
+/// itself, `EBUSY`; and an error if it took only a part of the text.
+pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> {
+    // The kernel's files ignore the truncation; in others no rest of a longer text stays.
+    let mut file = OpenOptions::new().write(true).truncate(true).open(below(root, name))?;
+    // An empty text would make no system call at all. The kernel takes a line's end for an empty value.
+    let bytes = if text.is_empty() { b"\n" } else { text.as_bytes() };
+    let taken = file.write(bytes)?;
+    if taken == bytes.len() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the kernel took only {taken} of {} bytes", bytes.len())))
+}
+
+/// Makes the entries of a folder survive a crash: what was made, renamed or removed in it.
+///
+/// # Errors
+/// If the folder cannot be opened or its file system cannot be written.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The whole text of a file. Bytes that are not UTF-8 (a thread's name may hold any) become U+FFFD.
+pub(crate) fn read(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<String, FileError> {
+    let path = below(root, name);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }),
+        Err(source) => Err(FileError::Read { what, path, source }),
+    }
+}
+
+/// Reads a file and hands its text to a parser.
+pub(crate) fn parse<T>(
+    root: &Path,
+    name: impl AsRef<Path>,
+    what: &'static str,
+    parser: impl FnOnce(&str) -> Result<T, FormatError>,
+) -> Result<T, FileError> {
+    let name = name.as_ref();
+    parser(&read(root, name, what)?).map_err(|why| FileError::Format { what, path: below(root, name), why })
+}
+
+/// Reads the one value that a file holds.
+pub(crate) fn value<T: FromStr>(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<T, FileError> {
+    parse(root, name, what, |text| {
+        text.trim().parse().map_err(|_| FormatError::new("one value was expected", text.trim()))
+    })
+}
+
+/// Turns the error of a file that does not exist into `None`: the kernel or the machine lacks the feature.
+pub(crate) fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the files of a fake tree.
+#[cfg(test)]
+pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = below(root, name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_file_and_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("value"), "seven\n").unwrap();
+        let missing = value::<u32>(root.path(), "none", "the answer").unwrap_err();
+        assert!(missing.is_missing() && !missing.is_denied());
+        assert!(missing.to_string().starts_with("cannot read the answer from "), "{missing}");
+        let wrong = value::<u32>(root.path(), "value", "the answer").unwrap_err();
+        assert!(wrong.to_string().ends_with("/value: one value was expected, but found 'seven'"), "{wrong}");
+        assert!(optional(Err::<u32, _>(missing)).unwrap().is_none());
+        assert!(optional(Err::<u32, _>(wrong)).is_err());
+    }
+
+    #[test]
+    fn values_and_choices() {
+        let root = tempfile::tempdir().unwrap();
+        write_tree(root.path(), &[("sys/x/a", " 7\n"), ("sys/x/b", "always [madvise] never\n")]);
+        assert_eq!(text(root.path(), "/sys/x/a").unwrap().as_deref(), Some("7"));
+        assert_eq!(chosen(&text(root.path(), "/sys/x/b").unwrap().unwrap()), "madvise");
+        assert_eq!((chosen("performance"), chosen("a ] b [")), ("performance", "a ] b ["));
+        assert_eq!(text(root.path(), "/sys/x/c").unwrap(), None);
+        assert!(text(root.path(), "/sys/x").unwrap_err().to_string().contains("/sys/x"));
+        assert_eq!(names(root.path(), "/sys/x").unwrap(), ["a", "b"]);
+        assert!(names(root.path(), "/sys/none").unwrap().is_empty());
+        assert!(names(root.path(), "/sys/x/a").unwrap().is_empty());
+    }
+
+    #[test]
+    fn texts_replace_each_other_and_files_are_not_made() {
+        let root = tempfile::tempdir().unwrap();
+        let path = Path::new("/a");
+        let whole = || fs::read_to_string(below(root.path(), path)).unwrap();
+        assert_eq!(write(root.path(), path, "1").unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::write(root.path().join("a"), "950000\n").unwrap();
+        write(root.path(), path, "-1\n").unwrap();
+        assert_eq!(whole(), "-1\n");
+        write(root.path(), path, "").unwrap();
+        assert_eq!(whole(), "\n");
+        sync_folder(root.path()).unwrap();
+    }
+
+    #[test]
+    fn what_is_gone() {
+        for code in [libc::ENOENT, libc::ENOTDIR, libc::ESRCH, libc::ENODEV] {
+            assert!(is_gone(&io::Error::from_raw_os_error(code)), "{code}");
+        }
+        assert!(!is_gone(&io::Error::from_raw_os_error(libc::EACCES)));
+    }
+}

@@ -1,0 +1,7 @@
+//! Programs and threads that begin in a certain place: on certain CPUs, in a scheduling class, in a control group.
+
+mod program;
+mod thread;
+
+pub use program::{Start, begin_in};
+pub use thread::{Thread, Waiting};

@@ -1,0 +1,105 @@
+//! Programs that begin in a certain place.
+//!
+//! Everything is set in the new process before the program begins, so that no instruction of it runs elsewhere.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use becalm_units::CpuList;
+
+use crate::relay::Relay;
+use crate::sched::{Policy, affinity_mask};
+
+/// Where a program begins. What is `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start<'a> {
+    /// The control group's folder, which has `cgroup.procs`.
+    pub group: Option<&'a Path>,
+    /// Its CPUs.
+    pub cpus: Option<&'a CpuList>,
+    /// Its scheduling class.
+    pub policy: Option<Policy>,
+}
+
+/// Has a program begin there, with the signals let through that were so before they were relayed.
+///
+/// What fails then makes the starting of the program fail: `EINVAL` for CPUs that the group does not hold, `EPERM` for rights.
+///
+/// # Errors
+/// If the group's path holds a zero.
+pub fn begin_in(command: &mut Command, start: Start<'_>, relay: Option<&Relay>) -> io::Result<()> {
+    let procs = start.group.map(|group| CString::new(group.join("cgroup.procs").as_os_str().as_bytes())).transpose()?;
+    let mask = start.cpus.map(affinity_mask);
+    let policy = start.policy;
+    let signals = relay.map(Relay::previous);
+    let settle = move || {
+        if let Some(procs) = &procs {
+            enter(procs)?;
+        }
+        if let Some(mask) = &mask {
+            // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
+            checked(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr()) })?;
+        }
+        if let Some(policy) = policy {
+            policy.set_for_calling_thread()?;
+        }
+        if let Some(signals) = &signals {
+            // SAFETY: the set is one that the kernel filled in.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals, std::ptr::null_mut()) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls on memory that was allocated before the fork, allocates nothing itself, and takes
+    // no lock.
+    unsafe { command.pre_exec(settle) };
+    Ok(())
+}
+
+/// Moves the calling process into the group of a `cgroup.procs`.
+fn enter(procs: &CString) -> io::Result<()> {
+    // SAFETY: the path ends in a zero; the descriptor, if any, is ours to write to and to close.
+    unsafe {
+        let file = libc::open(procs.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        checked(file.into())?;
+        let written = checked(libc::write(file, b"0".as_ptr().cast(), 1) as libc::c_long);
+        libc::close(file);
+        written
+    }
+}
+
+fn checked(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_begins_where_it_was_told_to() {
+        let last: CpuList = crate::sched::allowed_cpus().unwrap().iter().last().into_iter().collect();
+        let folder = tempfile::tempdir().unwrap();
+        let procs = folder.path().join("cgroup.procs");
+        std::fs::write(&procs, "").unwrap();
+        let mut command = Command::new("grep");
+        command.args(["Cpus_allowed_list", "/proc/self/status"]);
+        let start = Start { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch) };
+        begin_in(&mut command, start, None).unwrap();
+        let output = command.output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));
+        assert_eq!(std::fs::read_to_string(&procs).unwrap(), "0");
+        // A group that is not there, and a CPU that is not.
+        let start = Start { group: Some(Path::new("/none")), ..Start::default() };
+        let mut command = Command::new("true");
+        begin_in(&mut command, start, None).unwrap();
+        assert_eq!(command.status().unwrap_err().kind(), io::ErrorKind::NotFound);
+        let none: CpuList = "5000".parse().unwrap();
+        let mut command = Command::new("true");
+        begin_in(&mut command, Start { cpus: Some(&none), ..Start::default() }, None).unwrap();
+        assert_eq!(command.status().unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+}

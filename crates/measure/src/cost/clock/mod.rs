@@ -1,0 +1,319 @@
+//! Every way to read the time: its cost, how fine it is, whether it runs backwards, and whether it enters the kernel
+//! (B07 section 2, the cost of reading the timer).
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use becalm_linux::clock::Counter;
+use becalm_linux::probe::clocks::{self, ClockId};
+use becalm_linux::probe::{SyscallCount, getpid};
+use becalm_linux::procfs::cpuinfo::CpuInfo;
+
+mod time_way;
+mod turns;
+
+use self::time_way::{OverReading, TimeWay};
+use self::turns::{Turns, turns};
+use super::bench::{Bench, ForCounter, Probed, Progress, Series, run_at, undisturbed};
+use super::{CostError, Place};
+
+/// Readings in a sample.
+const BATCH: u32 = 64;
+/// Samples in a round.
+const SAMPLES: usize = 50;
+/// Steps that are looked for.
+const STEPS: usize = 10_000;
+/// How long they are looked for: five periods of a coarse clock at 100 Hz.
+const STEPS_TIME: Duration = Duration::from_millis(50);
+/// How many other CPUs a clock is compared with.
+const OTHERS: usize = 4;
+/// Readings on each CPU of a pair.
+const TURNS: u64 = 500;
+/// How long a pair may take.
+const TURNS_TIME: Duration = Duration::from_millis(20);
+/// Calls whose system calls are counted.
+const COUNTED: u64 = 100;
+
+/// Where a reading is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Path {
+    /// By one instruction.
+    Instruction,
+    /// In user space, by the code that the kernel maps into every process.
+    Vdso,
+    /// In the kernel.
+    SystemCall,
+}
+
+impl Path {
+    /// Its name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Instruction => "instruction",
+            Self::Vdso => "vdso",
+            Self::SystemCall => "syscall",
+        }
+    }
+}
+
+/// How it was found out whether a reading enters the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Counting {
+    /// The kernel counted the system calls.
+    Counted,
+    /// They could not be counted, for this reason, and were told by their time.
+    Timed(String),
+}
+
+/// How a clock moves from one reading to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Steps {
+    /// How many readings were made.
+    pub readings: u64,
+    /// The smallest step that is not zero, in picoseconds; nothing if the clock did not move in 50 ms.
+    pub smallest_ps: Option<i64>,
+    /// The median step that is not zero.
+    pub median_ps: Option<i64>,
+    /// How often a reading was smaller than the one before.
+    pub backwards: u64,
+}
+
+/// How a clock agrees between CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CrossReading {
+    /// How many readings were compared with one of another CPU.
+    pub compared: u64,
+    /// How many were smaller although they were taken later.
+    pub backwards: u64,
+    /// By how much at most, in picoseconds.
+    pub largest_ps: i64,
+}
+
+/// A way to read the time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClockRow {
+    /// Its name.
+    pub name: String,
+    /// Where it is read.
+    pub path: Path,
+    /// What a reading costs.
+    pub cost: Series,
+    /// What it costs by a raw system call, where there is one.
+    pub raw: Option<Series>,
+    /// The resolution that the kernel states, in nanoseconds.
+    pub stated_ns: Option<u64>,
+    /// How it moves on one CPU.
+    pub steps: Steps,
+    /// How it agrees between CPUs; nothing where there is one CPU, or the clock is a thread's own.
+    pub cross: Option<CrossReading>,
+}
+
+/// Every way to read the time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Clocks {
+    /// One a way.
+    pub rows: Vec<ClockRow>,
+    /// How it was found out which of them enter the kernel.
+    pub counting: Counting,
+}
+
+/// Measures every way to read the time. Takes about four seconds.
+///
+/// # Errors
+/// If the place cannot be used, or no counter runs.
+pub fn clocks(place: Place, progress: &mut Progress<'_>) -> Result<Probed<Clocks>, CostError> {
+    run_at(place, Work(progress))
+}
+
+struct Work<'a, 'b>(&'a mut Progress<'b>);
+
+impl ForCounter for Work<'_, '_> {
+    type Out = Clocks;
+
+    fn run<C: Counter>(self, bench: &Bench<C>) -> Clocks {
+        let root = bench.place.root();
+        let processor = CpuInfo::read(root).unwrap_or_default();
+        let ways = TimeWay::all(|flag| processor.has(flag));
+        // Opened and closed before anything is timed, since it slows every system call.
+        let (counts, counting) = match SyscallCount::open(root).and_then(|count| count_calls(&count, &ways)) {
+            Ok(counts) => (Some(counts), Counting::Counted),
+            Err(error) => (None, Counting::Timed(error.to_string())),
+        };
+        let trap = undisturbed(&cost(bench, || getpid().cast_unsigned().into()));
+        let mut rows = Vec::with_capacity(ways.len());
+        for (at, way) in ways.iter().enumerate() {
+            if !(self.0)(at, ways.len(), &way.name()) {
+                break;
+            }
+            let calls = counts.as_ref().map(|counts| counts[at]);
+            rows.push(row(bench, *way, calls, trap));
+        }
+        Clocks { rows, counting }
+    }
+}
+
+fn row<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_ps: i64) -> ClockRow {
+    let cost = way.run(Cost(bench));
+    let raw = way.run_raw(Cost(bench));
+    let path = match calls {
+        _ if way.is_instruction() => Path::Instruction,
+        Some(calls) if calls >= COUNTED / 2 => Path::SystemCall,
+        Some(_) => Path::Vdso,
+        None if enters_kernel(undisturbed(&cost), raw.as_ref().map(undisturbed), trap_ps) => Path::SystemCall,
+        None => Path::Vdso,
+    };
+    // Readings of the kernel are in nanoseconds, those of instructions in ticks.
+    let unit_ps = if way.is_instruction() { bench.rate.tick_ns() * 1_000.0 } else { 1_000.0 };
+    let own = way.clock() == Some(ClockId::THREAD_CPUTIME);
+    let others = if own { &[] } else { &bench.place.others[..bench.place.others.len().min(OTHERS)] };
+    let cross = others.iter().map(|other| way.run(Turn(bench.place.cpu, *other))).reduce(Turns::and);
+    ClockRow {
+        name: way.name(),
+        path,
+        cost,
+        raw,
+        stated_ns: way.clock().and_then(clocks::resolution_ns),
+        steps: way.run(LookForSteps { unit_ps }),
+        cross: cross.map(|turns| CrossReading {
+            compared: turns.compared,
+            backwards: turns.backwards,
+            largest_ps: (turns.largest as f64 * unit_ps).round() as i64,
+        }),
+    }
+}
+
+/// Whether a call enters the kernel, by its time and that of the same reading by a raw system call. What both have in
+/// common, reading the counter, may itself be slow; so it is their difference that tells: a call that saves less than
+/// half a trap (a `getpid`) has saved none. Without a raw call its own time must do.
+fn enters_kernel(call_ps: i64, raw_ps: Option<i64>, trap_ps: i64) -> bool {
+    match raw_ps {
+        Some(raw) => raw - call_ps < trap_ps / 2,
+        None => call_ps > trap_ps / 2,
+    }
+}
+
+/// How many system calls a hundred readings make, for each way.
+fn count_calls(count: &SyscallCount, ways: &[TimeWay]) -> Result<Vec<u64>, becalm_linux::probe::ProbeError> {
+    struct Calls<'a>(&'a SyscallCount);
+    impl OverReading for Calls<'_> {
+        type Out = Result<u64, becalm_linux::probe::ProbeError>;
+
+        fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out {
+            self.0.during(|| {
+                for _ in 0..COUNTED {
+                    black_box(read());
+                }
+            })
+        }
+    }
+    ways.iter().map(|way| way.run(Calls(count))).collect()
+}
+
+fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> Series {
+    let round = |samples: &mut [u64]| {
+        Bench::<C>::time_each(samples, |_| {
+            for _ in 0..BATCH {
+                black_box(read());
+            }
+        });
+        Ok(())
+    };
+    bench.series(BATCH, SAMPLES, round).expect("a round of readings cannot fail")
+}
+
+struct Cost<'a, 'b, C>(&'a Bench<'b, C>);
+
+impl<C: Counter> OverReading for Cost<'_, '_, C> {
+    type Out = Series;
+
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Series {
+        cost(self.0, read)
+    }
+}
+
+struct Turn(becalm_units::CpuId, becalm_units::CpuId);
+
+impl OverReading for Turn {
+    type Out = Turns;
+
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Turns {
+        turns(self.0, self.1, TURNS, TURNS_TIME, read)
+    }
+}
+
+/// Reads the clock back to back until enough steps were seen, or time is up.
+struct LookForSteps {
+    unit_ps: f64,
+}
+
+impl OverReading for LookForSteps {
+    type Out = Steps;
+
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Steps {
+        let mut steps = vec![1_u64; STEPS];
+        let (mut found, mut readings, mut backwards) = (0, 0_u64, 0);
+        let end = Instant::now() + STEPS_TIME;
+        let mut previous = read();
+        while found < steps.len() {
+            let now = read();
+            readings += 1;
+            if now > previous {
+                steps[found] = now - previous;
+                found += 1;
+            } else if now < previous {
+                backwards += 1;
+            }
+            // Asks for the time only now and then; the step with that in it is longer, which changes neither figure.
+            if readings.is_multiple_of(1024) && Instant::now() > end {
+                break;
+            }
+            previous = now;
+        }
+        let steps = &mut steps[..found];
+        steps.sort_unstable();
+        let picos = |step: &u64| (*step as f64 * self.unit_ps).round() as i64;
+        Steps { readings, smallest_ps: steps.first().map(picos), median_ps: steps.get(found / 2).map(picos), backwards }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn a_call_that_saves_a_trap_does_not_enter_the_kernel() {
+        assert!(!enters_kernel(20_000, Some(150_000), 100_000));
+        assert!(enters_kernel(140_000, Some(150_000), 100_000));
+        // Reading the counter takes 2 us here, as under some hypervisors.
+        assert!(!enters_kernel(2_000_000, Some(2_110_000), 100_000));
+        assert!(!enters_kernel(5_000, None, 100_000) && enters_kernel(110_000, None, 100_000));
+    }
+
+    #[test]
+    fn steps_and_backward_steps_are_told_apart() {
+        let count = AtomicU64::new(0);
+        // Two readings at each multiple of 10, and one leap back in a thousand.
+        let read = || {
+            let n = count.fetch_add(1, Ordering::Relaxed);
+            if n % 1000 == 999 { 1 } else { n / 2 * 10 + 10 }
+        };
+        let steps = LookForSteps { unit_ps: 500.0 }.over(read);
+        assert_eq!((steps.smallest_ps, steps.median_ps), (Some(5_000), Some(5_000)));
+        let expected = steps.readings / 1000;
+        assert!(steps.backwards.abs_diff(expected) <= 1, "{steps:?}");
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_has_no_step() {
+        thread_local!(static READS: Cell<u64> = const { Cell::new(0) });
+        let steps = LookForSteps { unit_ps: 1.0 }.over(|| {
+            READS.set(READS.get() + 1);
+            7
+        });
+        assert_eq!((steps.smallest_ps, steps.median_ps, steps.backwards), (None, None, 0));
+        assert_eq!(steps.readings + 1, READS.get());
+    }
+}

@@ -1,0 +1,28 @@
+//! Why the probes of the clock, of traps and of detours could not be measured.
+
+use becalm_linux::clock::RateError;
+use becalm_linux::sched::SchedError;
+
+use crate::preflight::CpuError;
+
+/// Why nothing could be measured at all.
+#[derive(Debug, thiserror::Error)]
+pub enum CostError {
+    /// The CPU cannot be used.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// The counter cannot be used.
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    /// The thread cannot be placed or get its scheduling class.
+    #[error(transparent)]
+    Sched(#[from] SchedError),
+}
+
+impl CostError {
+    /// Whether another wording of the command would do.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Cpu(_))
+    }
+}

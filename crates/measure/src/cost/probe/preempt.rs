@@ -1,0 +1,91 @@
+//! Pre-emption: for how long a thread loses its CPU to another of its own class that wants it as well.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use becalm_linux::clock::Counter;
+use becalm_linux::sched::{self, Policy};
+use becalm_units::Nanos;
+
+use super::Probe;
+use crate::cost::bench::{Bench, Series, into_rounds};
+
+/// How many pre-emptions are wanted.
+const WANTED: usize = 200;
+/// How long they are waited for.
+const LIMIT: Nanos = Nanos::from_secs(2);
+/// A shorter step is not looked at: no thread is switched out and back in less.
+const SHORTEST: Nanos = Nanos::from_micros(1);
+
+/// The detours of a loop that shares its CPU with a competitor that never sleeps.
+pub(super) fn by_a_competitor<C: Counter>(bench: &Bench<C>) -> Probe {
+    let class = bench.place.policy;
+    let outcome = match class {
+        Policy::Fifo(_) => {
+            Err("in the class fifo a thread runs until it sleeps or yields, and no equal pre-empts it".to_owned())
+        }
+        _ => measure(bench),
+    };
+    Probe {
+        name: "preemption",
+        what: "pre-emption by a competitor",
+        method: format!(
+            "a second thread of class {class} that never sleeps on the same CPU: steps of the loop in which the competitor \
+             made progress"
+        ),
+        outcome,
+    }
+}
+
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
+    let (progress, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (cpu, policy) = (bench.place.cpu, bench.place.policy);
+    let competitor = || {
+        let placed =
+            sched::pin_current_thread(cpu).is_ok() && (policy == Policy::Other || sched::set_policy(policy).is_ok());
+        while placed && !stop.load(Ordering::Relaxed) {
+            progress.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let mut away = vec![1_u64; WANTED];
+    let watch = bench.watch();
+    let found = thread::scope(|scope| {
+        let started = thread::Builder::new().name("becalm/rival".to_owned()).stack_size(64 << 10);
+        started.spawn_scoped(scope, competitor).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let found =
+            lost::<C>(&mut away, bench.rate.ticks_in(SHORTEST).get(), bench.rate.ticks_in(LIMIT).get(), &progress);
+        stop.store(true, Ordering::Relaxed);
+        Ok::<_, String>(found)
+    })?;
+    if found == 0 {
+        return Err(format!("the competitor did not run within {LIMIT}"));
+    }
+    Ok(bench.finish(watch, 1, &into_rounds(&away[..found])))
+}
+
+/// Keeps the steps in which the other thread made progress, until all room is taken or time is up.
+#[inline(never)]
+fn lost<C: Counter>(away: &mut [u64], shortest: u64, limit: u64, progress: &AtomicU64) -> usize {
+    let start = C::read();
+    let (mut previous, mut found) = (start, 0);
+    let mut known = progress.load(Ordering::Relaxed);
+    while found < away.len() {
+        let now = C::read();
+        let step = now.saturating_sub(previous);
+        if step >= shortest {
+            let seen = progress.load(Ordering::Relaxed);
+            if seen != known {
+                away[found] = step;
+                found += 1;
+                known = seen;
+            }
+            if now.saturating_sub(start) > limit {
+                break;
+            }
+        } else if now.saturating_sub(start) > limit {
+            break;
+        }
+        previous = now;
+    }
+    found
+}

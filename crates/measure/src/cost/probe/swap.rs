@@ -1,0 +1,65 @@
+//! Swap in: the first touch of a page that lies on a disk.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use becalm_linux::clock::Counter;
+use becalm_linux::probe::Pages;
+use becalm_linux::procfs::swaps::swaps;
+use becalm_linux::sched::major_faults;
+
+use super::{Probe, text};
+use crate::cost::bench::{Bench, Series, into_rounds};
+
+/// Pages that are swapped out at a time.
+const PAGES: usize = 512;
+/// Swap-ins that are wanted.
+const WANTED: usize = 500;
+/// How long they are waited for: at 10 ms each, what a disk of 2007 took, that is 200.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The fault that brings a page back from swap.
+pub(super) fn swap_in<C: Counter>(bench: &Bench<C>) -> Probe {
+    Probe {
+        name: "swap_in",
+        what: "swap in",
+        method:
+            "read of a page that the kernel was asked to swap out (MADV_PAGEOUT); only faults that it counts as major, \
+                 as others found their page still in memory or read ahead"
+                .to_owned(),
+        outcome: measure(bench),
+    }
+}
+
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
+    let swaps = swaps(bench.place.root()).map_err(|error| error.to_string())?;
+    if swaps.is_empty() {
+        return Err("no swap here".to_owned());
+    }
+    let pages = Pages::small(PAGES).map_err(text)?;
+    let mut times = Vec::with_capacity(WANTED + PAGES);
+    let watch = bench.watch();
+    let end = Instant::now() + LIMIT;
+    while times.len() < WANTED && Instant::now() < end {
+        (0..PAGES).for_each(|page| pages.write(page));
+        pages.page_out().map_err(text)?;
+        for page in 0..PAGES {
+            let faults = major_faults();
+            let before = C::read_ordered();
+            black_box(pages.read(page));
+            let after = C::read_ordered();
+            if major_faults() > faults {
+                times.push(after.saturating_sub(before));
+            }
+            if Instant::now() > end {
+                break;
+            }
+        }
+    }
+    if times.is_empty() {
+        return Err("there is swap, but the kernel kept every page in memory: the cgroup may not swap \
+                    (memory.swap.max), or swap is full"
+            .to_owned());
+    }
+    Ok(bench.finish(watch, 1, &into_rounds(&times)))
+}

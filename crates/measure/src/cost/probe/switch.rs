@@ -1,0 +1,336 @@
+//! From one thread to another: by a pipe, by a futex, on one CPU and to another, and the interrupt that takes it there.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use becalm_linux::clock::Counter;
+use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
+use becalm_linux::sched::{self, Policy, Usage};
+use becalm_units::{CpuId, Nanos};
+
+use super::{Probe, text};
+use crate::cost::bench::{Bench, ROUNDS, Series, into_rounds};
+
+/// Rounds through a pipe in a round of samples.
+const TRIPS: usize = 200;
+/// What the second thread of the futex is told.
+const MINE: u32 = 0;
+const YOURS: u32 = 1;
+const OVER: u32 = 2;
+/// For how long the sleeper on another CPU is given to fall asleep.
+const ASLEEP: Nanos = Nanos::from_micros(50);
+/// How long wake-ups of another CPU may take in all.
+const WAKES_TIME: Duration = Duration::from_secs(2);
+/// Wake-ups that are wanted.
+const WAKES: usize = 1_000;
+/// How long a thread on another CPU is waited for in all.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Why there is nothing to measure between CPUs.
+pub(super) const ONE_CPU: &str = "there is only one CPU that this process may use";
+
+/// Hand-overs through a pipe on one CPU: to oneself, to a thread, to a process.
+pub(super) fn by_pipe<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
+    let alone = || {
+        let pipe = Loopback::open().map_err(text)?;
+        trips(bench, 1, || pipe.round())
+    };
+    let to = |echo: Result<Echo, ProbeError>| {
+        let echo = echo.map_err(text)?;
+        let before = Usage::of_current_thread();
+        let series = trips(bench, 2, || echo.round())?;
+        let used = Usage::of_current_thread().since(before);
+        let (switches, trips) = (used.voluntary_switches + used.involuntary_switches, series_len(&series));
+        if switches >= trips { Ok(series) } else { Err(format!("only {switches} switches in {trips} round trips")) }
+    };
+    let place = bench.place;
+    vec![
+        Probe {
+            name: "pipe",
+            what: "pipe: write and read a byte, no switch",
+            method: "one byte through a pipe to oneself: the system calls that are part of the two rows below"
+                .to_owned(),
+            outcome: alone(),
+        },
+        Probe {
+            name: "switch_thread",
+            what: "context switch to a thread, by pipe",
+            method:
+                "half a round trip of a byte through two pipes between two threads on this CPU: write, read, switch"
+                    .to_owned(),
+            outcome: to(Echo::thread(place.cpu, place.policy)),
+        },
+        Probe {
+            name: "switch_process",
+            what: "context switch to a process, by pipe",
+            method: "the same between two processes, which also changes the address space".to_owned(),
+            outcome: to(Echo::process()),
+        },
+    ]
+}
+
+fn series_len(series: &Series) -> u64 {
+    series.rounds.iter().map(|round| round.len() as u64).sum()
+}
+
+fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> Result<Series, String> {
+    bench.series(batch, TRIPS, |samples| {
+        let mut arrived = true;
+        Bench::<C>::time_each(samples, |_| arrived &= trip());
+        arrived.then_some(()).ok_or_else(|| "a byte did not come back".to_owned())
+    })
+}
+
+/// Whether a second thread has come to its CPU.
+#[derive(Default)]
+pub(super) struct Arrival(AtomicU32);
+
+impl Arrival {
+    /// For the second thread: goes to a CPU, in the default class, which it does not inherit; tells whether it is there.
+    pub(super) fn at(&self, cpu: CpuId) -> bool {
+        let placed = sched::pin_current_thread(cpu).is_ok() && sched::set_policy(Policy::Other).is_ok();
+        self.0.store(if placed { 1 } else { 2 }, Ordering::Release);
+        placed
+    }
+
+    /// For the measuring thread: sleeps until the other is there. It must sleep, as the other begins on the same CPU and,
+    /// in a real-time class, comes to run only then.
+    ///
+    /// # Errors
+    /// If the other cannot be placed, or does not come to run.
+    pub(super) fn wait(&self, cpu: CpuId) -> Result<(), String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.0.load(Ordering::Acquire) {
+                1 => return Ok(()),
+                2 => return Err(format!("no thread can be placed on CPU {cpu}")),
+                _ if Instant::now() > end => return Err(format!("no thread came to run on CPU {cpu} in {PATIENCE:?}")),
+                _ => thread::sleep(Duration::from_micros(200)),
+            }
+        }
+    }
+}
+
+/// Waits, without sleeping, until something holds; tells whether it does before the end.
+fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
+    let mut spins = 0_u32;
+    while !holds() {
+        spins = spins.wrapping_add(1);
+        // Rarely, so that what is waited for is seen at once.
+        if spins.is_multiple_of(1 << 16) && Instant::now() > end {
+            return false;
+        }
+    }
+    true
+}
+
+/// Places the calling thread like the measuring one, on a CPU.
+fn join(cpu: CpuId, policy: Policy) -> bool {
+    sched::pin_current_thread(cpu).is_ok() && (policy == Policy::Other || sched::set_policy(policy).is_ok())
+}
+
+/// A hand-over by futex on one CPU: wake the other, sleep, and the switch.
+pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
+    let turn = AtomicU32::new(MINE);
+    let (cpu, policy) = (bench.place.cpu, bench.place.policy);
+    let other = || {
+        // Where it cannot be placed there, the game is over before it begins.
+        let mut next = if join(cpu, policy) { MINE } else { OVER };
+        loop {
+            match turn.load(Ordering::Acquire) {
+                OVER => return,
+                YOURS => {
+                    turn.store(next, Ordering::Release);
+                    futex::wake(&turn);
+                    if next == OVER {
+                        return;
+                    }
+                    next = MINE;
+                }
+                seen => futex::wait(&turn, seen),
+            }
+        }
+    };
+    let trip = || {
+        turn.store(YOURS, Ordering::Release);
+        futex::wake(&turn);
+        loop {
+            match turn.load(Ordering::Acquire) {
+                MINE => return true,
+                OVER => return false,
+                seen => futex::wait(&turn, seen),
+            }
+        }
+    };
+    let outcome = thread::scope(|scope| {
+        let started = thread::Builder::new().name("becalm/futex".to_owned()).stack_size(64 << 10);
+        started.spawn_scoped(scope, other).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let series = trips(bench, 2, trip);
+        turn.store(OVER, Ordering::Release);
+        futex::wake(&turn);
+        series
+    });
+    Probe {
+        name: "futex_switch",
+        what: "futex wake, this CPU: wake, sleep, switch",
+        method: "half a round trip between two threads on this CPU, each of which wakes the other and sleeps"
+            .to_owned(),
+        outcome,
+    }
+}
+
+/// Waking a thread that sleeps on another CPU: what the call costs, and how long until the thread runs.
+pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
+    let (call, runs) = match bench.place.other().ok_or_else(|| ONE_CPU.to_owned()).and_then(|cpu| wakes(bench, cpu)) {
+        Ok((call, runs)) => (Ok(call), Ok(runs)),
+        Err(why) => (Err(why.clone()), Err(why)),
+    };
+    let other = bench.place.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
+    vec![
+        Probe {
+            name: "futex_wake",
+            what: "futex wake, other CPU: the call",
+            method: format!("FUTEX_WAKE of a thread that sleeps on another CPU{other}, until the call returns"),
+            outcome: call,
+        },
+        Probe {
+            name: "futex_wake_runs",
+            what: "futex wake, other CPU: until it runs",
+            method: format!(
+                "from the same call until a store of the woken thread is seen here{other}; where that CPU idles, it has to \
+                 wake first"
+            ),
+            outcome: runs,
+        },
+    ]
+}
+
+fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), String> {
+    // Counts the wake-ups; the largest number ends the sleeper.
+    let (word, seen) = (AtomicU32::new(0), AtomicU32::new(0));
+    let arrival = Arrival::default();
+    let sleeper = || {
+        if !arrival.at(cpu) {
+            return;
+        }
+        let mut known = 0;
+        while known != u32::MAX {
+            let now = word.load(Ordering::Acquire);
+            if now == known {
+                futex::wait(&word, known);
+            } else {
+                known = now;
+                seen.store(now, Ordering::Release);
+            }
+        }
+    };
+    let (mut calls, mut runs) = (Vec::with_capacity(WAKES), Vec::with_capacity(WAKES));
+    let measured = thread::scope(|scope| {
+        let started = thread::Builder::new().name("becalm/sleeper".to_owned()).stack_size(64 << 10);
+        started.spawn_scoped(scope, sleeper).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        if let Err(why) = arrival.wait(cpu) {
+            word.store(u32::MAX, Ordering::Release);
+            return Err(why);
+        }
+        let pause = bench.rate.ticks_in(ASLEEP).get();
+        let watch = bench.watch();
+        let end = Instant::now() + WAKES_TIME;
+        let mut n = 0;
+        while calls.len() < WAKES {
+            let start = C::read();
+            while C::read().saturating_sub(start) < pause {}
+            if Instant::now() > end {
+                break;
+            }
+            n += 1;
+            let before = C::read_ordered();
+            word.store(n, Ordering::Release);
+            let woken = futex::wake(&word);
+            let returned = C::read_ordered();
+            let answered = wait_for(end, || seen.load(Ordering::Acquire) == n);
+            let ran = C::read_ordered();
+            // A thread that was not asleep yet is no sample; it comes to the word by itself.
+            if woken && answered {
+                calls.push(returned.saturating_sub(before));
+                runs.push(ran.saturating_sub(before));
+            }
+        }
+        word.store(u32::MAX, Ordering::Release);
+        futex::wake(&word);
+        Ok::<_, String>(watch)
+    });
+    let watch = measured?;
+    if calls.len() < ROUNDS {
+        return Err(format!("only {} wake-ups of a sleeping thread on CPU {cpu} in {WAKES_TIME:?}", calls.len()));
+    }
+    let call = bench.finish(bench.watch(), 1, &into_rounds(&calls));
+    let runs = bench.finish(watch, 1, &into_rounds(&runs));
+    let shared = Series { interrupts: runs.interrupts, preempted: runs.preempted, ..call };
+    Ok((shared, runs))
+}
+
+/// Interrupting another CPU and waiting for its answer, and the same call with nobody to interrupt.
+pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
+    let barriers = |runs: &dyn Fn() -> bool| {
+        bench.series(1, 200, |samples| {
+            let (mut done, mut ran) = (true, true);
+            Bench::<C>::time_each_after(samples, || ran &= runs(), || done &= membarrier::private());
+            match (done, ran) {
+                (true, true) => Ok(()),
+                (false, _) => Err("the kernel refused a memory barrier".to_owned()),
+                (true, false) => Err("the other CPU is so busy that our thread hardly runs there".to_owned()),
+            }
+        })
+    };
+    let registered = membarrier::register().map_err(text);
+    let alone = registered.clone().and_then(|()| barriers(&|| true));
+    let answered = registered.and_then(|()| {
+        let cpu = bench.place.other().ok_or_else(|| ONE_CPU.to_owned())?;
+        beside_a_spinner(cpu, barriers)
+    });
+    let other = bench.place.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
+    vec![
+        Probe {
+            name: "membarrier",
+            what: "membarrier, nobody to interrupt",
+            method:
+                "membarrier(PRIVATE_EXPEDITED) while no other thread of becalm runs: the call without the interrupt"
+                    .to_owned(),
+            outcome: alone,
+        },
+        Probe {
+            name: "ipi",
+            what: "interrupt of another CPU, round trip",
+            method: format!(
+                "the same call while a thread of becalm spins on another CPU{other}, seen to run just before; it is \
+                 interrupted and answers. Less the row above, the interrupt's way there and back"
+            ),
+            outcome: answered,
+        },
+    ]
+}
+
+/// Runs something while a thread of this process spins on a CPU. It is given a function that waits until that thread runs:
+/// on a busy CPU it may be waiting for its turn, and would not be interrupted.
+fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
+    let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
+    let arrival = Arrival::default();
+    let spinner = || {
+        let placed = arrival.at(cpu);
+        while placed && !stop.load(Ordering::Relaxed) {
+            spins.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let end = Instant::now() + PATIENCE;
+    let wait_until_it_runs = || {
+        let seen = spins.load(Ordering::Relaxed);
+        wait_for(end, || spins.load(Ordering::Relaxed) != seen)
+    };
+    thread::scope(|scope| {
+        let started = thread::Builder::new().name("becalm/spinner".to_owned()).stack_size(64 << 10);
+        started.spawn_scoped(scope, spinner).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let result = arrival.wait(cpu).and_then(|()| body(&wait_until_it_runs));
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}

@@ -1,0 +1,275 @@
+//! Time per tick and per thread switch as the number of runnable threads on a CPU grows (Tsafrir 2007, section 2).
+//!
+//! *Ticks.* Threads that only count keep the CPU; the kernel's trace tells how long each timer interrupt took, and how often
+//! the scheduler switched threads.
+//!
+//! *Switches.* When the next thread executes its first instruction is in no trace. So, without any tracing, threads that
+//! do nothing but give way (`sched_yield`) hand the CPU round; elapsed time by the number of switches that the kernel counts
+//! is the time of one, the system call that causes it included. A single thread gives way to nobody: its time is that of
+//! the system call with the scheduler's look for another thread.
+//!
+//! *Counters.* What the processor counts is taken of a further such round, since switching counters with their threads takes
+//! time itself.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+use becalm_linux::clock::{Counter, MonotonicRaw};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::perf::{Count, Counters, CountersError, Event, Space};
+use becalm_linux::sched::{self, Usage};
+use becalm_model::event_count::EventCount;
+use becalm_units::{CpuId, Nanos};
+
+use super::tick::campaign::StepAside;
+use super::tick::{TickError, TimerRecord, events, record_timer};
+use crate::counted::event_count;
+use crate::preflight;
+
+/// What was measured with a number of runnable threads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SchedulerCost {
+    /// Threads that never sleep, all on the one CPU.
+    pub runnable: u32,
+    /// The ticks while they counted; nothing where the kernel's trace cannot be had.
+    pub ticks: Option<TimerRecord>,
+    /// Calls of `sched_yield` of all threads together.
+    pub yields: u64,
+    /// Switches between them while they gave way.
+    pub switches: u64,
+    /// How long they gave way.
+    pub elapsed: Nanos,
+    /// What the processor counted in a further round; nothing where nothing was asked for.
+    pub counted: Option<CountedYields>,
+}
+
+/// What was counted in threads that gave way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CountedYields {
+    /// Their calls.
+    pub yields: u64,
+    /// The events of all of them together, user and kernel apart.
+    pub counts: Vec<EventCount>,
+}
+
+/// Whether the kernel's trace shall be used.
+#[derive(Clone, Debug)]
+pub enum Tracing {
+    /// It shall; the janitor removes the instance should the process be killed.
+    On(Option<Arc<Janitor>>),
+    /// It cannot be had.
+    Off,
+}
+
+/// Measures one number of runnable threads, for `window` with tracing and for `window` without, and, if `events` names some, for
+/// a tenth of it with the processor's counters; see [`events::counted`].
+///
+/// # Errors
+/// If the CPU cannot be used, or the kernel's trace cannot be had although it shall.
+pub fn measure(
+    root: &Path,
+    cpu: CpuId,
+    runnable: u32,
+    window: Nanos,
+    tracing: &Tracing,
+    events: &[String],
+) -> Result<SchedulerCost, TickError> {
+    preflight::select(root, Some(&[cpu].into_iter().collect()))?;
+    let _away = StepAside::from(cpu)?;
+    let ticks = match tracing {
+        Tracing::On(janitor) => {
+            let count = || crowd(cpu, runnable, window, &[], std::hint::spin_loop);
+            Some(record_timer(root, cpu, janitor.clone(), count)?.1)
+        }
+        Tracing::Off => None,
+    };
+    let given_way = crowd(cpu, runnable, window, &[], std::thread::yield_now)?;
+    let events = events::known(events);
+    let counted = if events.is_empty() {
+        None
+    } else {
+        Some(crowd(cpu, runnable, Nanos::new(window.get() / 10), &events, std::thread::yield_now)?.counted())
+    };
+    Ok(SchedulerCost {
+        runnable,
+        ticks,
+        yields: given_way.calls(),
+        switches: given_way.switches(),
+        elapsed: given_way.elapsed(),
+        counted,
+    })
+}
+
+/// What threads did together.
+struct Crowd {
+    ran: Vec<Ran>,
+}
+
+/// What one of them did.
+struct Ran {
+    /// When it began, on the monotonic clock, in nanoseconds.
+    first: u64,
+    /// When it ended.
+    last: u64,
+    calls: u64,
+    switches: u64,
+    /// What was counted meanwhile.
+    counts: Vec<Count>,
+}
+
+impl Crowd {
+    fn calls(&self) -> u64 {
+        self.ran.iter().map(|ran| ran.calls).sum()
+    }
+
+    fn switches(&self) -> u64 {
+        self.ran.iter().map(|ran| ran.switches).sum()
+    }
+
+    /// From the first one's beginning to the last one's end.
+    fn elapsed(&self) -> Nanos {
+        let first = self.ran.iter().map(|ran| ran.first).min().unwrap_or(0);
+        let last = self.ran.iter().map(|ran| ran.last).max().unwrap_or(first);
+        Nanos::new((last - first) as i64)
+    }
+
+    /// What was counted in those threads that had all counters: a great many threads need more files than a process may open.
+    fn counted(&self) -> CountedYields {
+        let all = self.ran.iter().map(|ran| ran.counts.len()).max().unwrap_or(0);
+        let mut counted = CountedYields { yields: 0, counts: Vec::new() };
+        for ran in self.ran.iter().filter(|ran| ran.counts.len() == all) {
+            counted.yields += ran.calls;
+            for count in ran.counts.iter().map(event_count) {
+                let known = counted.counts.iter_mut().find(|of| (&of.event, &of.space) == (&count.event, &count.space));
+                match known {
+                    Some(of) => {
+                        of.value += count.value;
+                        of.enabled_ns += count.enabled_ns;
+                        of.running_ns += count.running_ns;
+                    }
+                    None => counted.counts.push(count),
+                }
+            }
+        }
+        counted
+    }
+}
+
+/// Ends counting, and says what was counted.
+fn counted(counters: &Counters) -> Result<Vec<Count>, CountersError> {
+    counters.stop()?;
+    counters.read()
+}
+
+/// Lets threads on one CPU do the same thing again and again for some time, each with counters of these events, if any.
+fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -> Result<Crowd, TickError> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (ready, prepared) = channel();
+        let mut running = Vec::new();
+        let mut starts = Vec::new();
+        for _ in 0..threads.max(1) {
+            let (ready, stop) = (ready.clone(), &stop);
+            let (start, started) = channel::<()>();
+            let run = move || {
+                let placed = sched::pin_current_thread(cpu);
+                let failed = placed.is_err();
+                let mut counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
+                // Nobody listens any more if another thread failed.
+                let _ = ready.send(placed);
+                drop(ready);
+                if failed || started.recv().is_err() {
+                    return None;
+                }
+                let counting = counters.as_mut().map_or(Ok(()), Counters::start);
+                let (usage, first) = (Usage::of_current_thread(), MonotonicRaw::read());
+                let mut calls = 0_u64;
+                while !stop.load(Ordering::Relaxed) {
+                    act();
+                    calls += 1;
+                }
+                let last = MonotonicRaw::read();
+                let used = Usage::of_current_thread().since(usage);
+                let counts = counting.and_then(|()| counters.as_ref().map_or(Ok(Vec::new()), counted));
+                Some(counts.map(|counts| Ran {
+                    first,
+                    last,
+                    calls,
+                    switches: used.voluntary_switches + used.involuntary_switches,
+                    counts,
+                }))
+            };
+            let name = "becalm/crowd".to_owned();
+            let thread = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn_scoped(scope, run);
+            running.push(thread.map_err(|source| TickError::System { action: "start a runnable thread", source })?);
+            starts.push(start);
+        }
+        drop(ready);
+        for placed in &prepared {
+            placed?;
+        }
+        for start in starts {
+            // Only a thread that has died does not wait.
+            let _ = start.send(());
+        }
+        std::thread::sleep(window.to_std());
+        stop.store(true, Ordering::Relaxed);
+        let ran = running.into_iter().filter_map(|thread| thread.join().ok().flatten());
+        Ok(Crowd { ran: ran.collect::<Result<_, CountersError>>()? })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_give_way_are_switched() {
+        let cpu = sched::current_cpu().unwrap();
+        let of = |threads| crowd(cpu, threads, Nanos::from_millis(100), &[], std::thread::yield_now).unwrap();
+        let (one, four) = (of(1), of(4));
+        assert!(one.elapsed() >= Nanos::from_millis(90) && one.calls() > 1_000, "{}", one.calls());
+        // Where nobody else runs, one thread is hardly ever switched; four are at most calls.
+        let (switches, calls) = (four.switches(), four.calls());
+        assert!(switches > 1_000 && switches as f64 > calls as f64 * 0.2, "{switches} of {calls}");
+    }
+
+    #[test]
+    fn threads_are_counted_together() {
+        let wanted = [Event::TaskClock, Event::ContextSwitches];
+        let (countable, _) = crate::counted::countable(&wanted);
+        if countable.len() < wanted.len() {
+            // A container that forbids it says so.
+            return;
+        }
+        let cpu = sched::current_cpu().unwrap();
+        let crowd = crowd(cpu, 3, Nanos::from_millis(100), &wanted, std::thread::yield_now).unwrap();
+        let counted = crowd.counted();
+        assert_eq!(counted.yields, crowd.calls());
+        let value = |event: &str, space: &str| {
+            let mut of = counted.counts.iter().filter(|of| of.event == event && of.space == space);
+            let value = of.next().map(|of| of.value);
+            assert_eq!(of.next(), None, "{event} stands there once");
+            value
+        };
+        // Threads are switched in the kernel; the kernel counts each as it does for the thread's own books.
+        let (switched, switches) = (value("context_switches", "kernel").unwrap(), crowd.switches());
+        assert!(switched.abs_diff(switches) <= 10 + switches / 50, "{switched} of {switches}");
+        // Together they do not run for longer than the CPU did.
+        let ran = i64::try_from(value("task_clock_ns", "user").unwrap()).unwrap();
+        assert!(ran > 0 && ran <= crowd.elapsed().get(), "{ran} ns of {}", crowd.elapsed());
+        // One that had not all its counters is left out.
+        let mut crowd = crowd;
+        let left_out = crowd.ran[0].calls;
+        crowd.ran[0].counts.pop();
+        assert_eq!(crowd.counted().yields, counted.yields - left_out);
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_an_error() {
+        let measured = measure(Path::new("/"), CpuId::new(4_000), 2, Nanos::from_millis(1), &Tracing::Off, &[]);
+        assert!(measured.unwrap_err().is_usage());
+    }
+}

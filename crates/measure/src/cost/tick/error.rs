@@ -1,0 +1,91 @@
+//! Why the cost of a tick could not be measured.
+
+use std::io;
+
+use becalm_bundle::BundleError;
+use becalm_linux::file::FileError;
+use becalm_linux::ftrace::{DecodeError, TracefsError};
+use becalm_linux::perf::{CountersError, PerfError};
+use becalm_linux::sched::{ParsePolicyError, SchedError};
+use becalm_units::CpuId;
+
+use crate::preflight::CpuError;
+use crate::work::Unsupported;
+
+/// A measurement of ticks that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TickError {
+    /// The CPU cannot be measured.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// A thread cannot be placed.
+    #[error(transparent)]
+    Sched(#[from] SchedError),
+    /// Interrupts cannot be caused.
+    #[error(transparent)]
+    Perf(#[from] PerfError),
+    /// The processor's counters cannot be read.
+    #[error(transparent)]
+    Counters(#[from] CountersError),
+    /// A stored plan names no scheduling class.
+    #[error(transparent)]
+    Policy(#[from] ParsePolicyError),
+    /// The kernel's counts cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The kernel's trace cannot be had.
+    #[error("cannot record the kernel's timer interrupts: {0}")]
+    Tracefs(#[from] TracefsError),
+    /// The kernel's trace cannot be understood.
+    #[error("cannot understand the kernel's trace of CPU {cpu}: {source}")]
+    Trace {
+        /// Whose trace.
+        cpu: CpuId,
+        /// Why not.
+        source: DecodeError,
+    },
+    /// The work cannot be done on this architecture.
+    #[error(transparent)]
+    Work(#[from] Unsupported),
+    /// What was measured cannot be stored.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// The kernel does not count timer interrupts where becalm looks.
+    #[error("/proc/interrupts has no count of the timer interrupts of CPU {0}: neither LOC nor a device named timer")]
+    NoTimerCount(CpuId),
+    /// The kernel has no perf events.
+    #[error("the interrupt rate cannot be raised: this kernel was built without perf events")]
+    NoPerf,
+    /// The kernel's limit is lower than what was asked for.
+    #[error(
+        "{rate_hz} interrupts a second exceed the kernel's limit: kernel.perf_event_max_sample_rate is {limit_hz}; \
+         leave that rate out, or raise the limit with sysctl"
+    )]
+    RateLimit {
+        /// What was asked for.
+        rate_hz: u32,
+        /// The limit.
+        limit_hz: u32,
+    },
+    /// Something of the system failed.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl TickError {
+    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::RateLimit { .. }
+                | Self::Perf(PerfError::Rate { .. })
+                | Self::Cpu(CpuError::Empty | CpuError::Unknown { .. })
+        )
+    }
+}

@@ -1,0 +1,20 @@
+//! What timer interrupts cost on this machine: the same work at several interrupt rates, without another kernel.
+//!
+//! A cpu-clock perf event raises the interrupt rate of one CPU. A [`campaign`] times the sorts of Tsafrir 2007 (section 2)
+//! under it. What the measurements mean is not said here.
+
+pub mod campaign;
+mod copies;
+mod error;
+pub mod events;
+mod order;
+mod timer_count;
+mod timer_trace;
+mod trap;
+
+pub use copies::{Job, Timed, time_work};
+pub use error::TickError;
+pub use order::shuffled;
+pub use timer_count::timer_interrupts;
+pub use timer_trace::{TimerRecord, record_timer};
+pub use trap::trap;

@@ -1,0 +1,89 @@
+//! Ways to read the time, and what each costs.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::check_picos;
+use super::probe::{InstrumentDoc, SeriesDoc};
+
+/// What follows the name of a clock in the name of the samples by its raw system call.
+pub const BY_SYSCALL: &str = ":syscall";
+
+/// Ways to read the time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockCosts {
+    /// What timed them; nothing before they are measured.
+    pub instrument: Option<InstrumentDoc>,
+    /// Why system calls could not be counted, where they were told by their time.
+    pub not_counted: Option<String>,
+    /// One a way.
+    pub clocks: Vec<ClockWayDoc>,
+}
+
+/// Where a clock is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadBy {
+    /// By one instruction.
+    Instruction,
+    /// In user space, by the code that the kernel maps into every process.
+    Vdso,
+    /// In the kernel.
+    Syscall,
+}
+
+impl ReadBy {
+    /// Its name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Instruction => "instruction",
+            Self::Vdso => "vdso",
+            Self::Syscall => "syscall",
+        }
+    }
+}
+
+/// A way to read the time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ClockWayDoc {
+    /// Its name, under which its samples stand.
+    pub name: String,
+    /// Where it is read.
+    pub path: ReadBy,
+    /// Its samples.
+    pub series: SeriesDoc,
+    /// Those by a raw system call, where there is one; they stand under the name with [`BY_SYSCALL`] behind it.
+    pub by_syscall: Option<SeriesDoc>,
+    /// The resolution that the kernel states, in nanoseconds.
+    pub stated_ns: Option<u64>,
+    /// Readings back to back on the CPU.
+    pub readings: u64,
+    /// The smallest step between two of them that is not zero, in picoseconds.
+    pub smallest_step_ps: Option<i64>,
+    /// The median step that is not zero.
+    pub median_step_ps: Option<i64>,
+    /// How many of them were smaller than the one before.
+    pub backwards: u64,
+    /// How it agrees between CPUs; nothing where there is one CPU, or the clock is a thread's own.
+    pub cross: Option<CrossDoc>,
+}
+
+/// How a clock agrees between CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CrossDoc {
+    /// Readings that were compared with one of another CPU.
+    pub compared: u64,
+    /// How many were smaller although they were taken later.
+    pub backwards: u64,
+    /// By how much at most, in picoseconds.
+    pub largest_ps: i64,
+}
+
+impl ClockWayDoc {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let steps = [("smallest_step_ps", self.smallest_step_ps), ("median_step_ps", self.median_step_ps)];
+        let cross = [("largest_ps", self.cross.map(|cross| cross.largest_ps))];
+        let mut all = steps.into_iter().chain(cross);
+        all.try_for_each(|(name, ps)| check_picos(name, &self.name, ps.unwrap_or(0)))
+    }
+}

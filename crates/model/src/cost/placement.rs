@@ -1,0 +1,120 @@
+//! The cost of an interrupt by where the work runs, as seen from the interrupted CPU.
+
+use becalm_units::CpuId;
+use serde::{Deserialize, Serialize};
+
+use super::check::check_time;
+use crate::event_count::EventCount;
+
+/// The cost of an interrupt by placement.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PlacementCosts {
+    /// Interrupts a second that were added to those of the measured CPU.
+    pub added_hz: u32,
+    /// How long one measurement was to take.
+    pub cell_ns: i64,
+    /// How often everything was to be measured.
+    pub rounds: u32,
+    /// Gave the order.
+    pub seed: u64,
+    /// The kinds of work.
+    pub bodies: Vec<String>,
+    /// Where the work ran.
+    pub places: Vec<PlaceDoc>,
+    /// Which places there are not, and why.
+    pub missing: Vec<String>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
+    /// What was measured, in that order.
+    pub results: Vec<PlacementDoc>,
+}
+
+/// Where work runs, as seen from the interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placed {
+    /// On the interrupted hardware thread.
+    Same,
+    /// On another hardware thread of its core.
+    Sibling,
+    /// On another core.
+    Other,
+}
+
+impl Placed {
+    /// Its name in documents and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Sibling => "sibling",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlaceDoc {
+    /// Where.
+    pub place: Placed,
+    /// That CPU.
+    pub cpu: CpuId,
+}
+
+/// The same work without and with added interrupts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlacementDoc {
+    /// Where it ran.
+    pub place: Placed,
+    /// What it was.
+    pub body: String,
+    /// Without added interrupts.
+    pub quiet: TimedDoc,
+    /// With them.
+    pub raised: TimedDoc,
+    /// What the processor counted in the work once more, without and with them; often nothing on a virtual machine.
+    #[serde(default)]
+    pub counted: Option<CountedPairDoc>,
+}
+
+/// The same amount of work, counted without and with added interrupts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountedPairDoc {
+    /// Without.
+    pub quiet: CountedDoc,
+    /// With them.
+    pub raised: CountedDoc,
+}
+
+/// Work beside which the processor counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountedDoc {
+    /// Timer interrupts that the measured CPU took meanwhile.
+    pub interrupts: u64,
+    /// What was counted, in the work (user) and in the kernel meanwhile.
+    pub counts: Vec<EventCount>,
+}
+
+/// Work that was timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TimedDoc {
+    /// How long it took; above 0.
+    pub elapsed_ns: i64,
+    /// Timer interrupts that the measured CPU took in `window_ns`.
+    pub interrupts: u64,
+    /// From one reading of the count of interrupts to the other; above 0.
+    pub window_ns: i64,
+}
+
+impl PlacementDoc {
+    pub(super) fn check(&self) -> Result<(), String> {
+        for timed in [self.quiet, self.raised] {
+            check_time("elapsed_ns", timed.elapsed_ns, 1)?;
+            check_time("window_ns", timed.window_ns, 1)?;
+        }
+        let mut counts = self.counted.iter().flat_map(|pair| pair.quiet.counts.iter().chain(&pair.raised.counts));
+        counts.try_for_each(EventCount::check)
+    }
+}
