@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod commands;
 mod draft;
 mod exit;
+mod hints;
 mod measuring;
 mod messages;
 mod noise;

@@ -11,7 +11,7 @@ use becalm_bundle::exchange::loggopsim;
 use becalm_units::CpuList;
 use clap::{Args, ValueEnum};
 
-use super::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::noise::Source;
 use crate::progress::Steps;

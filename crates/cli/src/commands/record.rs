@@ -1,8 +1,6 @@
 //! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
 
-use std::env;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -21,8 +19,10 @@ use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;
 
+use crate::arguments::default_path;
+use crate::arguments::{refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
-use crate::measuring::{MeasuringArgs, default_path};
+use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::{self, Reading};
@@ -99,7 +99,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     bar.finish_and_clear();
     let Recording { mut node, mut command } = match recorded {
         Ok(recording) => recording,
-        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+        Err(error) if error.is_usage() => return Err(error.into()),
         Err(error) => {
             let stored = sink.fail(&error.to_string());
             return Err(error).with_context(|| match stored {
@@ -187,37 +187,6 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
         (command, args.command.clone())
     });
     Ok(plan)
-}
-
-/// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
-pub fn refuse_existing(path: &Path) -> Result<()> {
-    if path.as_os_str().is_empty() {
-        return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
-    }
-    if path.exists() && !path.is_dir() {
-        anyhow::bail!(
-            "cannot store the recording in {}: it exists and is not a folder; give another name",
-            path.display()
-        );
-    }
-    Ok(())
-}
-
-/// The system's own refusal would come after the start, and leave a recording of nothing.
-pub fn refuse_missing(program: &str) -> Result<()> {
-    let executable = |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
-    if program.contains('/') {
-        if !executable(Path::new(program)) {
-            anyhow::bail!("cannot start the command '{program}': there is no such program");
-        }
-        return Ok(());
-    }
-    // Without PATH the C library looks where the system keeps its programs; so let it.
-    let Some(folders) = env::var_os("PATH") else { return Ok(()) };
-    if !env::split_paths(&folders).any(|folder| executable(&folder.join(program))) {
-        anyhow::bail!("cannot start the command '{program}': no folder of PATH holds such a program");
-    }
-    Ok(())
 }
 
 fn progress_bar(args: &RecordArgs) -> ProgressBar {

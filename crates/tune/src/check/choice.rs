@@ -33,6 +33,14 @@ pub enum ChoiceError {
     Empty,
 }
 
+impl ChoiceError {
+    /// Whether the CPUs that were named cannot be meant.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        !matches!(self, Self::File(_))
+    }
+}
+
 /// Chooses the CPUs.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use becalm_model::cost::{ClockCosts, Measured, ProbeCosts};
 use becalm_model::node::Ended;
 use clap::Args;
 
-use super::{Meter, OutputArgs, Place, failure, recording};
+use super::{Meter, OutputArgs, Place, recording};
 use crate::exit::Exit;
 
 /// Which of the three commands measures.
@@ -89,7 +89,7 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
         }),
     };
     drop(meter);
-    let (measured, samples) = measured.map_err(failure)?;
+    let (measured, samples) = measured?;
     storing.store(measured, samples, Some(ended))?;
     storing.show(out)?;
     Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })

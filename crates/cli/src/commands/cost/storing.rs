@@ -11,8 +11,8 @@ use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
 use clap::Args;
 
-use crate::commands::record::refuse_existing;
-use crate::measuring::default_path;
+use crate::arguments::default_path;
+use crate::arguments::refuse_existing;
 use crate::messages::say;
 use crate::output::{Output, emit};
 

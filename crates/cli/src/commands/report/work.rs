@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use becalm_analyze::work::{WorkError, summarize_work};
+use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
 use becalm_report::WorkReport;
 
 use super::ReportArgs;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::output::{Output, emit};
 
 /// Reads the run and prints its report, or writes its page.
@@ -20,11 +20,7 @@ pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> an
         None => Output::new(args.json, args.all),
     };
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
-    let summary = match summarize_work(bundle, &args.run.selection(), baseline.as_ref()) {
-        Ok(summary) => summary,
-        Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
-        Err(error) => return Err(error.into()),
-    };
+    let summary = summarize_work(bundle, &args.run.selection(), baseline.as_ref())?;
     emit(&WorkReport { runs: &[summary] }, output, out)?;
     Ok(Exit::Done)
 }

@@ -35,8 +35,9 @@ use becalm_model::node::Ended;
 use becalm_units::{Count, Nanos};
 use clap::Args;
 
+use crate::arguments::default_path;
 use crate::exit::{Exit, UsageError};
-use crate::measuring::{MeasuringArgs, default_path};
+use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::sink::BundleSink;
 use feed::Feed;
@@ -145,7 +146,7 @@ fn measure(
         session.pause();
         let Recording { mut node, .. } = match recorded {
             Ok(recording) => recording,
-            Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+            Err(error) if error.is_usage() => return Err(error.into()),
             Err(error) => return Err(error).context("measuring failed"),
         };
         match node.ended {

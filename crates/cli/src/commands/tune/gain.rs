@@ -17,7 +17,6 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Plan;
 use becalm_units::Nanos;
 
-use crate::exit::UsageError;
 use crate::noise::Source;
 
 /// What the changes of a plan gain.
@@ -83,10 +82,9 @@ impl Scale<'_> {
             return Ok(known.clone());
         }
         let noise = self.booked.without(out)?;
-        let refusal = |error: ScaleError| UsageError(error.to_string());
-        let prediction = Prediction::new(&noise, self.question).map_err(refusal)?;
+        let prediction = Prediction::new(&noise, self.question)?;
         let slowdown = |ranks: &u64| -> anyhow::Result<f64> {
-            let row = prediction.row(*ranks).map_err(refusal)?;
+            let row = prediction.row(*ranks)?;
             Ok(row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0))
         };
         let slowdowns = self.ranks.iter().map(slowdown).collect::<anyhow::Result<Vec<f64>>>()?;

@@ -21,7 +21,7 @@ use becalm_report::WorkReport;
 pub use self::arguments::WorkArgs;
 use self::campaign::Part;
 use self::samples::SampleSink;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 
@@ -77,7 +77,6 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(WorkError::Nothing { .. }) if interrupted => {
                     say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
                 }
-                Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -108,7 +107,7 @@ fn measure(
     bar.finish_and_clear();
     let mut node = match recorded {
         Ok(recording) => recording.node,
-        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
+        Err(error) if error.is_usage() => return Err(error.into()),
         Err(error) => {
             let stored = sink.fail(&error.to_string());
             return Err(error).with_context(|| match stored {

@@ -32,8 +32,8 @@ use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 
 use self::configurations::{Configuration, Cpus, Recording, arguments, planned, run_name};
+use crate::arguments::some_cpus;
 use crate::commands::predict::short_recording;
-use crate::commands::report::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise::Source;

@@ -3,35 +3,39 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
-use crate::abi::{self, SigSet, TimeSpec, next};
-use crate::guard;
+use crate::abi::{SIG_BLOCK, SIG_UNBLOCK, SigSet, TimeSpec};
+use crate::process::next::next;
+use crate::process::{calls, state};
+use crate::signals::bit;
 
 /// Runs something with our signal blocked, and lets it through again unless the program has it blocked.
 ///
 /// Should the program begin to use that very signal meanwhile, from another thread, it comes to this one after the wait.
 pub fn undisturbed<T>(run: impl FnOnce() -> T) -> T {
-    let ours = guard::signal();
+    let ours = state::signal();
     if ours == 0 {
         return run();
     }
-    let bit = 1_u64 << (ours - 1);
-    let before = abi::mask(abi::SIG_BLOCK, bit);
+    let before = calls::mask(SIG_BLOCK, bit(ours));
     let result = run();
-    if before & bit == 0 {
-        let errno = abi::errno();
-        abi::mask(abi::SIG_UNBLOCK, bit);
-        abi::set_errno(errno);
+    if before & bit(ours) == 0 {
+        let errno = calls::errno();
+        calls::mask(SIG_UNBLOCK, bit(ours));
+        calls::set_errno(errno);
     }
     result
 }
 
-/// A set with our signal in it.
-fn with_ours(set: *const SigSet) -> Option<SigSet> {
-    // SAFETY: the program gives null or a valid set.
+/// A set with our signal in it; `None` for no set.
+///
+/// # Safety
+/// The pointer is null or valid for reading.
+unsafe fn with_ours(set: *const SigSet) -> Option<SigSet> {
+    // SAFETY: the caller's promise.
     let mut set = *unsafe { set.as_ref() }?;
-    match guard::signal() {
+    match state::signal() {
         0 => {}
-        ours => set.0[0] |= 1 << (ours - 1),
+        ours => set.0[0] |= bit(ours),
     }
     Some(set)
 }
@@ -42,11 +46,14 @@ fn pointer(set: &Option<SigSet>) -> *const SigSet {
 
 macro_rules! waits {
     ($($name:ident = $text:literal ($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {$(
-        /// As the C library's, and not interrupted by our signal.
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
+        /// Our signal does not interrupt it.
+        ///
+        /// # Safety
+        /// As for the C library's function.
+        #[cfg_attr(preloaded, unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
             let next = next!($text as unsafe extern "C" fn($($kind),*) -> $result);
-            // SAFETY: what the program gives is what the C library's own function gets.
+            // SAFETY: the C library's own function gets what the program gave.
             undisturbed(|| unsafe { next($($argument),*) })
         }
     )*};
@@ -71,23 +78,32 @@ waits! {
     sem_clockwait = c"sem_clockwait" (semaphore: *mut c_void, clock: c_int, until: *const TimeSpec) -> c_int;
 }
 
-/// As the C library's, and not ended by our signal.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sigsuspend(mask: *const SigSet) -> c_int {
+/// Our signal does not end it.
+///
+/// # Safety
+/// As for the C library's function.
+#[cfg_attr(preloaded, unsafe(no_mangle))]
+pub unsafe extern "C" fn sigsuspend(mask: *const SigSet) -> c_int {
     let next = next!(c"sigsuspend" as unsafe extern "C" fn(*const SigSet) -> c_int);
-    let mask = with_ours(mask);
-    // SAFETY: the set is valid during the call.
+    // SAFETY: as for the C library's function, the pointer is null or valid for reading.
+    let mask = unsafe { with_ours(mask) };
+    // SAFETY: the set is our own copy, which lives until the call is over, or null as the program's was.
     unsafe { next(pointer(&mask)) }
 }
 
 macro_rules! masked_waits {
     ($($name:ident = $text:literal ($($argument:ident: $kind:ty),*);)*) => {$(
-        /// As the C library's, and not interrupted by our signal.
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($argument: $kind,)* mask: *const SigSet) -> c_int {
+        /// Our signal does not interrupt it.
+        ///
+        /// # Safety
+        /// As for the C library's function.
+        #[cfg_attr(preloaded, unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($argument: $kind,)* mask: *const SigSet) -> c_int {
             let next = next!($text as unsafe extern "C" fn($($kind,)* *const SigSet) -> c_int);
-            let with = with_ours(mask);
-            // SAFETY: the set is valid during the call; the rest is what the C library's own function gets.
+            // SAFETY: as for the C library's function, the pointer is null or valid for reading.
+            let with = unsafe { with_ours(mask) };
+            // SAFETY: the set is our own copy, which lives until the call is over, or null as the program's was; the rest is
+            // what the program gave.
             undisturbed(|| unsafe { next($($argument,)* pointer(&with)) })
         }
     )*};
