@@ -51,6 +51,7 @@ mod writer;
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
 pub use cost::{CostRun, CostSamples, CostWriter};
+pub use draft::Draft;
 pub use error::BundleError;
 pub use layout::{SUFFIX, node_name};
 pub use phases::{Phase, PhaseRun, PhaseWriter};

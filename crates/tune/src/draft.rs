@@ -131,7 +131,7 @@ impl<'a> Draft<'a> {
     /// The names in a folder, sorted; none if there is no such folder. A folder that cannot be listed is noted, and taken for empty.
     pub(crate) fn entries(&mut self, folder: impl AsRef<Path>) -> Vec<String> {
         file::names(self.machine.root(), folder).unwrap_or_else(|error| {
-            self.note(format!("{error}; what lies in it is left alone"));
+            self.note(format!("{error}; what it holds is left alone"));
             Vec::new()
         })
     }

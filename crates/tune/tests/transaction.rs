@@ -147,7 +147,7 @@ fn what_cannot_be_meant_is_refused() {
     assert!(matches!(error(&request("0-7")), PlanError::NoHousekeeping { .. }));
     // One thread of each core: the others would go offline.
     let all_cores = error(&request("0-3"));
-    assert!(all_cores.to_string().contains("--skip smt") && all_cores.is_usage(), "{all_cores}");
+    assert!(all_cores.to_string().contains("siblings 4-7 offline") && all_cores.is_usage(), "{all_cores}");
     let without = Request { skip: [Family::Smt].into(), ..request("0-3") };
     assert_eq!(bench.plan(&without).housekeeping.to_string(), "4-7");
     assert!(matches!(error(&Request { leave_idle: 2, ..request("2-3") }), PlanError::AllIdle { .. }));
@@ -271,7 +271,7 @@ fn a_second_plan_refuses_or_extends() {
     bench.apply(&bench.plan(&request("1")));
     let more = bench.plan(&request("1-2"));
     let refused = apply(&bench.fake, &bench.folder, &more, &bench.owner(), &mut |_| ()).unwrap_err();
-    assert!(refused.to_string().contains("--extend"), "{refused}");
+    assert!(matches!(refused, TuneError::AlreadyTuned { .. }), "{refused}");
     let applied = extend(&bench.fake, &bench.folder, &more, &bench.owner(), &mut |_| ()).unwrap();
     assert!(applied.refused().next().is_none());
     assert_eq!(bench.fake.text("/proc/irq/5/smp_affinity_list"), "0,3-7");
@@ -354,6 +354,21 @@ fn a_machine_that_has_next_to_nothing() {
     let plan = plan(&fake, &request("1")).unwrap();
     assert!(plan.steps.is_empty());
     assert!(plan.notes.iter().any(|note| note.text.contains("no cpusets")), "{:?}", plan.notes);
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_said() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let whole = bench.plan(&request("1"));
+    // Root lists every folder, so that a link to itself stands for one that cannot be listed.
+    let folder = bench.root().join("proc/irq");
+    fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(&folder, &folder).unwrap();
+    let plan = bench.plan(&request("1"));
+    let said =
+        |plan: &Plan| plan.notes.iter().any(|note| note.family == Family::Irq && note.text.contains("/proc/irq"));
+    assert!(said(&plan) && !said(&whole), "{:?}", plan.notes);
+    assert!(!plan.steps.iter().any(|step| step.family == Family::Irq));
 }
 
 #[test]

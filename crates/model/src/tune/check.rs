@@ -33,7 +33,7 @@ impl Check {
 pub struct Choice {
     /// The CPUs that are to be quiet: never empty, all online.
     pub cpus: CpuList,
-    /// Why these.
+    /// Why these CPUs.
     pub chosen: Chosen,
     /// The CPUs that are online and left for everything else.
     pub others: CpuList,
@@ -68,7 +68,7 @@ pub enum TicksFrom {
 /// How many timer interrupts a CPU took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TickCount {
-    /// The CPU.
+    /// The CPU that was interrupted.
     pub cpu: CpuId,
     /// The number of interrupts.
     pub interrupts: u64,

@@ -7,7 +7,7 @@ use becalm_units::Nanos;
 /// What the changes of a plan gain, by one recording of the CPUs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Gains {
-    /// The recording.
+    /// The recording that tells the gains.
     pub run: PathBuf,
     /// The length of the job's phases.
     pub grain: Nanos,

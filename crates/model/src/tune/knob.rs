@@ -22,7 +22,7 @@ pub enum Knob {
         tid: i32,
         /// When it was started, in clock ticks since boot; tells it from a later one with its number.
         start_ticks: u64,
-        /// Its name.
+        /// The thread's name.
         comm: String,
     },
     /// A control group: `there` or `absent`.
@@ -46,7 +46,7 @@ pub enum Knob {
     },
     /// Whether a unit of systemd runs: `active` or `inactive`.
     Unit {
-        /// The unit.
+        /// The unit's name: `becalm.slice`.
         unit: String,
     },
 }

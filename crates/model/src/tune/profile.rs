@@ -23,7 +23,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// Every profile.
     pub const ALL: [Self; 4] = [Self::Hpc, Self::Rt, Self::Benchmark, Self::CloudGuest];
 
     /// The name by which it is chosen, and in documents.

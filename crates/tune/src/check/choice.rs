@@ -20,9 +20,9 @@ pub enum ChoiceError {
     /// Some of those that were named do not run.
     #[error("{} not online; online are {online}", are(missing))]
     NotOnline {
-        /// Those that do not run.
+        /// The CPUs that do not run.
         missing: CpuList,
-        /// Those that do.
+        /// The CPUs that run.
         online: CpuList,
     },
     /// None runs at all, the machine says.

@@ -22,7 +22,7 @@ pub struct Recorded {
 /// A source on one CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedSource {
-    /// The CPU.
+    /// The CPU on which it ran.
     pub cpu: CpuId,
     /// The kind of the activity.
     pub kind: Kind,

@@ -331,11 +331,11 @@ fn cores_with_32_threads() {
     for cpu in 0..32 {
         write(root.path(), &[(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), all)]);
     }
-    let of = |named: &str| super::check(root.path(), choose(root.path(), Some(&list(named))).unwrap(), &[]);
-    let part = of("4-7");
+    let with = |named: &str| super::check(root.path(), choose(root.path(), Some(&list(named))).unwrap(), &[]);
+    let part = with("4-7");
     is(&part, Severity::Warning, Area::Isolation, "CPUs 0-3,8-31 share cores with CPUs 4-7");
     is(&part, Severity::Note, Area::Isolation, "4 of 4 CPUs share their core");
-    let one = of("5");
+    let one = with("5");
     assert!(!one.findings.iter().any(|it| it.title.contains("share their core")));
 }
 

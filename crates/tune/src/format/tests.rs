@@ -5,6 +5,7 @@ use std::fs;
 use becalm_units::CpuList;
 use proptest::prelude::*;
 
+use super::file::sysctl_name;
 use super::*;
 
 #[test]

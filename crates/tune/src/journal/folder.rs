@@ -161,7 +161,7 @@ impl Drop for Lock {
 
 /// What came of beginning a journal.
 pub(crate) enum Begun {
-    /// It is new.
+    /// No journal was there, and this one is new.
     New(Journal),
     /// One is there, of which not everything is restored.
     There(Journal),

@@ -13,7 +13,7 @@ use crate::machine::Machine;
 /// The process that changed settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,

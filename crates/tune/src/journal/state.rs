@@ -9,7 +9,7 @@ use crate::{Attempt, Change, Knob, Outcome, Plan};
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The change.
+    /// The change that the step makes.
     pub change: Change,
     /// The value before; nothing if nothing was changed.
     pub original: Option<String>,
@@ -39,7 +39,7 @@ impl Step {
 /// A journal, read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
-    /// Whose it is: of the process that changed something last.
+    /// The process that owns it: that changed something last.
     pub owner: Owner,
     /// When the first owner was started, in clock ticks since boot.
     pub begin_ticks: u64,
@@ -51,7 +51,7 @@ pub struct State {
     pub applied: bool,
     /// Where threads might run before control groups were changed.
     pub threads: Vec<Noted>,
-    /// Whether they may so again.
+    /// Whether they may run there again.
     pub settled: bool,
 }
 
@@ -84,7 +84,7 @@ impl State {
         Ok(state.map(|state| (state, whole)))
     }
 
-    /// Of a journal that begins.
+    /// The state of a journal that begins with this plan.
     pub(crate) fn begin(owner: Owner, plan: Plan) -> Self {
         let begin_ticks = owner.start_ticks;
         let mut state = Self {

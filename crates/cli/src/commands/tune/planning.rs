@@ -41,7 +41,7 @@ pub struct PlanningArgs {
 }
 
 impl PlanningArgs {
-    /// The machine.
+    /// The machine below the root folder.
     pub fn machine(&self) -> Live {
         Live::below(&self.root)
     }
@@ -73,7 +73,7 @@ pub struct JournalArgs {
 }
 
 impl JournalArgs {
-    /// Its folder.
+    /// The journal's folder, as an absolute path.
     pub fn folder(&self) -> Folder {
         // A watcher may stand in another folder.
         Folder::new(std::path::absolute(&self.journal).unwrap_or_else(|_| self.journal.clone()))

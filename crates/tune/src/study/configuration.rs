@@ -1,29 +1,28 @@
-//! The configurations of a study (D09), on which CPUs each runs, and the command that records it.
+//! The configurations of a study (D09), and on which CPUs each runs.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_model::study::{ConfigurationDoc, Outcome};
-use becalm_tune::Profile;
-use becalm_units::{CpuList, Nanos};
-use clap::ValueEnum;
+use becalm_units::CpuList;
+
+use crate::Profile;
 
 /// A way to run a job on a machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Configuration {
-    /// Every CPU, as an ordinary process
+    /// Every CPU, as an ordinary process.
     Baseline,
-    /// Every CPU, in a real-time class
+    /// Every CPU, in a real-time class.
     Priority,
-    /// On CPUs that everything else is moved off, by becalm tune run
+    /// On CPUs that everything else is moved off.
     Isolated,
-    /// One hardware thread of each core, the others idle
+    /// One hardware thread of each core, the others idle.
     SiblingIdle,
-    /// Every CPU but those of one core, which everything else may use
+    /// Every CPU but those of one core, which everything else may use.
     OneLeftIdle,
-    /// Isolated, in a real-time class, the siblings and one core idle
+    /// Isolated, in a real-time class, the siblings and one core idle.
     Combined,
 }
 
@@ -33,6 +32,7 @@ impl Configuration {
         [Self::Baseline, Self::Priority, Self::Isolated, Self::SiblingIdle, Self::OneLeftIdle, Self::Combined];
 
     /// Its name in documents, tables and file names.
+    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -44,7 +44,9 @@ impl Configuration {
         }
     }
 
-    const fn is_isolated(self) -> bool {
+    /// Whether everything else is moved off its CPUs.
+    #[must_use]
+    pub const fn is_isolated(self) -> bool {
         matches!(self, Self::Isolated | Self::Combined)
     }
 
@@ -56,7 +58,9 @@ impl Configuration {
         matches!(self, Self::OneLeftIdle | Self::Combined)
     }
 
-    const fn has_priority(self) -> bool {
+    /// Whether it runs in a real-time class.
+    #[must_use]
+    pub const fn has_priority(self) -> bool {
         matches!(self, Self::Priority | Self::Combined)
     }
 }
@@ -64,18 +68,18 @@ impl Configuration {
 /// The CPUs of a study.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cpus {
-    /// Those of the baseline.
+    /// The CPUs of the baseline.
     all: CpuList,
     /// Whether others are online, which can take everything else.
     spare: bool,
-    /// Those of the core of the first one, which is left where one is left idle.
+    /// The CPUs of the first core, which is left idle where one is.
     first_core: CpuList,
     /// The first hardware thread of each core.
     one_each: CpuList,
 }
 
 impl Cpus {
-    /// Of the CPUs that the baseline uses, among those online.
+    /// Divides the CPUs that the baseline uses, among those online.
     ///
     /// # Errors
     /// If sysfs says something else than lists of CPUs.
@@ -100,8 +104,8 @@ impl Cpus {
         })
     }
 
-    /// Those that a configuration measures, or why this machine cannot do it.
-    fn of(&self, configuration: Configuration) -> Result<CpuList, String> {
+    /// The CPUs that a configuration measures, or why this machine cannot do it.
+    fn measured(&self, configuration: Configuration) -> Result<CpuList, String> {
         let mut cpus = self.all.clone();
         if configuration.leaves_core() || (configuration.is_isolated() && !self.spare) {
             cpus = cpus.without(&self.first_core);
@@ -122,31 +126,38 @@ impl Cpus {
 
 /// How everything is recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recording<'a> {
-    /// How long.
-    pub duration: Nanos,
-    /// The real-time class.
+pub struct Means {
+    /// The real-time class: `rr:80`.
     pub priority: String,
     /// How CPUs are made quiet.
     pub profile: Profile,
-    /// Whether the kernel is traced.
-    pub sources: bool,
-    /// The folder of the study.
-    pub folder: &'a Path,
 }
 
-/// What a configuration does.
-pub fn planned(configuration: Configuration, cpus: &Cpus, recording: &Recording<'_>) -> ConfigurationDoc {
-    let (measured, outcome) = match cpus.of(configuration) {
+impl Means {
+    /// The scheduling class in which a configuration runs: `other` but where it has priority.
+    #[must_use]
+    pub fn sched(&self, configuration: Configuration) -> &str {
+        if configuration.has_priority() { &self.priority } else { "other" }
+    }
+}
+
+/// What a configuration does. `command` gives the words of the command that records these CPUs under it.
+pub fn planned(
+    configuration: Configuration,
+    cpus: &Cpus,
+    means: &Means,
+    command: impl FnOnce(&CpuList) -> Vec<String>,
+) -> ConfigurationDoc {
+    let (measured, outcome) = match cpus.measured(configuration) {
         Ok(measured) => (measured, Outcome::Planned),
         Err(why) => (CpuList::default(), Outcome::Skipped { why }),
     };
-    let sched = if configuration.has_priority() { recording.priority.clone() } else { "other".to_owned() };
+    let sched = means.sched(configuration);
     let what = match configuration {
         Configuration::Baseline => "ordinary processes on every CPU".to_owned(),
         Configuration::Priority => format!("class {sched} on every CPU"),
         Configuration::Isolated => {
-            format!("everything else moved off the CPUs (becalm tune run, {})", recording.profile)
+            format!("everything else moved off the CPUs (becalm tune run, {})", means.profile)
         }
         Configuration::SiblingIdle => {
             "ordinary processes on one hardware thread of each core, the others idle".to_owned()
@@ -159,42 +170,10 @@ pub fn planned(configuration: Configuration, cpus: &Cpus, recording: &Recording<
     let idle = if measured.is_empty() { CpuList::default() } else { cpus.all.without(&measured) };
     let command = match &outcome {
         Outcome::Skipped { .. } => Vec::new(),
-        _ => command(configuration, &measured, &sched, recording),
+        _ => command(&measured),
     };
-    ConfigurationDoc { name: configuration.name().to_owned(), what, cpus: measured, idle, sched, command, outcome }
-}
-
-/// The name of a configuration's bundle in the study's folder.
-pub fn run_name(configuration: &ConfigurationDoc) -> String {
-    format!("{}.becalm", configuration.name)
-}
-
-/// The command as a user would type it; `becalm` stands for this program.
-fn command(configuration: Configuration, cpus: &CpuList, sched: &str, recording: &Recording<'_>) -> Vec<String> {
-    let run = recording.folder.join(format!("{}.becalm", configuration.name()));
-    let (cpus, duration, run) = (cpus.to_string(), recording.duration.to_string(), run.display().to_string());
-    let mut words: Vec<String> = Vec::new();
-    if configuration.is_isolated() {
-        words.extend(["becalm", "tune", "run", "--cpus", &cpus, "--profile"].map(str::to_owned));
-        words.push(recording.profile.to_string());
-        if configuration.has_priority() {
-            words.extend(["--priority", sched].map(str::to_owned));
-        }
-        words.push("--".to_owned());
-    }
-    let record = ["becalm", "record", "--quiet", "--cpus", &cpus, "--duration", &duration, "--sched", sched];
-    words.extend(record.map(str::to_owned));
-    if !recording.sources {
-        words.push("--no-sources".to_owned());
-    }
-    words.extend(["--output", &run].map(str::to_owned));
-    words
-}
-
-/// The words of a command for this program, wherever it lies.
-pub fn arguments(command: &[String], program: &Path) -> Vec<OsString> {
-    let own = |word: &String| if word == "becalm" { program.as_os_str().to_owned() } else { word.into() };
-    command.iter().skip(1).map(own).collect()
+    let (name, sched) = (configuration.name().to_owned(), sched.to_owned());
+    ConfigurationDoc { name, what, cpus: measured, idle, sched, command, outcome }
 }
 
 #[cfg(test)]
@@ -213,17 +192,17 @@ mod tests {
         root
     }
 
-    fn of(cores: &[&str], all: &str, online: &str) -> Vec<(Configuration, String)> {
+    fn measured(cores: &[&str], all: &str, online: &str) -> Vec<(Configuration, String)> {
         let root = machine(cores);
         let cpus = Cpus::find(root.path(), &all.parse().unwrap(), &online.parse().unwrap()).unwrap();
-        let text = |of| cpus.of(of).map_or_else(|why| why, |cpus| cpus.to_string());
-        Configuration::ALL.into_iter().map(|of_it| (of_it, text(of_it))).collect()
+        let text = |configuration| cpus.measured(configuration).map_or_else(|why| why, |cpus| cpus.to_string());
+        Configuration::ALL.into_iter().map(|configuration| (configuration, text(configuration))).collect()
     }
 
     #[test]
     fn each_configuration_has_its_cpus() {
         use Configuration::{Baseline, Combined, Isolated, OneLeftIdle, Priority, SiblingIdle};
-        let with_siblings = of(&["0,4", "1,5", "2,6", "3,7"], "0-7", "0-7");
+        let with_siblings = measured(&["0,4", "1,5", "2,6", "3,7"], "0-7", "0-7");
         let expected = [
             (Baseline, "0-7"),
             (Priority, "0-7"),
@@ -232,15 +211,15 @@ mod tests {
             (OneLeftIdle, "1-3,5-7"),
             (Combined, "1-3"),
         ];
-        assert_eq!(with_siblings, expected.map(|(of, cpus)| (of, cpus.to_owned())));
+        assert_eq!(with_siblings, expected.map(|(configuration, cpus)| (configuration, cpus.to_owned())));
         // Others take what is moved off, and one core is left idle all the same.
-        let with_spare = of(&["0,4", "1,5", "2,6", "3,7"], "2-3,6-7", "0-7");
+        let with_spare = measured(&["0,4", "1,5", "2,6", "3,7"], "2-3,6-7", "0-7");
         assert_eq!(with_spare[2].1, "2-3,6-7");
         assert_eq!((with_spare[4].1.as_str(), with_spare[5].1.as_str()), ("3,7", "3"));
-        let without = of(&["0", "1"], "0-1", "0-1");
+        let without = measured(&["0", "1"], "0-1", "0-1");
         assert_eq!(without[3].1, "no core here runs two hardware threads");
         assert_eq!((without[2].1.as_str(), without[5].1.as_str()), ("1", "1"));
-        let alone = of(&["0"], "0", "0");
+        let alone = measured(&["0"], "0", "0");
         for at in [2, 4, 5] {
             assert_eq!(alone[at].1, "it needs a second core");
         }
@@ -248,31 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_those_that_a_user_would_type() {
+    fn what_cannot_be_had_is_skipped() {
         let root = machine(&["0", "1"]);
         let both: CpuList = "0-1".parse().unwrap();
         let cpus = Cpus::find(root.path(), &both, &both).unwrap();
-        let recording = Recording {
-            duration: Nanos::from_secs(5),
-            priority: "rr:80".to_owned(),
-            profile: Profile::default(),
-            sources: true,
-            folder: Path::new("s.study"),
-        };
-        let of = |configuration| planned(configuration, &cpus, &recording);
-        let baseline = of(Configuration::Baseline);
-        let text = "becalm record --quiet --cpus 0-1 --duration 5s --sched other --output s.study/baseline.becalm";
-        assert_eq!(baseline.command.join(" "), text);
-        let combined = of(Configuration::Combined);
-        assert_eq!(
-            combined.command.join(" "),
-            "becalm tune run --cpus 1 --profile hpc --priority rr:80 -- becalm record --quiet --cpus 1 --duration 5s --sched \
-             rr:80 --output s.study/combined.becalm"
-        );
+        let means = Means { priority: "rr:80".to_owned(), profile: Profile::default() };
+        let planned = |configuration| planned(configuration, &cpus, &means, |cpus| vec![format!("record {cpus}")]);
+        assert_eq!(planned(Configuration::Baseline).command, ["record 0-1"]);
+        let combined = planned(Configuration::Combined);
         assert_eq!((combined.idle.to_string(), combined.sched.as_str()), ("0".to_owned(), "rr:80"));
-        let words = arguments(&combined.command, Path::new("/opt/becalm"));
-        assert_eq!((words[0].to_str(), words.iter().filter(|word| *word == "/opt/becalm").count()), (Some("tune"), 1));
-        let skipped = of(Configuration::SiblingIdle);
+        let skipped = planned(Configuration::SiblingIdle);
         assert!(skipped.command.is_empty() && matches!(skipped.outcome, Outcome::Skipped { .. }));
         assert!(skipped.cpus.is_empty() && skipped.idle.is_empty());
     }
