@@ -11,7 +11,6 @@ mod messages;
 mod noise;
 mod output;
 mod progress;
-mod sink;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -24,6 +24,7 @@ mod moment;
 mod planner;
 mod request;
 mod restore;
+pub mod see;
 pub mod study;
 mod value;
 mod words;

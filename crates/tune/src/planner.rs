@@ -1,5 +1,7 @@
 //! Making a plan: each family of knobs that the request wants adds its changes.
 
+use becalm_units::Named;
+
 use crate::draft::Draft;
 use crate::machine::Machine;
 use crate::request::{PlanError, Request};
@@ -11,7 +13,7 @@ use crate::{Family, Plan, boot, families};
 /// If the request cannot be meant, or the machine's CPUs cannot be read. What else cannot be read is a note of the plan.
 pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
     let mut draft = Draft::new(machine, request)?;
-    for family in Family::ALL {
+    for family in Family::ALL.iter().copied() {
         if request.wants(family) {
             draft.begin(family);
             families::add(family, &mut draft);

@@ -23,7 +23,7 @@ use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
 use crate::exit::{Exit, UsageError};
-use crate::noise::Source;
+use crate::noise;
 use crate::output::{Output, emit};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
@@ -318,7 +318,7 @@ fn usage(error: impl fmt::Display) -> UsageError {
 
 /// The recorded detours, CPU by CPU.
 fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
-    let source = Source::of_run(&Bundle::open(path)?, &Selection { node: None, cpus: None }, !args.source.is_empty())?;
+    let source = noise::from_run(&Bundle::open(path)?, &Selection { node: None, cpus: None }, !args.source.is_empty())?;
     let noise = match &source.booked {
         Some(booked) if !args.source.is_empty() => {
             let mut out = vec![true; booked.sources().len()];

@@ -5,6 +5,7 @@ mod cost;
 use std::io::Write;
 use std::str::FromStr;
 
+use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_model::node::Warning;
@@ -23,7 +24,7 @@ use clap::Args;
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
-use crate::noise::{NoiseArg, Source};
+use crate::noise::{self, NoiseArg};
 use crate::output::{Output, emit};
 use crate::progress;
 
@@ -209,7 +210,7 @@ fn question(args: &PredictArgs, grain: Nanos) -> Question {
 }
 
 /// The noise, with its books if the question is about sources.
-fn source(args: &PredictArgs) -> anyhow::Result<Source> {
+fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
     let books = args.blame || !args.without.is_empty();
     match &args.noise {
         NoiseArg::Spec(_) if books => {
@@ -219,10 +220,10 @@ fn source(args: &PredictArgs) -> anyhow::Result<Source> {
         NoiseArg::Spec(_) if args.cpus.is_some() || args.node.is_some() => {
             Err(UsageError("a formula has no CPUs: --cpus and --node choose from a run".to_owned()).into())
         }
-        NoiseArg::Spec(spec) => Source::of_spec(spec, args.seed),
+        NoiseArg::Spec(spec) => Ok(noise::from_spec(spec, args.seed)?),
         NoiseArg::Run(path) => {
             let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
-            Source::of_run(&Bundle::open(path)?, &selection, books)
+            Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
         }
     }
 }
@@ -249,7 +250,7 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
 
 /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
 /// would decide.
-pub(in crate::commands) fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Option<Warning> {
+pub(in crate::commands) fn short_recording(source: &NoiseInput, question: &Question, ranks: &[u64]) -> Option<Warning> {
     let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
     let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
     let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;

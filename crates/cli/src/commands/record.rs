@@ -4,16 +4,13 @@ use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
-use becalm_linux::janitor::Janitor;
-use becalm_linux::procfs::kernel;
-use becalm_linux::signals::StopSignals;
-use becalm_measure::{Plan, Progress, Recording};
+use becalm_measure::{Plan, Progress};
 use becalm_model::node::{Ended, NodeDoc};
+use becalm_record::{Detours, Failure, Recorded, Session};
 use becalm_report::RunReport;
 use becalm_units::{Nanos, Share};
 use clap::Args;
@@ -26,7 +23,6 @@ use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::{self, Reading};
-use crate::sink::BundleSink;
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
 ///
@@ -91,26 +87,23 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         refuse_missing(program)?;
     }
     // While the process has one thread.
-    let janitor = if args.measuring.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let bar = progress_bar(&args);
-    let mut sink = BundleSink::new(&path);
-    let recorded = becalm_measure::record(plan, janitor, &signals, &mut sink, &mut |progress| show(&bar, progress));
+    let recorded = session.record(plan, Detours::new(&path), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
-    let Recording { mut node, mut command } = match recorded {
-        Ok(recording) => recording,
-        Err(error) if error.is_usage() => return Err(error.into()),
-        Err(error) => {
-            let stored = sink.fail(&error.to_string());
+    let mut recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
+        Err(Failure { error, mut store }) => {
+            let stored = store.fail(&error.to_string());
             return Err(error).with_context(|| match stored {
                 true => format!("the recording failed; what was stored until then is in {}", path.display()),
                 false => "nothing was recorded".to_owned(),
             });
         }
     };
-    let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
-    let limit = limit.filter(|_| args.measuring.sched.is_realtime());
-    sink.finish(&mut node, limit).with_context(|| format!("cannot complete the recording {}", path.display()))?;
+    recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
+    let Recorded { node, mut command, .. } = recorded;
 
     if args.json || !args.quiet {
         let bundle = Bundle::open(&path)?;
@@ -128,7 +121,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let stopped = node.ended == Some(Ended::Signal);
     if command.is_running() && !stopped {
         say(format_args!("the recording is complete; waiting for '{}' to end", args.command.join(" ")));
-        drop(signals);
+        drop(session);
     }
     let status = if stopped { command.end() } else { command.wait() };
     if node.ended == Some(Ended::BufferFull) {

@@ -36,6 +36,8 @@ impl Attempt {
 /// What came of one knob.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// It has the wanted value now.
     Changed,
@@ -58,22 +60,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome's name in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Changed => "changed",
-            Self::Already => "already",
-            Self::Gone => "gone",
-            Self::Refused => "refused",
-            Self::LeftOut => "left_out",
-            Self::Restored => "restored",
-            Self::Unchanged => "unchanged",
-            Self::Foreign => "foreign",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Whether somebody should look at the knob.
     #[must_use]
     pub const fn needs_attention(self) -> bool {

@@ -1,13 +1,13 @@
 //! The families of knobs, by which `--only` and `--skip` choose.
 
-use std::fmt;
-use std::str::FromStr;
-
+use becalm_units::UnknownName;
 use serde::{Deserialize, Serialize};
 
 /// A family of knobs. The order is that in which a plan changes them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Family {
     /// Which CPUs take a device's interrupts.
     Irq,
@@ -37,72 +37,20 @@ pub enum Family {
     Cpuset,
 }
 
-impl Family {
-    /// All of them, in the order of a plan.
-    pub const ALL: [Self; 13] = [
-        Self::Irq,
-        Self::Workqueue,
-        Self::Rps,
-        Self::Watchdog,
-        Self::Vmstat,
-        Self::Timers,
-        Self::Memory,
-        Self::Frequency,
-        Self::Idle,
-        Self::Throttling,
-        Self::Affinity,
-        Self::Smt,
-        Self::Cpuset,
-    ];
-
-    /// The name by which it is chosen, and in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Irq => "irq",
-            Self::Workqueue => "workqueue",
-            Self::Rps => "rps",
-            Self::Watchdog => "watchdog",
-            Self::Vmstat => "vmstat",
-            Self::Timers => "timers",
-            Self::Memory => "memory",
-            Self::Frequency => "frequency",
-            Self::Idle => "idle",
-            Self::Throttling => "throttling",
-            Self::Affinity => "affinity",
-            Self::Smt => "smt",
-            Self::Cpuset => "cpuset",
-        }
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that no family has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no family of knobs; there are {known}", known = Family::ALL.map(Family::name).join(", "))]
-pub struct UnknownFamily(String);
-
-impl FromStr for Family {
-    type Err = UnknownFamily;
-
-    fn from_str(text: &str) -> Result<Self, UnknownFamily> {
-        Self::ALL.into_iter().find(|family| family.name() == text).ok_or_else(|| UnknownFamily(text.to_owned()))
-    }
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Family>("family of knobs", text)
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::Named;
+
     use super::*;
 
     #[test]
     fn names_read_back_and_are_those_of_documents() {
         assert!(Family::ALL.is_sorted());
-        for family in Family::ALL {
+        for family in Family::ALL.iter().copied() {
             assert_eq!(family.to_string().parse(), Ok(family));
             assert_eq!(serde_json::to_value(family).unwrap(), family.name());
         }

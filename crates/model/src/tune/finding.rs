@@ -10,6 +10,8 @@ use crate::remedy::Noise;
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Area {
     /// Which CPUs are kept apart, and whether that holds.
     Isolation,
@@ -39,31 +41,11 @@ pub enum Area {
     Hypervisor,
 }
 
-impl Area {
-    /// The area's name in tables and documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Isolation => "isolation",
-            Self::Tick => "tick",
-            Self::Boot => "boot",
-            Self::Irq => "irq",
-            Self::Deferred => "deferred",
-            Self::Tasks => "tasks",
-            Self::Timers => "timers",
-            Self::Clock => "clock",
-            Self::Power => "power",
-            Self::Memory => "memory",
-            Self::Tracing => "tracing",
-            Self::Build => "build",
-            Self::Hypervisor => "hypervisor",
-        }
-    }
-}
-
 /// How grave a finding is, by one rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Severity {
     /// The setting was looked at, and is as quiet CPUs need it.
     Fine,
@@ -75,22 +57,6 @@ pub enum Severity {
     /// Something that was asked of this kernel does not hold: a parameter that it refuses or ignores, settings that
     /// contradict each other, a tick that was to be gone, no CPU left for everything else.
     Error,
-}
-
-impl Severity {
-    /// All of them, the least first.
-    pub const ALL: [Self; 4] = [Self::Fine, Self::Note, Self::Warning, Self::Error];
-
-    /// The severity's name in tables and documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fine => "fine",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
 }
 
 /// A file and what stands in it.

@@ -9,8 +9,7 @@ mod slurm;
 mod systemd;
 mod tuned;
 
-use std::fmt;
-use std::str::FromStr;
+use becalm_units::UnknownName;
 
 pub use file::ConfigFile;
 pub use slurm::{NoTopology, Topology};
@@ -18,7 +17,21 @@ pub use slurm::{NoTopology, Topology};
 use crate::Plan;
 
 /// The programs whose files can be written.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Format {
     /// A profile of tuned.
     Tuned,
@@ -28,38 +41,8 @@ pub enum Format {
     Slurm,
 }
 
-impl Format {
-    /// Every format.
-    pub const ALL: [Self; 3] = [Self::Tuned, Self::Systemd, Self::Slurm];
-
-    /// The name by which it is chosen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tuned => "tuned",
-            Self::Systemd => "systemd",
-            Self::Slurm => "slurm",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that no format has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no format; there are {known}", known = Format::ALL.map(Format::name).join(", "))]
-pub struct UnknownFormat(String);
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
-    }
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Format>("format", text)
 }
 
 /// The files that make a plan's changes at every boot.

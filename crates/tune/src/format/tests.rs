@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use becalm_units::CpuList;
+use becalm_units::{CpuList, Named};
 use proptest::prelude::*;
 
 use super::file::sysctl_name;
@@ -10,7 +10,7 @@ use super::*;
 
 #[test]
 fn names_read_back() {
-    for format in Format::ALL {
+    for format in Format::ALL.iter().copied() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     assert!(

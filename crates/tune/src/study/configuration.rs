@@ -5,12 +5,15 @@ use std::path::Path;
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_model::study::{ConfigurationDoc, Outcome};
-use becalm_units::CpuList;
+use becalm_units::{CpuList, Named, UnknownName};
 
 use crate::Profile;
 
-/// A way to run a job on a machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A way to run a job on a machine. The order is that in which they are recorded.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Configuration {
     /// Every CPU, as an ordinary process.
     Baseline,
@@ -27,23 +30,6 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    /// All of them, in the order in which they are recorded.
-    pub const ALL: [Self; 6] =
-        [Self::Baseline, Self::Priority, Self::Isolated, Self::SiblingIdle, Self::OneLeftIdle, Self::Combined];
-
-    /// Its name in documents, tables and file names.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Priority => "priority",
-            Self::Isolated => "isolated",
-            Self::SiblingIdle => "sibling-idle",
-            Self::OneLeftIdle => "one-left-idle",
-            Self::Combined => "combined",
-        }
-    }
-
     /// Whether everything else is moved off its CPUs.
     #[must_use]
     pub const fn is_isolated(self) -> bool {
@@ -63,6 +49,10 @@ impl Configuration {
     pub const fn has_priority(self) -> bool {
         matches!(self, Self::Priority | Self::Combined)
     }
+}
+
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Configuration>("configuration", text)
 }
 
 /// The CPUs of a study.
@@ -196,7 +186,7 @@ mod tests {
         let root = machine(cores);
         let cpus = Cpus::find(root.path(), &all.parse().unwrap(), &online.parse().unwrap()).unwrap();
         let text = |configuration| cpus.measured(configuration).map_or_else(|why| why, |cpus| cpus.to_string());
-        Configuration::ALL.into_iter().map(|configuration| (configuration, text(configuration))).collect()
+        Configuration::ALL.iter().copied().map(|configuration| (configuration, text(configuration))).collect()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_report::TickReport;
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Named, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 

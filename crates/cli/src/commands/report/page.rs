@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
@@ -19,7 +20,7 @@ use becalm_units::Nanos;
 use super::RunArgs;
 use crate::commands::predict::short_recording;
 use crate::exit::Exit;
-use crate::noise::Source;
+use crate::noise;
 use crate::output::{Output, emit};
 use crate::progress::{Reading, Steps};
 
@@ -82,7 +83,7 @@ pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::R
 /// What the run costs a job.
 struct Predicted {
     question: Question,
-    source: Source,
+    source: NoiseInput,
     names: Vec<String>,
     rows: Vec<Row>,
     blame: Vec<(Nanos, Vec<Blame>)>,
@@ -102,7 +103,7 @@ impl Predicted {
         }
         let named =
             summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
-        let source = Source::of_run(bundle, selection, named && detours <= REPLAY_LIMIT)?;
+        let source = noise::from_run(bundle, selection, named && detours <= REPLAY_LIMIT)?;
         let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
         // Once as it is, once without each source, then without each remaining one after every step.
         let predictions = |steps: u64| 1 + names.len() as u64 * steps;

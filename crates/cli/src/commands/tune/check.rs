@@ -14,7 +14,7 @@ use becalm_model::node::Rung;
 use becalm_model::tune::{Choice, Severity, TickCount, TicksFrom};
 use becalm_report::TuneCheckReport;
 use becalm_tune::check::{self, Recorded, RecordedSource, choose};
-use becalm_units::{CpuList, Nanos};
+use becalm_units::{CpuList, Named, Nanos};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;

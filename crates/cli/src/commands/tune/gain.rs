@@ -17,7 +17,7 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Plan;
 use becalm_units::Nanos;
 
-use crate::noise::Source;
+use crate::noise;
 
 /// What the changes of a plan gain.
 ///
@@ -25,7 +25,7 @@ use crate::noise::Source;
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
 pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<Gains> {
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()) };
-    let source = Source::of_run(&Bundle::open(run)?, &selection, true)?;
+    let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
     let mut scale = Scale { booked, question: question(grain)?, ranks, known: HashMap::new() };
     let none = vec![false; booked.sources().len()];

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use becalm_model::remedy::Noise;
 use becalm_model::tune::{Area, Check, Chosen, Evidence, Finding, Fix, Severity, SourceCost, TickCount, TicksFrom};
-use becalm_units::CpuList;
+use becalm_units::{CpuList, Named};
 use serde::Serialize;
 
 use crate::Value;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use becalm_model::tune::{Attempt, Family, Outcome, Stage};
-use becalm_units::CpuList;
+use becalm_units::{CpuList, Named};
 use serde::Serialize;
 
 use crate::Value;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use becalm_tune::study::{Configuration, Means};
-use becalm_units::{CpuList, Nanos};
+use becalm_units::{CpuList, Named, Nanos};
 
 /// How everything is recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -25,7 +25,7 @@ use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Profile;
 use becalm_tune::study::{Configuration, Cpus, Ended, Means, planned, record};
-use becalm_units::{Count, CpuList, Nanos};
+use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -34,7 +34,7 @@ use crate::arguments::some_cpus;
 use crate::commands::predict::short_recording;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
-use crate::noise::Source;
+use crate::noise;
 use crate::output::{Output, emit};
 use crate::progress;
 
@@ -110,7 +110,7 @@ pub struct StudyArgs {
 
 /// The configurations, each with what it is.
 fn configurations() -> impl TypedValueParser<Value = Configuration> {
-    let values = Configuration::ALL.map(|configuration| {
+    let values = Configuration::ALL.iter().map(|configuration| {
         let help = match configuration {
             Configuration::Baseline => "Every CPU, as an ordinary process",
             Configuration::Priority => "Every CPU, in a real-time class",
@@ -121,8 +121,7 @@ fn configurations() -> impl TypedValueParser<Value = Configuration> {
         };
         PossibleValue::new(configuration.name()).help(help)
     });
-    let named = |name: String| Configuration::ALL.into_iter().find(|configuration| configuration.name() == name);
-    PossibleValuesParser::new(values).map(move |name| named(name).expect("only these names are taken"))
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
 /// Records what is to be recorded, and shows what it comes to.
@@ -219,7 +218,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         begun,
         machine: machine::describe(root),
         duration_ns: args.duration.get(),
-        configurations: Configuration::ALL.into_iter().filter(wanted).map(planned).collect(),
+        configurations: Configuration::ALL.iter().copied().filter(wanted).map(planned).collect(),
     };
     study::store(&doc, &folder)?;
     let bar = progress::bar(doc.configurations.len() as u64, "recording {msg} {wide_bar} {pos} of {len}");
@@ -260,7 +259,7 @@ fn studied(
         .with_context(|| format!("cannot read {}, which {} of the study names", run, folder.join(FILE).display()))?;
     let everything = Selection { node: None, cpus: None };
     let summary = summarize(&bundle, &everything)?;
-    let mut source = Source::of_run(&bundle, &everything, summary.rung == Rung::Tracepoints)?;
+    let mut source = noise::from_run(&bundle, &everything, summary.rung == Rung::Tracepoints)?;
     source.take_out_kind("self")?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     let prediction = Prediction::new(&source.noise, question)?;
