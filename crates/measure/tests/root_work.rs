@@ -199,7 +199,7 @@ fn planted_sources_are_found_in_the_spectrum_and_subtracted() {
             let maker = planted(cpu, hz);
             let samples = samples(cpu, fixed, seconds);
             let bursts = maker.stop();
-            let body = MainBody::of(&samples.values);
+            let body = MainBody::from_values(&samples.values);
             let found = tones(&samples, &body).expect("there are enough samples").tones;
             let hit = found.iter().find(|tone| (tone.hz / f64::from(hz) - 1.0).abs() < 0.01);
             let named = hit.is_some_and(|tone| tone.source.as_deref() == Some("planted"));

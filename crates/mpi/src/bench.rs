@@ -292,7 +292,7 @@ const TOLD: usize = 12;
 fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
     let figures = |time: fn(&Phase) -> i64| {
         let series: Vec<i64> = own.iter().map(time).collect();
-        let of = PhaseFigures::of(&series).expect("there are phases");
+        let of = PhaseFigures::from_durations(&series).expect("there are phases");
         [of.mean_ns, of.median_ns as f64, of.worst_ns, of.min_ns as f64, of.max_ns as f64]
     };
     let (node, _) = job.nodes();
