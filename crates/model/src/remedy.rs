@@ -146,6 +146,8 @@ catalogue! {
     Watchdog: Kthread "watchdog", [Watchdog], None;
     /// The thread that moves tasks between CPUs, and that the soft lockup detector runs in.
     Migration: Kthread "migration", [Watchdog, Cpuset], None;
+    /// The thread of an interrupt's handler, which runs where the interrupt does.
+    IrqThread: Kthread "irq/*", [Irq], None;
     /// The threads that run work items.
     Kworker: Kthread "kworker", [Workqueue], None;
     /// The thread that joins pages to huge ones.

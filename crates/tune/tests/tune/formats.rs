@@ -1,7 +1,5 @@
 //! Plans as files of tuned, systemd and Slurm: as they were before, and as these programs themselves read them.
 
-mod fake;
-
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
@@ -12,7 +10,7 @@ use becalm_tune::format::{ConfigFile, Format, Topology, files};
 use becalm_tune::{Family, Plan, Profile, Request, plan};
 use becalm_units::Named;
 
-use fake::{Fake, Groups, machine};
+use crate::fake::{Fake, Groups, machine};
 
 /// A plan for three of four CPUs of a fake machine, the last of which is left to the system.
 fn planned(root: &Path, profile: Profile, skip: &[Family]) -> Plan {

@@ -1,9 +1,6 @@
 //! A machine made of files, which behaves as the kernel does where that matters: it prints values in its own way, refuses
 //! some, makes and removes what belongs to control groups, and moves threads.
 
-// Each test binary uses its part.
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

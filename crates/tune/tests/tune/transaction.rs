@@ -1,17 +1,17 @@
 //! Plans, applied and restored, on machines made of files: everything is as it was, whatever the kernel refused.
 
-mod fake;
-
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use becalm_model::Kind;
+use becalm_model::remedy::{Known, Noise};
 use becalm_tune::{
     Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, Request, Restored,
     TuneError, apply, extend, plan, restore,
 };
 use becalm_units::Named;
-use fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use proptest::prelude::*;
 
 fn request(cpus: &str) -> Request {
@@ -107,6 +107,36 @@ fn what_is_planned_is_what_a_quiet_cpu_wants() {
     let notes = plan.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n");
     assert!(notes.contains("1 kernel thread belongs") && notes.contains("pinned here"), "{notes}");
     assert!(plan.command_line().starts_with("nohz_full=1,5 rcu_nocbs=1,5 isolcpus=managed_irq,domain,1,5 "));
+}
+
+#[test]
+fn what_plans_remove_is_what_the_catalogue_says() {
+    let mut removed = BTreeSet::new();
+    for groups in [Groups::One, Groups::Two, Groups::Systemd] {
+        for profile in Profile::ALL.iter().copied() {
+            let bench = Bench::new(8, true, groups);
+            bench.fake.set("/proc/sys/kernel/timer_migration", "0\n");
+            let tree = crate::fake::Tree { root: bench.root() };
+            tree.file("/sys/kernel/debug/sched/fair_server/cpu1/runtime", "50000000\n");
+            for change in bench.plan(&Request { profile, ..request("1,3") }).steps {
+                for noise in change.removes {
+                    let fits = |known: &Known| {
+                        let (row, own) = (known.remedy(), Noise::from(*known));
+                        row.families.contains(&change.family)
+                            && (own == noise || own.matches(noise.kind, &noise.source))
+                    };
+                    let rows: Vec<Known> = Known::ALL.iter().copied().filter(fits).collect();
+                    assert!(!rows.is_empty(), "{} of {} is in no row", noise.source, change.knob);
+                    removed.extend(rows.into_iter().map(|known| format!("{known:?} {}", change.family)));
+                }
+            }
+        }
+    }
+    for known in Known::ALL {
+        for family in known.remedy().families {
+            assert!(removed.contains(&format!("{known:?} {family}")), "{known:?} is removed by no change of {family}");
+        }
+    }
 }
 
 #[test]
@@ -306,7 +336,7 @@ fn threads_that_end_and_threads_that_begin() {
         |name: &str| applied.changes.iter().find(|made| made.change.knob.to_string() == name).map(|made| made.outcome);
     assert_eq!(outcome("CPUs of sshd (100)"), Some(Outcome::Gone));
     // The number is given to another thread, which nobody moved; and a moved one starts a third.
-    let tree = fake::Tree { root: bench.root() };
+    let tree = crate::fake::Tree { root: bench.root() };
     tree.thread(1, "another", 0, 900, "0,2-3").thread(500, "child", 0, 901, "0,2-3").thread(501, "own", 0, 902, "2");
     let restored = bench.restore(false);
     assert!(restored.is_complete());
@@ -331,7 +361,7 @@ fn the_journal_of_an_earlier_boot_restores_nothing() {
 fn four_thousand_cpus_and_32_siblings() {
     let bench = Bench::new(4096, false, Groups::Two);
     let siblings: String = (0..32).map(|thread| format!("{},", 1 + thread * 128)).collect();
-    let tree = fake::Tree { root: bench.root() };
+    let tree = crate::fake::Tree { root: bench.root() };
     let path = "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list";
     tree.file(path, siblings.trim_end_matches(','));
     let before = snapshot(&bench.root());
@@ -349,7 +379,7 @@ fn four_thousand_cpus_and_32_siblings() {
 #[test]
 fn a_machine_that_has_next_to_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let tree = fake::Tree { root: place.path().join("root") };
+    let tree = crate::fake::Tree { root: place.path().join("root") };
     tree.file("/sys/devices/system/cpu/online", "0-1\n").file("/proc/sys/kernel/random/boot_id", "b\n");
     let fake = Fake::at(&tree.root);
     let plan = plan(&fake, &request("1")).unwrap();
