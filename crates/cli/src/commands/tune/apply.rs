@@ -76,7 +76,8 @@ pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::E
 
 fn report(applied: &Applied, cpus: &CpuList, folder: &Folder) -> TuneDoneReport {
     let (made, refused) = (applied.count(Outcome::Changed), applied.count(Outcome::Refused));
-    let mut summary = format!("{made} changes made, {refused} refused");
+    let changes = if made == 1 { "change" } else { "changes" };
+    let mut summary = format!("{made} {changes} made, {refused} refused");
     let gone = applied.count(Outcome::Gone);
     if gone > 0 {
         summary += &format!(", {gone} not needed any more");

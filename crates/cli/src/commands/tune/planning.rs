@@ -106,7 +106,7 @@ pub fn words(machine: &Live, owner: &Owner, state: &State) -> (Stage, String, Op
         return (Stage::EarlierBoot, text.to_owned(), Some("becalm tune restore puts the journal away"));
     }
     let alive = owner.is_alive(machine);
-    let knobs = format!("{open} knobs are changed");
+    let knobs = if open == 1 { "1 knob is changed".to_owned() } else { format!("{open} knobs are changed") };
     if owner.runs_command && alive {
         let text = format!("{knobs}; {owner} runs a command on them, and restores them when it ends");
         return (Stage::Running, text, None);

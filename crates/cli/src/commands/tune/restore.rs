@@ -74,17 +74,20 @@ fn report(restored: Option<&Restored>, folder: &Folder) -> TuneDoneReport {
     }
     let count = |wanted: fn(Outcome) -> bool| restored.changes.iter().filter(|attempt| wanted(attempt.outcome)).count();
     let back = count(|outcome| outcome == Outcome::Restored);
+    let restored_knobs =
+        if back == 1 { "1 knob was restored".to_owned() } else { format!("{back} knobs were restored") };
     let heirs = match restored.heirs {
         0 => String::new(),
+        1 => ", and 1 thread that was started meanwhile may run where the others do".to_owned(),
         heirs => format!(", and {heirs} threads that were started meanwhile may run where the others do"),
     };
     if restored.is_complete() {
         report.stage = Stage::Restored;
-        report.summary = format!("all is as it was: {back} knobs were restored{heirs}");
+        report.summary = format!("all is as it was: {restored_knobs}{heirs}");
     } else {
         let open = count(Outcome::is_open);
         report.stage = Stage::PartlyRestored;
-        report.summary = format!("{back} knobs were restored, {open} were not{heirs}");
+        report.summary = format!("{restored_knobs}, {open} {} not{heirs}", if open == 1 { "was" } else { "were" });
         report.journal = Some(folder.journal());
         report.advice = Some("becalm tune restore --force brings back also what others changed");
     }
