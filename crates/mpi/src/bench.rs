@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use becalm_analyze::phases::{PhaseFigures, Slowest};
+use becalm_bundle::{Phase, PhaseWriter};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
-use becalm_report::{Form, MpiRank, MpiReport};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
-use becalm_bundle::{Phase, PhaseWriter};
+use becalm_report::{Form, MpiRank, MpiReport};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};

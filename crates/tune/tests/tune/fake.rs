@@ -34,11 +34,6 @@ impl Fake {
         Self { root: root.to_owned(), faults: BTreeMap::new(), rounds: BTreeMap::new() }
     }
 
-    pub fn fails(mut self, path: &str, error: i32) -> Self {
-        self.faults.insert(PathBuf::from(path), error);
-        self
-    }
-
     /// The text of a file, as anybody sees it.
     pub fn text(&self, path: &str) -> String {
         fs::read_to_string(below(&self.root, path)).unwrap().trim().to_owned()

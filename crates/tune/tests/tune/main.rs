@@ -1,4 +1,4 @@
-//! Tuning of machines made of files: plans, what comes of them, and what comes back, also of a process that is killed.
+//! Plans, applied and restored on machines made of files, and written as files of other programs.
 
 mod fake;
 mod formats;
