@@ -174,7 +174,7 @@ fn make(
         |machine| matches!(value::read(machine, knob), Ok(Some(now)) if knob::same(knob, &now, &original, &online));
     let is_gone = matches!(value::read(machine, knob), Ok(None));
     if !is_gone && !as_before(machine) {
-        let _ = value::write(machine, knob, knob::writable(knob, &original));
+        let _ = value::write(machine, knob, knob.value(&original));
         observer(Moment::Written);
         if !as_before(machine) {
             // It stays open, so that restoring tries again.

@@ -1,6 +1,5 @@
-//! When two values of a knob mean the same, and what is written to bring a value back.
+//! When two values of a knob mean the same.
 
-use becalm_linux::file::chosen;
 use becalm_units::CpuList;
 
 use crate::{Knob, Meaning};
@@ -17,7 +16,7 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
         Knob::File { meaning: Meaning::CpuMask, .. } => {
             lists(|text| CpuList::from_mask(text).ok()).map(|(a, b)| a == b)
         }
-        Knob::File { meaning: Meaning::Choice, .. } => Some(chosen(a) == chosen(b)),
+        Knob::File { meaning: Meaning::Choice, .. } => Some(knob.value(a) == knob.value(b)),
         Knob::Affinity { .. } => lists(list).map(|(a, b)| a.intersection(online) == b.intersection(online)),
         Knob::Property { .. } => {
             // systemd separates the parts of a list of CPUs by blanks.
@@ -27,14 +26,6 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
         _ => None,
     };
     equal.unwrap_or(a == b)
-}
-
-/// The text to write in order to bring back a text that was read.
-pub(crate) fn writable<'a>(knob: &Knob, text: &'a str) -> &'a str {
-    match knob {
-        Knob::File { meaning: Meaning::Choice, .. } => chosen(text),
-        _ => text,
-    }
 }
 
 #[cfg(test)]
@@ -64,12 +55,6 @@ mod tests {
         assert!(same(&Knob::word("/x"), "root\n", "root") && !same(&Knob::word("/x"), "root", "root invalid (x)"));
         // What cannot be understood is compared as it is.
         assert!(same(&list, "what\n", "what") && !same(&list, "what", "0"));
-    }
-
-    #[test]
-    fn what_is_put_back_is_the_chosen_word() {
-        assert_eq!(writable(&Knob::choice("/x"), "always [madvise] never\n"), "madvise");
-        assert_eq!(writable(&Knob::word("/x"), "1\n"), "1\n");
     }
 
     proptest! {

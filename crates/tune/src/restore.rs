@@ -146,7 +146,7 @@ fn bring_back(
     if !ours && !force {
         return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));
     }
-    let written = value::write(machine, knob, knob::writable(knob, original));
+    let written = value::write(machine, knob, knob.value(original));
     observer(Moment::Written);
     match (written, value::read(machine, knob)) {
         (_, Ok(None)) => gone(),

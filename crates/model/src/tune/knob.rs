@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use becalm_units::chosen;
 use serde::{Deserialize, Serialize};
 
 /// Something with a value that can be read, changed and put back.
@@ -97,5 +98,26 @@ impl Knob {
     /// A file that shows its value among the possible ones.
     pub fn choice(path: impl Into<PathBuf>) -> Self {
         Self::File { path: path.into(), meaning: Meaning::Choice }
+    }
+
+    /// The value itself in a text that was read: of a choice only the chosen word. It is also what brings that value back when it is
+    /// written.
+    #[must_use]
+    pub fn value<'a>(&self, text: &'a str) -> &'a str {
+        match self {
+            Self::File { meaning: Meaning::Choice, .. } => chosen(text),
+            _ => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_of_a_choice_is_the_chosen_word() {
+        assert_eq!(Knob::choice("/x").value("always [madvise] never\n"), "madvise");
+        assert_eq!(Knob::word("/x").value("1\n"), "1\n");
     }
 }

@@ -6,8 +6,8 @@ use becalm_model::tune::{Change, Family, Knob};
 const LONGEST: usize = 24;
 
 /// A value for a column: of a choice the chosen word, and no more than fits.
-pub(crate) fn shown(value: &str) -> String {
-    let value = value.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(value, |(word, _)| word);
+pub(crate) fn shown(knob: &Knob, text: &str) -> String {
+    let value = knob.value(text);
     if value.is_empty() {
         "-".to_owned()
     } else if value.chars().count() <= LONGEST {
@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn long_values_are_cut_and_choices_shown() {
-        assert_eq!(shown("always [madvise] never"), "madvise");
-        assert_eq!(shown(""), "-");
-        assert_eq!(shown(&"f".repeat(90)).chars().count(), 24);
+        assert_eq!(shown(&Knob::choice("/x"), "always [madvise] never"), "madvise");
+        assert_eq!(shown(&Knob::word("/x"), ""), "-");
+        assert_eq!(shown(&Knob::cpu_mask("/x"), &"f".repeat(90)).chars().count(), 24);
     }
 }

@@ -1,8 +1,9 @@
 //! What the kernel does to memory in the background.
 
-use becalm_linux::file::{self, chosen};
+use becalm_linux::file;
 use becalm_linux::procfs::swaps::swaps;
 use becalm_model::tune::{Area, Severity};
+use becalm_units::chosen;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};

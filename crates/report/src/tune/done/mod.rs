@@ -59,8 +59,8 @@ struct Row {
 const ROW: &[Field<Row>] = &[
     Field { name: "family", title: "family", get: |row| Value::Text(row.family.to_string()) },
     Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
-    Field { name: "before", title: "before", get: |row| Value::Text(shown(&row.before)) },
-    Field { name: "after", title: "now", get: |row| Value::Text(shown(&row.after)) },
+    Field { name: "before", title: "before", get: |row| Value::Text(row.before.clone()) },
+    Field { name: "after", title: "now", get: |row| Value::Text(row.after.clone()) },
     Field { name: "outcome", title: "outcome", get: |row| Value::Text(row.outcome.name().replace('_', " ")) },
     Field { name: "why", title: "why", get: |row| Value::Text(row.why.clone()) },
 ];
@@ -168,8 +168,8 @@ fn rows(attempts: &[Attempt], merge: bool) -> Vec<Row> {
             Some(alike) => format!("{count} {alike}"),
             None => attempt.change.knob.to_string(),
         },
-        before: attempt.before.clone(),
-        after: attempt.after.clone(),
+        before: shown(&attempt.change.knob, &attempt.before),
+        after: shown(&attempt.change.knob, &attempt.after),
         outcome: attempt.outcome,
         why: attempt.why.clone().unwrap_or_default(),
     };

@@ -265,8 +265,8 @@ fn row(number: u64, change: &Change, without: Option<f64>) -> Row {
         number,
         family: change.family,
         knob: change.knob.to_string(),
-        from: shown(&change.from),
-        to: std::iter::once(shown(&change.to)).chain(or_else).collect::<Vec<_>>().join(", "),
+        from: shown(&change.knob, &change.from),
+        to: std::iter::once(shown(&change.knob, &change.to)).chain(or_else).collect::<Vec<_>>().join(", "),
         reason: change.reason.clone(),
         without,
     }
