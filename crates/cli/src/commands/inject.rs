@@ -9,7 +9,8 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::tally::{Moments, Tally};
+use becalm_inject::program::ProgramError;
+use becalm_inject::tally::Tally;
 use becalm_inject::{Delivered, DeliveredThread, InjectError, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
@@ -19,6 +20,7 @@ use becalm_measure::{Companion, select_cpus};
 use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
+use becalm_stats::Moments;
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
@@ -225,7 +227,7 @@ impl Request {
                 let injection = Injection::start(&plan, clock::choose(root).source, throttling);
                 Ok(Injector::Cpus(injection.map_err(refusal)?))
             }
-            Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan)?)),
+            Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan).map_err(refusal)?)),
         }
     }
 }
@@ -358,6 +360,10 @@ fn number(name: &str) -> u64 {
 fn refusal(error: impl Into<InjectError>) -> anyhow::Error {
     let error = error.into();
     match error {
+        InjectError::NoLibrary => anyhow::anyhow!("{error}; leave out --signal"),
+        InjectError::Program(ProgramError::Static { .. }) => {
+            UsageError(format!("{error}; noise by pre-emption, without --signal, reaches every program")).into()
+        }
         InjectError::Short { .. }
         | InjectError::Close { .. }
         | InjectError::Throttled { .. }
@@ -370,13 +376,13 @@ fn refusal(error: impl Into<InjectError>) -> anyhow::Error {
 
 fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
     Injected {
-        count: lengths.count,
-        interval_ns: intervals.mean_ns(),
-        interval_stddev_ns: intervals.stddev_ns(),
-        length_ns: lengths.mean_ns(),
-        length_stddev_ns: lengths.stddev_ns(),
-        ends: lengths.ends(),
-        ratio: (observed > Nanos::ZERO).then(|| lengths.sum_ns() / observed.get() as f64),
+        count: lengths.count(),
+        interval_ns: intervals.mean(),
+        interval_stddev_ns: intervals.stddev(),
+        length_ns: lengths.mean(),
+        length_stddev_ns: lengths.stddev(),
+        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
+        ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
     }
 }
 
