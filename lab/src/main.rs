@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use becalm_lab::{Console, Flavor, Guest, Kernel, Scenario, parse_cpus};
+use becalm_units::Named;
 use clap::Parser;
 
 /// A guest that someone watches may be one that someone experiments with.

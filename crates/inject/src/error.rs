@@ -10,16 +10,16 @@ use crate::program::ProgramError;
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     /// A CPU, a class or a priority that is refused.
-    #[error("cannot take CPU {cpu} from whoever runs there: {source}")]
+    #[error("cannot take CPU {cpu} from whoever runs there: {cause}")]
     Sched {
         /// The CPU that was asked for.
         cpu: CpuId,
         /// The reason for the refusal.
-        source: SchedError,
+        cause: SchedError,
     },
     /// The counter cannot be used.
     #[error("cannot time detours: {0}")]
-    Clock(#[from] RateError),
+    Clock(RateError),
     /// The cost of a detour could not be measured.
     #[error(
         "cannot measure what a detour costs on CPU {cpu}: a thread there saw only {seen} of {rounds} trials, and \
@@ -104,11 +104,33 @@ pub enum InjectError {
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
     /// There is no memory for a log.
-    #[error("cannot keep a log of {entries} detours: {source}")]
+    #[error("cannot keep a log of {entries} detours: {cause}")]
     Log {
         /// The number of detours to be kept.
         entries: usize,
         /// What the system says.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
+}
+
+impl InjectError {
+    /// Whether noise was asked for that cannot be made here, rather than that the machine refused something.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Short { .. }
+                | Self::Close { .. }
+                | Self::Throttled { .. }
+                | Self::ShortSignal { .. }
+                | Self::CloseSignals { .. }
+                | Self::Program(_)
+        )
+    }
+}
+
+impl From<RateError> for InjectError {
+    fn from(error: RateError) -> Self {
+        Self::Clock(error)
+    }
 }

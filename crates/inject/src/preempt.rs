@@ -138,7 +138,7 @@ impl Injection {
             let cpu = worker.cpu;
             let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(policy) };
             let thread = thread.spawn(move |settled| {
-                settled.map_err(|source| InjectError::Sched { cpu, source })?;
+                settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
                 set_timer_slack(1);
                 drop(placing);
                 Ok(worker.run::<C>(&alarm, start_ns))
@@ -225,10 +225,8 @@ impl Worker {
             }
             merged = schedule.merge_closer(room);
         }
-        let log = LockedWords::new(plan.log * LOG_WORDS).map_err(|error| InjectError::Log {
-            entries: plan.log,
-            source: std::io::Error::other(error.to_string()),
-        })?;
+        let log = LockedWords::new(plan.log * LOG_WORDS)
+            .map_err(|error| InjectError::Log { entries: plan.log, cause: std::io::Error::other(error.to_string()) })?;
         Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: Tally::default(), log, logged: 0 })
     }
 

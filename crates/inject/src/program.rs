@@ -18,12 +18,12 @@ pub enum ProgramError {
         name: String,
     },
     /// The program cannot be looked at.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {cause}", path.display())]
     Read {
         /// The program's file.
         path: PathBuf,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The program has no dynamic linker, which would load the library.
     #[error("no library can be preloaded into {}: it is linked statically", path.display())]
@@ -53,7 +53,7 @@ const LIMIT: usize = 1 << 16;
 pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     let mut path = find(name)?;
     for _ in 0..SCRIPTS {
-        let read = |source| ProgramError::Read { path: path.clone(), source };
+        let read = |cause| ProgramError::Read { path: path.clone(), cause };
         let refused = |why| ProgramError::Refused { path: path.clone(), why };
         let mut file = File::open(&path).map_err(read)?;
         let meta = file.metadata().map_err(read)?;

@@ -100,9 +100,9 @@ fn usual(sorted: &[Nanos]) -> Nanos {
 /// If the CPU cannot be had or the class is refused, or too few of the trial detours are seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
-    let steps = LockedWords::new(STEPS_WORDS).map_err(|source| InjectError::Log {
+    let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log {
         entries: STEPS_WORDS / 2,
-        source: std::io::Error::other(source.to_string()),
+        cause: std::io::Error::other(cause.to_string()),
     })?;
     let mut trials = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -124,7 +124,7 @@ fn attempted<C: Counter>(
     steps: &LockedWords,
 ) -> Result<Vec<Trial>, InjectError> {
     let rounds = (TRIALS_NS / apart) as usize;
-    let sched = |source| InjectError::Sched { cpu, source };
+    let sched = |cause| InjectError::Sched { cpu, cause };
     let axis = TicksToNanos::new(Ticks::new(0), rate);
     let stop = AtomicBool::new(false);
     let long_step = rate.ticks_in(Nanos::from_micros(1)).get();

@@ -16,7 +16,7 @@ use becalm_measure::cost::tick::campaign::{CampaignEnd, begin, go_on};
 use becalm_measure::cost::tick::{record_timer, timer_interrupts};
 use becalm_measure::work::Body;
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Named, Nanos};
 
 const ROOT: &str = "/";
 

@@ -3,9 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use becalm_linux::file::below;
+use becalm_linux::ftrace::WANTED;
+use becalm_model::audit::{Access, Answer};
+
 use super::*;
-use crate::file::write_tree;
-use crate::ftrace::WANTED;
 
 const ROOT: &str = "Uid: 0 0 0 0\nGid: 0 0 0 0\nGroups:\nCapEff: 000001ffffffffff\n";
 const USER: &str = "Uid: 4242 4242 4242 4242\nGid: 4242 4242 4242 4242\nGroups: 4243\nCapEff: 0000000000000000\n";
@@ -50,21 +52,29 @@ fn machine(status: &str) -> tempfile::TempDir {
     root
 }
 
-fn audit(root: &Path) -> Audit {
-    Audit::gather(root)
+fn write_tree(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = below(root, name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
 }
 
-fn worst(audit: &Audit, area: Area) -> &Finding {
-    audit.findings.iter().filter(|finding| finding.area == area).max_by_key(|finding| finding.state).unwrap()
+fn audit(root: &Path) -> Audit {
+    look(root)
+}
+
+fn worst(audit: &Audit, ability: Ability) -> &Answer {
+    audit.answers.iter().filter(|answer| answer.ability == ability).max_by_key(|answer| answer.access).unwrap()
 }
 
 #[test]
 fn root_on_bare_metal_has_everything() {
     let root = machine(ROOT);
     let audit = audit(root.path());
-    assert!(audit.findings.iter().all(|finding| finding.state == State::Available), "{:#?}", audit.findings);
+    assert!(audit.answers.iter().all(|answer| answer.access == Access::Available), "{:#?}", audit.answers);
     assert_eq!((audit.rung(), audit.measurable.to_string()), (Rung::Tracepoints, "0-1".to_owned()));
-    let commands: Vec<String> = audit.first_steps().into_iter().map(|step| step.command).collect();
+    let commands: Vec<String> = audit.first_steps.into_iter().map(|step| step.command).collect();
     assert_eq!(commands, ["becalm record -o first.becalm --duration 10s", "becalm sources first.becalm"]);
 }
 
@@ -74,13 +84,13 @@ fn an_unprivileged_user() {
     write_tree(root.path(), &[("proc/kallsyms", "0000000000000000 T _text\n")]);
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Proc);
-    assert!(worst(&audit, Area::Tracing).what.contains("not open to this user"));
-    assert_eq!(worst(&audit, Area::Tracing).advice, "run becalm as root");
-    assert_eq!(audit.state(Area::Events), None);
-    assert_eq!(audit.state(Area::Realtime), Some(State::Missing));
-    assert_eq!(worst(&audit, Area::Memory).what, "8192 KiB of memory can be locked");
-    assert_eq!(worst(&audit, Area::Symbols).what, "the kernel hides its addresses (kernel.kptr_restrict is 1)");
-    assert_eq!(audit.state(Area::Cpus), Some(State::Available));
+    assert!(worst(&audit, Ability::Tracing).what.contains("not open to this user"));
+    assert_eq!(worst(&audit, Ability::Tracing).advice, "run becalm as root");
+    assert_eq!(audit.access(Ability::Events), None);
+    assert_eq!(audit.access(Ability::Realtime), Some(Access::Missing));
+    assert_eq!(worst(&audit, Ability::Memory).what, "8192 KiB of memory can be locked");
+    assert_eq!(worst(&audit, Ability::Symbols).what, "the kernel hides its addresses (kernel.kptr_restrict is 1)");
+    assert_eq!(audit.access(Ability::Cpus), Some(Access::Available));
 }
 
 #[test]
@@ -96,8 +106,8 @@ fn a_user_whom_the_administrator_let_in() {
     );
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Tracepoints);
-    assert_eq!(worst(&audit, Area::Realtime).what, "real-time priorities up to 50 can be taken");
-    assert_eq!(audit.state(Area::Memory), Some(State::Available));
+    assert_eq!(worst(&audit, Ability::Realtime).what, "real-time priorities up to 50 can be taken");
+    assert_eq!(audit.access(Ability::Memory), Some(Access::Available));
 }
 
 #[test]
@@ -117,11 +127,11 @@ fn a_container() {
     );
     let audit = audit(root.path());
     assert_eq!((audit.rung(), audit.measurable.to_string()), (Rung::Proc, "1".to_owned()));
-    let tracing = worst(&audit, Area::Tracing);
+    let tracing = worst(&audit, Ability::Tracing);
     assert_eq!(tracing.what, "tracefs is not mounted");
     assert!(tracing.advice.contains("on the host"), "{}", tracing.advice);
     let cpus: Vec<&str> =
-        audit.findings.iter().filter(|f| f.area == Area::Cpus).map(|finding| finding.what.as_str()).collect();
+        audit.answers.iter().filter(|f| f.ability == Ability::Cpus).map(|answer| answer.what.as_str()).collect();
     assert_eq!(
         cpus,
         [
@@ -129,9 +139,9 @@ fn a_container() {
             "the control group /sys/fs/cgroup may use 0.50 CPUs, in periods of 100ms",
         ]
     );
-    assert_eq!(audit.state(Area::Counters), Some(State::Limited));
-    assert!(worst(&audit, Area::Counters).what.contains("/proc/interrupts: a header of CPU columns"));
-    assert!(audit.first_steps()[1].command.contains("--cpus 1 --sched fifo:80"));
+    assert_eq!(audit.access(Ability::Counters), Some(Access::Limited));
+    assert!(worst(&audit, Ability::Counters).what.contains("/proc/interrupts: a header of CPU columns"));
+    assert!(audit.first_steps[1].command.contains("--cpus 1 --sched fifo:80"));
 }
 
 #[test]
@@ -142,7 +152,7 @@ fn capabilities_of_a_user_namespace_do_not_reach_the_machine() {
     std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o000)).unwrap();
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Proc);
-    assert_eq!(audit.state(Area::Realtime), Some(State::Missing));
+    assert_eq!(audit.access(Ability::Realtime), Some(Access::Missing));
     // So that the folder can be removed by a tester who is not root.
     let tracing = root.path().join("sys/kernel/tracing");
     std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -157,16 +167,16 @@ fn a_kernel_without_some_events_or_clocks() {
     assert_eq!(with_two.rung(), Rung::Tracepoints);
     // Kernels of other architectures do not have this event and are not missing it.
     if cfg!(target_arch = "x86_64") {
-        assert_eq!(worst(&with_two, Area::Events).what, "the kernel lacks nmi/nmi_handler");
-        assert!(worst(&with_two, Area::Events).consequence.starts_with("becalm cannot see "));
+        assert_eq!(worst(&with_two, Ability::Events).what, "the kernel lacks nmi/nmi_handler");
+        assert!(worst(&with_two, Ability::Events).consequence.starts_with("becalm cannot see "));
     }
 
     write_tree(root.path(), &[("sys/kernel/tracing/trace_clock", "[local] mono_raw\n")]);
-    assert_eq!(audit(root.path()).state(Area::TraceClock), Some(State::Limited));
+    assert_eq!(audit(root.path()).access(Ability::TraceClock), Some(Access::Limited));
     write_tree(root.path(), &[("sys/kernel/tracing/trace_clock", "[local] global\n")]);
     assert_eq!(audit(root.path()).rung(), Rung::Proc);
     std::fs::remove_dir_all(tracing.join("events")).unwrap();
-    assert_eq!(audit(root.path()).state(Area::Events), Some(State::Missing));
+    assert_eq!(audit(root.path()).access(Ability::Events), Some(Access::Missing));
 }
 
 #[test]
@@ -177,7 +187,7 @@ fn lockdown() {
     write_tree(root.path(), &[("sys/kernel/security/lockdown", "none integrity [confidentiality]\n")]);
     let strict = audit(root.path());
     assert_eq!(strict.rung(), Rung::Proc);
-    assert!(worst(&strict, Area::Tracing).what.contains("confidentiality"));
+    assert!(worst(&strict, Ability::Tracing).what.contains("confidentiality"));
 }
 
 #[test]
@@ -198,17 +208,17 @@ fn a_virtual_machine_with_throttling_and_slow_sleep() {
         ],
     );
     let audit = audit(root.path());
-    assert!(worst(&audit, Area::Realtime).consequence.contains("lose 50ms at a time"));
-    assert!(worst(&audit, Area::Hypervisor).consequence.contains("unseen"));
-    assert!(worst(&audit, Area::Cpus).what.contains("share cores, as CPUs 0-1 do"));
-    assert_eq!(audit.findings.iter().filter(|finding| finding.area == Area::Power).count(), 2);
+    assert!(worst(&audit, Ability::Realtime).consequence.contains("lose 50ms at a time"));
+    assert!(worst(&audit, Ability::Hypervisor).consequence.contains("unseen"));
+    assert!(worst(&audit, Ability::Cpus).what.contains("share cores, as CPUs 0-1 do"));
+    assert_eq!(audit.answers.iter().filter(|answer| answer.ability == Ability::Power).count(), 2);
     if cfg!(target_arch = "x86_64") {
         // Neither the counter nor, since the loops then read mono_raw as well, the trace clock stands in the way.
-        assert_eq!(audit.state(Area::TraceClock), Some(State::Available));
-        assert_eq!(audit.state(Area::Counter), Some(State::Limited));
+        assert_eq!(audit.access(Ability::TraceClock), Some(Access::Available));
+        assert_eq!(audit.access(Ability::Counter), Some(Access::Limited));
     }
     // A limit that root bypasses or not: nothing but the budget of a v1 group forbids it.
-    assert_eq!(audit.state(Area::Realtime), Some(State::Limited));
+    assert_eq!(audit.access(Ability::Realtime), Some(Access::Limited));
 }
 
 #[test]
@@ -216,9 +226,9 @@ fn nothing_at_all() {
     let root = tempfile::tempdir().unwrap();
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Loop);
-    assert!(audit.measurable.is_empty() && audit.first_steps().is_empty());
-    assert_eq!(audit.state(Area::Cpus), Some(State::Missing));
-    for finding in audit.findings.iter().filter(|finding| finding.state > State::Available) {
-        assert!(!finding.what.is_empty() && !finding.consequence.is_empty(), "{finding:?}");
+    assert!(audit.measurable.is_empty() && audit.first_steps.is_empty());
+    assert_eq!(audit.access(Ability::Cpus), Some(Access::Missing));
+    for answer in audit.answers.iter().filter(|answer| answer.access > Access::Available) {
+        assert!(!answer.what.is_empty() && !answer.consequence.is_empty(), "{answer:?}");
     }
 }

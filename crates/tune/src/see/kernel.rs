@@ -1,39 +1,40 @@
-//! Findings about what the kernel tells: its trace, its symbols, its counters.
+//! What the kernel tells: its trace, its symbols, its counters.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Area, Finding, Identity};
-use crate::clock::{Source, choose};
-use crate::file::{FileError, below};
-use crate::ftrace::{self, Missing, discover};
-use crate::procfs::interrupts::Interrupts;
-use crate::procfs::kallsyms::Kallsyms;
-use crate::procfs::kernel::kptr_restrict;
-use crate::procfs::mountinfo::mounts;
-use crate::procfs::softirqs::Softirqs;
-use crate::procfs::stat::Stat;
-use crate::sysfs::machine::Lockdown;
+use becalm_linux::clock::{Source, choose};
+use becalm_linux::file::{FileError, below};
+use becalm_linux::ftrace::{self, Missing, discover};
+use becalm_linux::identity::Identity;
+use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::procfs::kernel::kptr_restrict;
+use becalm_linux::procfs::mountinfo::mounts;
+use becalm_linux::procfs::softirqs::Softirqs;
+use becalm_linux::procfs::stat::Stat;
+use becalm_linux::sysfs::machine::Lockdown;
+use becalm_model::audit::{Ability, Answer};
 
 /// Clocks of the trace that are a counter which the loops read too.
 const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
 
 /// Whether kernel events can be recorded, which of them, and on which clock. If the first fails, the others are not
 /// looked at.
-pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Finding> {
+pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Answer> {
     let (what, advice) = match usable(root, identity) {
         Ok(folder) => {
-            let there = Finding::available(Area::Tracing, format!("tracefs can be used at {}", folder.display()));
-            let mut findings = vec![there];
-            findings.extend(events(root, &folder));
-            findings.push(clock(root, &folder));
-            return findings;
+            let there = Answer::available(Ability::Tracing, format!("tracefs can be used at {}", folder.display()));
+            let mut answers = vec![there];
+            answers.extend(events(root, &folder));
+            answers.push(clock(root, &folder));
+            return answers;
         }
         Err(why) => why,
     };
-    vec![Finding::missing(
-        Area::Tracing,
+    vec![Answer::missing(
+        Ability::Tracing,
         what,
         "detours are recorded, but the kernel does not name their sources",
         advice,
@@ -84,12 +85,12 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
 }
 
 /// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
-fn events(root: &Path, folder: &Path) -> Vec<Finding> {
+fn events(root: &Path, folder: &Path) -> Vec<Answer> {
     let folder = below(root, &folder).join("events");
     let none = |what: String| {
         let advice = "use a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING";
         let consequence = "detours are recorded, but the kernel does not name their sources";
-        vec![Finding::missing(Area::Events, what, consequence, advice)]
+        vec![Answer::missing(Ability::Events, what, consequence, advice)]
     };
     let found = match discover(&folder, std::env::consts::ARCH) {
         Ok(found) if found.present.is_empty() => {
@@ -100,37 +101,37 @@ fn events(root: &Path, folder: &Path) -> Vec<Finding> {
     };
     if found.missing.is_empty() {
         let what = format!("all kinds of kernel events are there ({} events)", found.present.len());
-        return vec![Finding::available(Area::Events, what)];
+        return vec![Answer::available(Ability::Events, what)];
     }
     let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Missing { event, unseen, .. } in found.missing {
         lost.entry(unseen).or_default().push(event);
     }
-    let finding = |(unseen, names): (&str, Vec<String>)| {
+    let answer = |(unseen, names): (&str, Vec<String>)| {
         let what = format!("the kernel lacks {}", names.join(", "));
-        Finding::limited(Area::Events, what, format!("becalm cannot see {unseen}"), "use a kernel that has them")
+        Answer::limited(Ability::Events, what, format!("becalm cannot see {unseen}"), "use a kernel that has them")
     };
-    lost.into_iter().map(finding).collect()
+    lost.into_iter().map(answer).collect()
 }
 
-fn clock(root: &Path, folder: &Path) -> Finding {
+fn clock(root: &Path, folder: &Path) -> Answer {
     let clocks = match ftrace::clocks(root, folder) {
         Ok(clocks) => clocks,
-        Err(error) => return Finding::missing(Area::TraceClock, error.to_string(), "events cannot be timed", ""),
+        Err(error) => return Answer::missing(Ability::TraceClock, error.to_string(), "events cannot be timed", ""),
     };
     let offers = |name: &str| clocks.iter().any(|clock| clock == name);
     let native = choose(root).source == Source::Native;
     let same = if native { &COUNTER_CLOCKS[..] } else { &["mono_raw"] };
     match same.iter().find(|name| offers(name)) {
-        Some(name) => Finding::available(Area::TraceClock, format!("{name}, the counter that the loops read")),
-        None if offers("mono_raw") => Finding::limited(
-            Area::TraceClock,
+        Some(name) => Answer::available(Ability::TraceClock, format!("{name}, the counter that the loops read")),
+        None if offers("mono_raw") => Answer::limited(
+            Ability::TraceClock,
             "mono_raw; this kernel does not time events with the loops' own counter",
             "events are placed on the loops' axis through the counter's calibration, to within its error",
             "",
         ),
-        None => Finding::missing(
-            Area::TraceClock,
+        None => Answer::missing(
+            Ability::TraceClock,
             format!("neither the loops' counter nor mono_raw is among the trace clocks ({})", clocks.join(" ")),
             "events cannot be set against detours",
             "use a kernel of version 4.2 or later",
@@ -139,10 +140,10 @@ fn clock(root: &Path, folder: &Path) -> Finding {
 }
 
 /// Whether function addresses can be turned into names.
-pub(super) fn symbols(root: &Path) -> Finding {
+pub(super) fn symbols(root: &Path) -> Answer {
     let consequence = "work items and handlers are named by their addresses where the kernel prints only those";
     match Kallsyms::are_visible(root) {
-        Ok(true) => Finding::available(Area::Symbols, "kernel functions can be named from /proc/kallsyms"),
+        Ok(true) => Answer::available(Ability::Symbols, "kernel functions can be named from /proc/kallsyms"),
         Ok(false) => {
             let setting = kptr_restrict(root).ok().flatten();
             let advice = match setting {
@@ -151,24 +152,24 @@ pub(super) fn symbols(root: &Path) -> Finding {
             };
             let setting = setting.map_or(String::new(), |value| format!(" (kernel.kptr_restrict is {value})"));
             let what = format!("the kernel hides its addresses{setting}");
-            Finding::missing(Area::Symbols, what, consequence, advice)
+            Answer::missing(Ability::Symbols, what, consequence, advice)
         }
-        Err(error) => Finding::missing(Area::Symbols, error.to_string(), consequence, ""),
+        Err(error) => Answer::missing(Ability::Symbols, error.to_string(), consequence, ""),
     }
 }
 
 /// Whether the counters that bound the sources can be read.
-pub(super) fn counters(root: &Path) -> Finding {
+pub(super) fn counters(root: &Path) -> Answer {
     let results: [Result<(), FileError>; 3] =
         [Interrupts::read(root).map(drop), Softirqs::read(root).map(drop), Stat::read(root).map(drop)];
     let count = results.len();
     let errors: Vec<String> = results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
     let advice = "mount proc at /proc, unmasked";
     match errors.len() {
-        0 => Finding::available(Area::Counters, "interrupts, softirqs and steal time can be counted from /proc"),
+        0 => Answer::available(Ability::Counters, "interrupts, softirqs and steal time can be counted from /proc"),
         all if all == count => {
-            Finding::missing(Area::Counters, errors.join("; "), "the sources are not even bounded", advice)
+            Answer::missing(Ability::Counters, errors.join("; "), "the sources are not even bounded", advice)
         }
-        _ => Finding::limited(Area::Counters, errors.join("; "), "these counters do not bound the sources", advice),
+        _ => Answer::limited(Ability::Counters, errors.join("; "), "these counters do not bound the sources", advice),
     }
 }

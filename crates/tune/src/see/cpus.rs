@@ -1,15 +1,15 @@
-//! Findings about what a measuring thread may do: where it may run, how much, at which priority, with how much memory.
+//! What a measuring thread may do: where it may run, how much, at which priority, with how much memory.
 
 use std::path::Path;
 
+use becalm_linux::identity::Identity;
+use becalm_linux::procfs::kernel::rt_throttling;
+use becalm_linux::procfs::limits::Limits;
+use becalm_linux::procfs::status::Capability;
+use becalm_linux::sysfs::cgroup::CgroupLimits;
+use becalm_linux::sysfs::cpu::{CpuSets, siblings};
+use becalm_model::audit::{Ability, Answer};
 use becalm_units::CpuList;
-
-use super::{Area, Finding, Identity};
-use crate::procfs::kernel::rt_throttling;
-use crate::procfs::limits::Limits;
-use crate::procfs::status::Capability;
-use crate::sysfs::cgroup::CgroupLimits;
-use crate::sysfs::cpu::{CpuSets, siblings};
 
 /// The CPUs that can be measured.
 pub(super) struct Reachable {
@@ -21,10 +21,10 @@ pub(super) struct Reachable {
 
 /// Which CPUs a thread can be pinned to: those online that its control group allows. The affinity that the process was
 /// started with does not bind, as any process may widen its own; on a machine with isolated CPUs it leaves those out.
-pub(super) fn reachable(root: &Path, identity: &Identity, findings: &mut Vec<Finding>) -> Reachable {
+pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answer>) -> Reachable {
     let sets = CpuSets::read(root).unwrap_or_else(|error| {
-        findings.push(Finding::limited(
-            Area::Cpus,
+        answers.push(Answer::limited(
+            Ability::Cpus,
             error.to_string(),
             "only the CPUs that this process was started on are known",
             "mount sysfs at /sys",
@@ -33,7 +33,7 @@ pub(super) fn reachable(root: &Path, identity: &Identity, findings: &mut Vec<Fin
     });
     let group = CgroupLimits::read(root).unwrap_or_else(|error| {
         let consequence = "limits of the control group are not known; pinning may fail";
-        findings.push(Finding::limited(Area::Cpus, error.to_string(), consequence, ""));
+        answers.push(Answer::limited(Ability::Cpus, error.to_string(), consequence, ""));
         CgroupLimits::default()
     });
     let measurable = group.cpus.as_ref().map_or_else(|| sets.online.clone(), |cpus| cpus.intersection(&sets.online));
@@ -42,20 +42,20 @@ pub(super) fn reachable(root: &Path, identity: &Identity, findings: &mut Vec<Fin
     let suffix = if isolated.is_empty() { String::new() } else { format!(", of which {isolated} are isolated") };
     if measurable.is_empty() {
         let consequence = "nothing can be measured";
-        findings.push(Finding::missing(Area::Cpus, "no CPU can be used by this process", consequence, ""));
+        answers.push(Answer::missing(Ability::Cpus, "no CPU can be used by this process", consequence, ""));
     } else if beyond.is_empty() {
-        findings.push(Finding::available(Area::Cpus, format!("CPUs {measurable} can be measured{suffix}")));
+        answers.push(Answer::available(Ability::Cpus, format!("CPUs {measurable} can be measured{suffix}")));
     } else {
-        findings.push(Finding::limited(
-            Area::Cpus,
+        answers.push(Answer::limited(
+            Ability::Cpus,
             format!("CPUs {measurable} can be measured{suffix}; the control group does not allow {beyond}"),
             format!("CPUs {beyond} are not measured"),
             "run becalm outside of the control group, or add the CPUs to its cpuset",
         ));
     }
     if let Some(limit) = group.bandwidth.filter(|limit| limit.cpus() < measurable.len() as f64) {
-        findings.push(Finding::limited(
-            Area::Cpus,
+        answers.push(Answer::limited(
+            Ability::Cpus,
             format!(
                 "the control group {} may use {:.2} CPUs, in periods of {}",
                 limit.group.display(),
@@ -68,8 +68,8 @@ pub(super) fn reachable(root: &Path, identity: &Identity, findings: &mut Vec<Fin
     }
     let paired = measurable.iter().find_map(|cpu| siblings(root, cpu).ok()?.filter(|threads| threads.len() > 1));
     if let Some(threads) = paired {
-        findings.push(Finding::limited(
-            Area::Cpus,
+        answers.push(Answer::limited(
+            Ability::Cpus,
             format!("hardware threads share cores, as CPUs {threads} do"),
             "what runs on a sibling slows the loop, and no kernel event says so",
             "measure one CPU of each core, and keep the others idle",
@@ -79,7 +79,7 @@ pub(super) fn reachable(root: &Path, identity: &Identity, findings: &mut Vec<Fin
 }
 
 /// Whether the loops may be made real-time, and what that costs.
-pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Finding> {
+pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Answer> {
     let consequence = "the loops compete with every other thread; what pre-empts them is seen as a source";
     let highest = match Limits::read(root) {
         _ if identity.can(Capability::SysNice) => 99,
@@ -89,19 +89,19 @@ pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Finding> {
     if highest == 0 {
         let advice = "run as root, or give CAP_SYS_NICE or a limit on rtprio in limits.conf";
         let what = "this process may not take real-time priorities";
-        return vec![Finding::missing(Area::Realtime, what, consequence, advice)];
+        return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
     }
     if let Some(group) = CgroupLimits::read(root).ok().and_then(|limits| limits.no_realtime) {
         let what = format!("the control group {} has no real-time budget", group.display());
         let advice = "run becalm in the top group, or write a budget to cpu.rt_runtime_us";
-        return vec![Finding::missing(Area::Realtime, what, consequence, advice)];
+        return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
     }
     let may = format!("real-time priorities up to {} can be taken", highest.min(99));
     vec![match rt_throttling(root) {
         Ok(limit) => match limit.stolen() {
-            None => Finding::available(Area::Realtime, may),
-            Some(stolen) => Finding::limited(
-                Area::Realtime,
+            None => Answer::available(Ability::Realtime, may),
+            Some(stolen) => Answer::limited(
+                Ability::Realtime,
                 format!("{may}; other threads are given {stolen} of every {}", limit.period),
                 format!("a real-time loop may lose {stolen} at a time, which is reported as throttling"),
                 "sysctl kernel.sched_rt_runtime_us=-1 while measuring",
@@ -109,29 +109,29 @@ pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Finding> {
         },
         Err(error) => {
             let consequence = "whether the kernel throttles real-time loops is not known";
-            Finding::limited(Area::Realtime, format!("{may}; {error}"), consequence, "")
+            Answer::limited(Ability::Realtime, format!("{may}; {error}"), consequence, "")
         }
     }]
 }
 
 /// Whether the loops' buffers can be kept in memory.
-pub(super) fn memory(root: &Path, identity: &Identity) -> Finding {
+pub(super) fn memory(root: &Path, identity: &Identity) -> Answer {
     let consequence = "buffers above the limit are touched but not locked; page faults during a run are counted";
     let advice = "run as root, or raise memlock in limits.conf";
     match Limits::read(root) {
         _ if identity.can(Capability::IpcLock) => {
-            Finding::available(Area::Memory, "any amount of memory can be locked")
+            Answer::available(Ability::Memory, "any amount of memory can be locked")
         }
         Ok(Limits { locked_memory: None, .. }) => {
-            Finding::available(Area::Memory, "any amount of memory can be locked")
+            Answer::available(Ability::Memory, "any amount of memory can be locked")
         }
         Ok(Limits { locked_memory: Some(0), .. }) => {
-            Finding::missing(Area::Memory, "no memory can be locked", consequence, advice)
+            Answer::missing(Ability::Memory, "no memory can be locked", consequence, advice)
         }
         Ok(Limits { locked_memory: Some(bytes), .. }) => {
             let what = format!("{} KiB of memory can be locked", bytes / 1024);
-            Finding::limited(Area::Memory, what, consequence, advice)
+            Answer::limited(Ability::Memory, what, consequence, advice)
         }
-        Err(error) => Finding::limited(Area::Memory, error.to_string(), consequence, advice),
+        Err(error) => Answer::limited(Ability::Memory, error.to_string(), consequence, advice),
     }
 }
