@@ -1,7 +1,7 @@
 //! The parallel benchmark (De et al. 2009): a calibrated compute phase, then a collective, again and again.
 
 use std::hint::black_box;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
-use becalm_report::{MpiRank, MpiReport, mpi_json, render_mpi};
+use becalm_report::{Form, MpiRank, MpiReport};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
 use becalm_bundle::{Phase, PhaseWriter};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
@@ -143,14 +143,10 @@ fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Res
         let nodes = nodes.expect("rank 0 leads its node");
         let ranks = named(by_rank, &nodes);
         let report = MpiReport { nodes, slowest, ranks };
-        let mut out = BufWriter::new(out);
-        if args.json {
-            out.write_all(mpi_json(&report).as_bytes())?;
-        } else {
-            render_mpi(&report, &mut out)?;
+        becalm_report::print(&report, args.json, Form::default(), out)?;
+        if !args.json {
             writeln!(out, "\n  stored in {}", path.display())?;
         }
-        out.flush()?;
     }
     Ok(())
 }

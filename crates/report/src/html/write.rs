@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 use sha2::{Digest, Sha256};
 
-use super::page::{Block, Page, Section};
+use super::parts::{Block, Page, Section};
 use super::table::{Cell, HtmlTable, Row};
 use super::{Chart, Spec};
 
