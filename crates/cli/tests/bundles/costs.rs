@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use becalm_bundle::{CostRun, CostSamples, CostWriter};
+use becalm_bundle::cost::CostWriter;
 use becalm_model::cost::tick::{self, Campaign, CampaignPlan, Cell};
 use becalm_model::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, CrossDoc, InstrumentDoc, Measured,
-    PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
-    SeriesDoc, TicksDoc, TimedDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, CountedDoc, CountedPairDoc, CrossDoc,
+    InstrumentDoc, Measured, PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA,
+    SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
 use becalm_model::event_count::EventCount;
 use becalm_model::node::{Ended, Machine};
