@@ -1,19 +1,19 @@
-//! Builds `object/` as a shared library of its own, to be carried inside of whoever depends on this crate.
+//! Builds the crate `library/` once more, as a shared library, to be carried inside of whoever depends on this crate.
 //!
-//! By the compiler itself: Cargo has no way to put one crate's library into another, and the library is to have no
-//! dependencies, not even Rust's standard library, as every process that it is loaded into would have to bear them. It is
-//! linked dynamically also where everything else is linked statically.
+//! By the compiler itself: Cargo has no way to put one crate's shared library into another, a Cargo that a build script
+//! starts would wait for the folder that the outer one has locked or compile into one of its own, and the library has no
+//! dependencies that would need Cargo. It is linked dynamically also where everything else is linked statically: flags that
+//! Cargo gives the compiler for other crates do not reach it.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=object");
-    println!("cargo::rerun-if-changed=src/layout.rs");
+    println!("cargo::rerun-if-changed=library/src");
     println!("cargo::rustc-check-cfg=cfg(has_image)");
     let variable = |name: &str| env::var(name).unwrap_or_default();
-    // Numbers of system calls and layouts are written down for these.
+    // As in `library/src/lib.rs`: numbers of system calls and layouts are written down for these.
     let known = matches!(variable("CARGO_CFG_TARGET_ARCH").as_str(), "x86_64" | "aarch64")
         && variable("CARGO_CFG_TARGET_OS") == "linux"
         && variable("CARGO_CFG_TARGET_ENV") == "gnu"
@@ -24,7 +24,8 @@ fn main() {
     let image = PathBuf::from(variable("OUT_DIR")).join("libbecalm-preload.so");
     let mut compiler = Command::new(variable("RUSTC"));
     compiler
-        .args(["--edition=2024", "--crate-name=becalm_preload_object", "--crate-type=cdylib", "object/lib.rs"])
+        .args(["--edition=2024", "--crate-name=becalm_preload_library", "--crate-type=cdylib", "--cfg=preloaded"])
+        .arg("library/src/lib.rs")
         .args(["-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Cdebuginfo=0"])
         .args(["-Clink-arg=-Wl,-soname,libbecalm-preload.so", "-Clink-arg=-Wl,-z,now"])
         // What unwinds would be called by nobody; the compiled core refers to it.

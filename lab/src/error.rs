@@ -15,7 +15,7 @@ pub enum LabError {
         /// On which path.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// A program of this machine could not be started.
     #[error("cannot start {program} (is Debian's package {package} installed?): {source}")]
@@ -25,7 +25,7 @@ pub enum LabError {
         /// The package that has it.
         package: &'static str,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// A program of this machine failed.
     #[error("{command} ended with {status}: {message}")]

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
 
 use becalm_bench::claims::{Claims, Figure};
 use becalm_bench::effort::Effort;
@@ -11,11 +10,11 @@ use becalm_bench::figures::Repetitions;
 use becalm_bench::interrupts::Interrupts;
 use becalm_bench::programs;
 use becalm_bundle::Bundle;
-use becalm_linux::janitor::Janitor;
 use becalm_linux::sched;
-use becalm_linux::signals::StopSignals;
-use becalm_measure::{Batch, Loop, Names, Plan, Recording, Sink, record};
+use becalm_measure::{Batch, Names, Plan, Sink, record};
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
+use becalm_model::{LoopThread, Step};
+use becalm_record::Session;
 use becalm_units::{CpuList, Nanos};
 
 /// Pairs of recordings, one with tracing and one without.
@@ -33,10 +32,12 @@ const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
 
 fn main() -> ExitCode {
     // While the process has one thread.
-    let janitor = Janitor::spawn("/proc".as_ref()).ok().map(Arc::new);
+    let session = Session::begin("/".as_ref(), true);
     let effort = Effort::from_arguments();
     let mut claims = Claims::begin("Quiet: what recording adds", effort);
-    if let Err(error) = tracing_cost(&mut claims, effort, janitor) {
+    if let Err(error) =
+        session.map_err(|error| error.to_string()).and_then(|session| tracing_cost(&mut claims, effort, session))
+    {
         claims.skip("what tracing adds to a kernel event", &error);
     }
     if let Err(error) = storm(&mut claims, effort) {
@@ -48,14 +49,14 @@ fn main() -> ExitCode {
 /// Keeps what was recorded.
 #[derive(Default)]
 struct Kept {
-    steps: Vec<(Nanos, Nanos)>,
+    steps: Vec<Step>,
     events: Vec<Nanos>,
 }
 
 impl Sink for Kept {
     type Error = Infallible;
 
-    fn begin(&mut self, _: &NodeDoc, _: &[Loop], _: &mut Names) -> Result<(), Infallible> {
+    fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Infallible> {
         Ok(())
     }
 
@@ -84,7 +85,7 @@ impl Kept {
     /// How many events lie in each step.
     fn events_of_steps(&self) -> Vec<f64> {
         let mut next = 0;
-        let count = |(start, end): &(Nanos, Nanos)| {
+        let count = |Step { start, end }: &Step| {
             next += self.events[next..].iter().take_while(|time| *time < start).count();
             let within = self.events[next..].iter().take_while(|time| *time < end).count();
             next += within;
@@ -98,7 +99,7 @@ impl Kept {
         if self.steps.len() < INTERRUPTS_HZ as usize / 10 {
             return Err(format!("only {} detours under {INTERRUPTS_HZ} interrupts a second", self.steps.len()));
         }
-        let mut lengths: Vec<f64> = self.steps.iter().map(|(start, end)| (*end - *start).get() as f64).collect();
+        let mut lengths: Vec<f64> = self.steps.iter().map(|step| (step.end - step.start).get() as f64).collect();
         lengths.sort_unstable_by(f64::total_cmp);
         let median_ns = lengths[lengths.len() / 2];
         lengths.truncate(lengths.len() * 9 / 10);
@@ -107,17 +108,16 @@ impl Kept {
     }
 }
 
-fn tracing_cost(claims: &mut Claims, effort: Effort, janitor: Option<Arc<Janitor>>) -> Result<(), String> {
+fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
-    let signals = StopSignals::block().map_err(|error| error.to_string())?;
     let _interrupts = Interrupts::start(cpu, INTERRUPTS_HZ).map_err(|error| format!("no perf event: {error}"))?;
     let once = |sources: bool| -> Result<Figures, String> {
         let mut plan = Plan::new();
         (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), sources);
         let mut kept = Kept::default();
-        let recorded = record(plan, janitor.clone(), &signals, &mut kept, &mut |_| {});
-        let Recording { node, .. } = recorded.map_err(|error| error.to_string())?;
+        let recorded = record(plan, session.guard().clone(), session.signals(), &mut kept, &mut |_| {});
+        let node = recorded.map_err(|error| error.to_string())?.node;
         if sources && node.rung != Rung::Tracepoints {
             return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
         }

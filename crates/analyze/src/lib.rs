@@ -8,6 +8,7 @@
 pub mod compare;
 pub mod cost;
 pub mod events;
+pub mod noise;
 pub mod phases;
 pub mod picture;
 pub mod summary;

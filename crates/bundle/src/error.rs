@@ -51,7 +51,7 @@ pub enum BundleError {
         existing: PathBuf,
     },
     /// The bundle holds something else than what was looked for.
-    #[error("{} holds {} and not {}; see it with becalm report", bundle.display(), found.words(), wanted.words())]
+    #[error("{} holds {} and not {}", bundle.display(), found.words(), wanted.words())]
     Contents {
         /// The bundle.
         bundle: PathBuf,
@@ -61,7 +61,7 @@ pub enum BundleError {
         wanted: Contents,
     },
     /// The bundle holds several nodes where one is meant.
-    #[error("{} holds the nodes {nodes}; choose one with --node", bundle.display())]
+    #[error("{} holds the nodes {nodes}", bundle.display())]
     SeveralNodes {
         /// The bundle.
         bundle: PathBuf,

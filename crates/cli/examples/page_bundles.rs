@@ -5,13 +5,10 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "../tests/bundles/mod.rs"]
-mod bundles;
-
 use std::path::PathBuf;
 
+use becalm_fixtures::{pages, work};
 use becalm_report::Value;
-use bundles::{pages, work};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -19,7 +16,7 @@ fn main() -> std::io::Result<()> {
         return Err(std::io::Error::other("usage: page_bundles FOLDER [--huge]"));
     };
     std::fs::create_dir_all(&folder)?;
-    bundles::write_all(&folder);
+    becalm_fixtures::write_all(&folder);
     pages::write_all(&folder);
     work::write_all(&folder);
     if arguments.next().is_some() {

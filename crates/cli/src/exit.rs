@@ -1,7 +1,19 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a limit given by the user was exceeded.
 
+use std::error::Error;
 use std::io;
 use std::process::ExitCode;
+
+use becalm_analyze::work::{Incomparable, WorkError};
+use becalm_bundle::BundleError;
+use becalm_inject::InjectError;
+use becalm_inject::program::ProgramError;
+use becalm_measure::cost::CostError;
+use becalm_measure::cost::tick::TickError;
+use becalm_measure::{CpuError, RecordError};
+use becalm_scale::ScaleError;
+use becalm_tune::PlanError;
+use becalm_tune::check::ChoiceError;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,9 +47,29 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// The exit code of an error.
+/// The exit code of an error. The errors themselves know whether the user asked for something that cannot be meant; this is
+/// the one place that asks them.
 pub fn of_error(error: &anyhow::Error) -> Exit {
-    if error.chain().any(|cause| cause.is::<UsageError>()) { Exit::Usage } else { Exit::Failed }
+    if error.chain().any(is_usage) { Exit::Usage } else { Exit::Failed }
+}
+
+fn is_usage(cause: &(dyn Error + 'static)) -> bool {
+    fn says<E: Error + 'static>(cause: &(dyn Error + 'static), is_usage: impl Fn(&E) -> bool) -> bool {
+        cause.downcast_ref::<E>().is_some_and(is_usage)
+    }
+    cause.is::<UsageError>()
+        || cause.is::<Incomparable>()
+        || says(cause, |error| matches!(error, WorkError::Baseline(_)))
+        || says(cause, ScaleError::is_usage)
+        || cause.is::<ProgramError>()
+        || says(cause, InjectError::is_usage)
+        || says(cause, CpuError::is_usage)
+        || says(cause, RecordError::<BundleError>::is_usage)
+        || says(cause, RecordError::<io::Error>::is_usage)
+        || says(cause, CostError::is_usage)
+        || says(cause, TickError::is_usage)
+        || says(cause, PlanError::is_usage)
+        || says(cause, ChoiceError::is_usage)
 }
 
 /// Whether the reader of our output went away (`becalm report RUN | head`), which is nothing to complain about.

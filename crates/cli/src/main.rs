@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod commands;
 mod draft;
 mod exit;
+mod hints;
 mod measuring;
 mod messages;
 mod noise;
 mod progress;
-mod sink;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

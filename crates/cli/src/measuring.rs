@@ -1,8 +1,7 @@
 //! How CPUs are measured: the arguments that `record` and `top` have in common, and names of recordings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_measure::{Plan, Threshold};
 use becalm_units::CpuList;
@@ -53,39 +52,5 @@ impl MeasuringArgs {
         }
         plan.root = root.to_owned();
         plan
-    }
-}
-
-/// The name of a recording that was given none: `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on for others of the same
-/// second.
-pub fn default_path(root: &Path) -> PathBuf {
-    let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    free_name(Path::new(""), &format!("{host}-{now}"))
-}
-
-/// The first of these names in a folder that nothing bears.
-fn free_name(folder: &Path, stem: &str) -> PathBuf {
-    let mut path = folder.join(format!("{stem}.becalm"));
-    let mut number = 2_u64;
-    while path.symlink_metadata().is_ok() {
-        path = folder.join(format!("{stem}-{number}.becalm"));
-        number += 1;
-    }
-    path
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recordings_of_the_same_second_have_names_of_their_own() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["vm-T.becalm", "vm-T-2.becalm", "vm-T-3.becalm"] {
-            let path = free_name(folder.path(), "vm-T");
-            assert_eq!(path, folder.path().join(name));
-            std::fs::create_dir(path).unwrap();
-        }
     }
 }

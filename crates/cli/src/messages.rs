@@ -7,6 +7,8 @@ use std::io::{self, IsTerminal, Write};
 
 use ratatui::crossterm::terminal;
 
+use crate::hints;
+
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
 pub fn say(message: fmt::Arguments<'_>) {
@@ -30,29 +32,18 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
-/// An error and its causes, as one line. Many errors name their cause in their own text; it is not said twice.
+/// An error, with the context in which it happened before it and what to do about it behind it, as one line. The text of an error is whole: it names its cause
+/// where there is one, which therefore is no `source` of it.
 pub fn of_error(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
+    format!("{error:#}{}", hints::after(error))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use becalm_linux::file::FileError;
+    use becalm_measure::cost::tick::TickError;
 
-    #[derive(Debug, thiserror::Error)]
-    #[error("cannot read x: {source}; look at it")]
-    struct Outer {
-        source: io::Error,
-    }
+    use super::*;
 
     #[test]
     fn a_terminal_that_says_nothing_of_itself_is_dumb() {
@@ -63,13 +54,11 @@ mod tests {
 
     #[test]
     fn a_cause_is_said_once() {
-        let error = anyhow::Error::from(Outer { source: io::Error::other("it is gone") });
-        assert_eq!(of_error(&error), "cannot read x: it is gone; look at it");
-        assert_eq!(
-            of_error(&error.context("nothing was done")),
-            "nothing was done: cannot read x: it is gone; look at it"
-        );
-        let plain = anyhow::Error::from(io::Error::other("it is gone")).context("cannot read x");
+        let gone = || io::Error::other("it is gone");
+        let error = FileError::Read { what: "the count", path: "x".into(), source: gone() };
+        let error = anyhow::Error::from(TickError::File(error)).context("nothing was done");
+        assert_eq!(of_error(&error), "nothing was done: cannot read the count from x: it is gone");
+        let plain = anyhow::Error::from(gone()).context("cannot read x");
         assert_eq!(of_error(&plain), "cannot read x: it is gone");
     }
 }

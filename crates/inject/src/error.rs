@@ -15,11 +15,11 @@ pub enum InjectError {
         /// Where.
         cpu: CpuId,
         /// Why.
-        source: SchedError,
+        r#source: SchedError,
     },
     /// The counter cannot be used.
     #[error("cannot time detours: {0}")]
-    Clock(#[from] RateError),
+    Clock(RateError),
     /// The cost of a detour could not be measured.
     #[error(
         "cannot measure what a detour costs on CPU {cpu}: a thread there saw only {seen} of {rounds} trials, and \
@@ -109,6 +109,28 @@ pub enum InjectError {
         /// How many.
         entries: usize,
         /// Why.
-        source: std::io::Error,
+        r#source: std::io::Error,
     },
+}
+
+impl InjectError {
+    /// Whether noise was asked for that cannot be made here, rather than that the machine refused something.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Short { .. }
+                | Self::Close { .. }
+                | Self::Throttled { .. }
+                | Self::ShortSignal { .. }
+                | Self::CloseSignals { .. }
+                | Self::Program(_)
+        )
+    }
+}
+
+impl From<RateError> for InjectError {
+    fn from(error: RateError) -> Self {
+        Self::Clock(error)
+    }
 }

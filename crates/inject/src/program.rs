@@ -23,7 +23,7 @@ pub enum ProgramError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// It has no place for the library.
     #[error("no library can be preloaded into {}: {why}", path.display())]

@@ -17,6 +17,12 @@ use crate::InjectError;
 use crate::schedule::Schedule;
 use crate::tally::{Moments, Tally};
 
+/// [`layout::VARIABLE`] as Rust's text.
+const VARIABLE: &str = match layout::VARIABLE.to_str() {
+    Ok(name) => name,
+    Err(_) => panic!("the name is plain ASCII"),
+};
+
 /// What is to be injected.
 #[derive(Clone, Debug)]
 pub struct SignalPlan {
@@ -134,7 +140,7 @@ impl SignalNoise {
             libraries.push(":");
             libraries.push(others);
         }
-        [("LD_PRELOAD", libraries), (layout::VARIABLE, self.words.path().into_os_string())]
+        [("LD_PRELOAD", libraries), (VARIABLE, self.words.path().into_os_string())]
     }
 
     fn word(&self, at: usize) -> u64 {

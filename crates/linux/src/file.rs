@@ -20,7 +20,7 @@ pub enum FileError {
         /// Which file.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// It could be read, but its text is not what the kernel documents.
     #[error("cannot understand {what} in {}: {why}", path.display())]

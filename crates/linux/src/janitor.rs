@@ -47,7 +47,7 @@ pub enum JanitorError {
         /// Which.
         action: &'static str,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 

@@ -15,7 +15,7 @@ pub enum MemoryError {
         /// How much.
         bytes: usize,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 

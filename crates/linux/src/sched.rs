@@ -17,7 +17,7 @@ pub enum SchedError {
         /// The CPUs asked for.
         cpus: CpuList,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The affinity could not be read.
     #[error("cannot read on which CPUs thread {tid} may run: {source}")]
@@ -25,7 +25,7 @@ pub enum SchedError {
         /// The thread.
         tid: i32,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// A thread of becalm ended before it was ready, which only a bug can make it do.
     #[error("the thread {name} ended before it was ready")]
@@ -39,7 +39,7 @@ pub enum SchedError {
         /// The class asked for.
         policy: Policy,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::{DecodeError, Decoder, PageReader, RawHappening};
-use becalm_model::Event;
+use becalm_model::{Event, Step};
 use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 
 use crate::event_clock::EventClock;
@@ -37,7 +37,7 @@ struct Feed {
     cpu: CpuId,
     ring: Arc<Ring>,
     pages: Option<Pages>,
-    steps: Vec<(Nanos, Nanos)>,
+    steps: Vec<Step>,
     work: Vec<u64>,
     /// Watches the steps for when they are enough.
     repetitions: Option<Repetitions>,
@@ -144,7 +144,8 @@ impl Collector {
             let before = feed.steps.len();
             let (keeps_work, enough) = (feed.ring.is_of_samples(), &mut feed.enough);
             feed.ring.drain_samples(|before, after, work| {
-                feed.steps.push((axis.instant(Ticks::new(before)), axis.instant(Ticks::new(after))));
+                let instant = |reading| axis.instant(Ticks::new(reading));
+                feed.steps.push(Step { start: instant(before), end: instant(after) });
                 if keeps_work {
                     feed.work.push(work);
                 }

@@ -49,7 +49,7 @@ pub enum RecordError<S> {
         /// Its name.
         command: String,
         /// Why.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// Something of the system failed.
     #[error("cannot {action}: {source}")]
@@ -57,7 +57,7 @@ pub enum RecordError<S> {
         /// What was attempted.
         action: &'static str,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// What was recorded cannot be stored.
     #[error(transparent)]

@@ -40,21 +40,8 @@ pub use threads::Names;
 pub use translate::Translator;
 pub use warnings::of_cpus as closing_warnings;
 
-use becalm_model::{Event, NodeDoc, Pid};
-use becalm_units::{CpuId, Nanos};
-
-/// One measuring thread, as attribution must know it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Loop {
-    /// Where it is pinned.
-    pub cpu: CpuId,
-    /// Its number in the kernel's events.
-    pub pid: Pid,
-    /// The length of its shortest step; 0 of a loop that does work, all of whose steps are kept.
-    pub t_min: Nanos,
-    /// Whether it runs in a real-time scheduling class.
-    pub realtime: bool,
-}
+use becalm_model::{Event, LoopThread, NodeDoc, Step};
+use becalm_units::Nanos;
 
 /// What one CPU gave since the batch before.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +49,7 @@ pub struct Batch<'a> {
     /// The position of the CPU among the loops.
     pub index: usize,
     /// The steps that reached the threshold, or the samples: the readings before and after, in order.
-    pub steps: &'a [(Nanos, Nanos)],
+    pub steps: &'a [Step],
     /// The iterations done in each of the steps, of loops that do work; as many as steps then, and none otherwise.
     pub work: &'a [u64],
     /// The kernel events, in order. They may reach beyond the last step.
@@ -82,7 +69,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If nothing can be stored; the recording does not begin.
-    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Self::Error>;
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), Self::Error>;
 
     /// A CPU's part of a segment.
     ///

@@ -17,7 +17,7 @@ pub enum CpuError {
         online: CpuList,
     },
     /// The list was empty.
-    #[error("no CPU to measure: the list of CPUs is empty; name at least one, like --cpus 1")]
+    #[error("no CPU to measure: the list of CPUs is empty; name at least one")]
     Empty,
     /// CPUs that the machine does not have.
     #[error("CPU {cpus} does not exist: this machine has CPUs {possible}")]
@@ -45,6 +45,14 @@ pub enum CpuError {
         /// Those.
         cpus: CpuList,
     },
+}
+
+impl CpuError {
+    /// Whether the CPUs that were named cannot be meant on this machine.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Empty | Self::Unknown { .. })
+    }
 }
 
 /// The CPUs to measure, and those that were left out although they are online.

@@ -16,11 +16,11 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::machine::Lockdown;
-use becalm_model::Pid;
 use becalm_model::node::{
     ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc, WorkLoop, WorkSession,
 };
 use becalm_model::node_name;
+use becalm_model::{LoopThread, Pid};
 use becalm_units::{CpuId, CpuList, Nanos, Ticks, TicksToNanos};
 
 use crate::acquire::{End, Tally};
@@ -38,7 +38,7 @@ use crate::threads::Names;
 use crate::translate::Translator;
 use crate::work::Body;
 use crate::work_loop::{Task, WorkTask};
-use crate::{Loop, Sink, machine, warnings};
+use crate::{Sink, machine, warnings};
 
 /// How far a recording is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +67,7 @@ const SHARED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the counter's rate is measured before the start.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 
-/// Records as planned. `janitor`, if there is one, removes the trace instance should the process be killed; `signals`
+/// Records as planned. `guard` removes the trace instance should the process be killed, or says why nobody will; `signals`
 /// end the recording in good order.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ const CALIBRATION: Nanos = Nanos::from_millis(100);
 /// system in a way that leaves nothing to record.
 pub fn record<S: Sink>(
     plan: Plan,
-    janitor: Option<Arc<Janitor>>,
+    guard: Result<Arc<Janitor>, String>,
     signals: &StopSignals,
     sink: &mut S,
     progress: &mut dyn FnMut(Progress),
@@ -84,9 +84,9 @@ pub fn record<S: Sink>(
     match choice.source {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         clock::Source::Native => {
-            Recorder::<clock::Native>::prepare(plan, janitor, choice.why_not_native)?.run(signals, sink, progress)
+            Recorder::<clock::Native>::prepare(plan, guard, choice.why_not_native)?.run(signals, sink, progress)
         }
-        _ => Recorder::<MonotonicRaw>::prepare(plan, janitor, choice.why_not_native)?.run(signals, sink, progress),
+        _ => Recorder::<MonotonicRaw>::prepare(plan, guard, choice.why_not_native)?.run(signals, sink, progress),
     }
 }
 
@@ -98,7 +98,8 @@ struct Recorder<C> {
     clock: ClockDoc,
     tracing: Option<Tracing>,
     rings: Vec<Arc<Ring>>,
-    janitor: Option<Arc<Janitor>>,
+    /// The guard process, or why there is none.
+    guard: Result<Arc<Janitor>, String>,
     names: Names,
     warnings: Vec<Warning>,
     /// The CPUs on which the process may run and where no loop runs.
@@ -121,7 +122,7 @@ struct Tracing {
 impl<C: Counter> Recorder<C> {
     fn prepare<E>(
         plan: Plan,
-        janitor: Option<Arc<Janitor>>,
+        guard: Result<Arc<Janitor>, String>,
         why_not_native: Option<String>,
     ) -> Result<Self, RecordError<E>> {
         let mut warnings = Vec::new();
@@ -168,15 +169,15 @@ impl<C: Counter> Recorder<C> {
             clock,
             tracing: None,
             rings: rings?,
-            janitor,
+            guard,
             warnings,
             free,
             allowed,
             counter: std::marker::PhantomData,
         };
         if recorder.plan.sources {
-            if recorder.janitor.is_none() {
-                recorder.warnings.push(warnings::no_janitor());
+            if let Err(why) = &recorder.guard {
+                recorder.warnings.push(warnings::no_janitor(why));
             }
             match recorder.set_up_tracing() {
                 Ok(tracing) => recorder.tracing = Some(tracing),
@@ -211,7 +212,7 @@ impl<C: Counter> Recorder<C> {
             buffer_kb: kib(self.plan.trace_bytes),
             subbuf_kb: Some(SUBBUF_KB),
         };
-        let instance = Instance::create(&tracefs, &proc_root, &config, self.janitor.clone())?;
+        let instance = Instance::create(&tracefs, &proc_root, &config, self.guard.as_ref().ok().cloned())?;
         let missing: Vec<String> = instance
             .missing()
             .iter()
@@ -284,17 +285,17 @@ impl<C: Counter> Recorder<C> {
         for (tid, _) in &profiles {
             self.names.set_own(Pid(*tid));
         }
-        if let Some(janitor) = &self.janitor {
+        if let Ok(janitor) = &self.guard {
             self.names.set_own(Pid(janitor.pid()));
         }
         let anchor = Anchor::take::<C>();
         let origin = Ticks::new(anchor.ticks.get() + rate.ticks_in(wake_up).get());
         let axis = TicksToNanos::new(origin, rate);
-        let described: Vec<Loop> = self
+        let described: Vec<LoopThread> = self
             .cpus
             .iter()
             .zip(&profiles)
-            .map(|(cpu, (tid, profile))| Loop {
+            .map(|(cpu, (tid, profile))| LoopThread {
                 cpu,
                 pid: Pid(*tid),
                 t_min: match profile {

@@ -89,12 +89,14 @@ pub fn no_free_cpu() -> Warning {
     )
 }
 
-/// There was no janitor.
-pub fn no_janitor() -> Warning {
+/// No guard process could be started, for this reason.
+pub fn no_janitor(why: &str) -> Warning {
     warning(
         "no_janitor",
-        "no guard process could be started: after a kill -9 the trace instance stays until the next becalm removes it"
-            .to_owned(),
+        format!(
+            "no guard process could be started ({why}): after a kill -9 the trace instance stays until the next becalm \
+             removes it"
+        ),
         "nothing to do unless becalm is killed",
     )
 }

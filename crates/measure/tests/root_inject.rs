@@ -78,7 +78,7 @@ fn bearing(run: &Recorded, cpu: CpuId) -> Vec<Detour> {
     let (index, _) = run.cpu(cpu);
     let mut numbers: Vec<u64> = run.of(cpu, Kind::Task, "becalm-inject").iter().map(|row| row.detour).collect();
     numbers.dedup();
-    numbers.into_iter().map(|number| run.memory.detours[index][number as usize]).collect()
+    numbers.into_iter().map(|number| run.memory.lanes[index].detours[number as usize]).collect()
 }
 
 /// Every injected detour lies in one that was recorded and bears its name, and nothing else does. Its length is that asked for,
@@ -113,7 +113,7 @@ fn shortest(cpu: CpuId) -> Result<Nanos, String> {
 fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let (run, delivered) = injected(cpu, trace(spec), seconds)?;
     let (axis, (index, doc)) = (run.axis(), run.cpu(cpu));
-    let detours = &run.memory.detours[index];
+    let detours = &run.memory.lanes[index].detours;
     let begin = doc.start_ns + Nanos::from_millis(1);
     let end = doc.start_ns + doc.duration_ns - Nanos::from_millis(1);
     let (mut within, mut exact) = (0, 0);

@@ -48,7 +48,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
 
     let axis = run.axis();
     let (index, doc) = run.cpu(cpu);
-    let all = &run.memory.activities[index];
+    let all = &run.memory.lanes[index].activities;
     let found = run.of(cpu, Kind::Task, "gremlin");
     let mut checked = 0;
     let mut missed = Vec::new();
@@ -169,7 +169,7 @@ fn realtime_throttling_is_named() {
     let throttled = run.of(cpu, Kind::Throttling, "rt_throttling");
     let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
     let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
-    let others: Nanos = run.memory.activities[index].iter().filter(let_in).map(|row| row.self_time).sum();
+    let others: Nanos = run.memory.lanes[index].activities.iter().filter(let_in).map(|row| row.self_time).sum();
     // 50 ms of each second; the first period may pass without.
     let expected = Nanos::from_micros(1_000_000 - runtime).get() * doc.duration_ns.get() / 1_000_000_000;
     let share = others.get() as f64 / expected as f64;
@@ -199,7 +199,8 @@ fn another_cpu_going_offline_is_seen_and_harms_nothing() {
         doc.duration_ns
     );
     // Taking a CPU down stops the machine: the stopper threads of all CPUs run.
-    let names: Vec<&str> = run.memory.activities[index]
+    let names: Vec<&str> = run.memory.lanes[index]
+        .activities
         .iter()
         .filter(|row| row.kind == Kind::Kthread)
         .map(|row| run.memory.labels.text(row.source))
@@ -214,27 +215,27 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     }
     // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
     // writes to the ring, whose pages the maker keeps taking away.
-    use becalm_attribute::Attributor;
     use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
     use becalm_linux::sched::{Usage, current_tid};
     use becalm_linux::signals::StopSignals;
     use becalm_measure::acquire::acquire;
     use becalm_measure::ring::Ring;
-    use becalm_measure::{Batch, Collector, EventClock, Loop, Names, Sink, TraceSide, Translator};
+    use becalm_measure::{Batch, Collector, EventClock, Names, Sink, TraceSide, Translator};
     use becalm_model::node::NodeDoc;
-    use becalm_model::{Detour, Pid};
-    use becalm_model::{LoopThread, Step};
+    use becalm_model::{Detour, LoopThread, Pid};
+    use becalm_record::Lane;
     use becalm_units::{Ticks, TicksToNanos};
 
-    struct One(Attributor, Vec<Detour>, Vec<Activity>);
+    struct One(Lane, Vec<Detour>, Vec<Activity>);
     impl Sink for One {
         type Error = std::convert::Infallible;
-        fn begin(&mut self, _: &NodeDoc, _: &[Loop], _: &mut Names) -> Result<(), Self::Error> {
+        fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Self::Error> {
             Ok(())
         }
         fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error> {
-            let steps: Vec<Step> = batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }).collect();
-            self.0.attribute(&steps, batch.events, &names.tasks, &mut self.1, &mut self.2);
+            let part = self.0.attribute(batch, &names.tasks);
+            self.1.extend_from_slice(part.detours);
+            self.2.extend_from_slice(part.activities);
             Ok(())
         }
         fn end_segment(&mut self, _: &Names) -> Result<(), Self::Error> {
@@ -291,7 +292,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     let mut collector = Collector::new(vec![(cpu, Arc::clone(&ring))], axis, Some(trace));
     collector.take(true).expect("the trace can be read");
     let thread = LoopThread { cpu, pid: Pid(tid), t_min: Nanos::ZERO, realtime: false };
-    let mut sink = One(Attributor::new(thread, &mut names.labels), Vec::new(), Vec::new());
+    let mut sink = One(Lane::new(thread, true, &mut names.labels), Vec::new(), Vec::new());
     let Ok(()) = collector.hand_over(&mut sink, &mut names, None, true);
     drop(collector);
     instance.remove().expect("the instance goes");

@@ -8,23 +8,18 @@
 mod makers;
 mod recording;
 
-use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use becalm_analyze::work::{MainBody, Samples, SourceTimes, subtract, tones};
-use becalm_attribute::Attributor;
 use becalm_linux::clock::{Anchor, Calibration, Native};
-use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread, set_policy};
-use becalm_linux::signals::StopSignals;
 use becalm_measure::work::{Body, Stop, Work, calibrate, fixed_work, third_decile_mean};
-use becalm_measure::{Batch, Loop, Names, Plan, Sink, WorkPlan, record};
+use becalm_measure::{Plan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc};
-use becalm_model::{Activity, Detour, Kind};
-use becalm_model::{LoopThread, Step};
+use becalm_model::{Activity, Kind};
+use becalm_record::{Memory, Session};
 use becalm_units::{CpuId, Nanos, TickRate};
 use makers::{Maker, burn_until, now};
 use recording::possible;
@@ -106,46 +101,6 @@ fn the_calibration_meets_the_grain() {
     }
 }
 
-/// Keeps samples and what ran in them.
-#[derive(Default)]
-struct Kept {
-    attributor: Option<Attributor>,
-    steps: Vec<(i64, i64)>,
-    work: Vec<u64>,
-    activities: Vec<(usize, Kind, String, i64)>,
-}
-
-impl Sink for Kept {
-    type Error = Infallible;
-
-    fn begin(&mut self, _: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Infallible> {
-        let of = loops[0];
-        let thread = LoopThread { cpu: of.cpu, pid: of.pid, t_min: of.t_min, realtime: of.realtime };
-        self.attributor = Some(Attributor::new(thread, &mut names.labels));
-        Ok(())
-    }
-
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Infallible> {
-        let steps: Vec<Step> = batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }).collect();
-        let (mut detours, mut activities): (Vec<Detour>, Vec<Activity>) = (Vec::new(), Vec::new());
-        if let Some(attributor) = &mut self.attributor {
-            attributor.attribute(&steps, batch.events, &names.tasks, &mut detours, &mut activities);
-            attributor.advance(batch.complete_until);
-        }
-        self.steps.extend(batch.steps.iter().map(|(start, end)| (start.get(), (*end - *start).get())));
-        self.work.extend(batch.work);
-        for row in activities.iter().filter(|row| !matches!(row.kind, Kind::Edge | Kind::Unseen | Kind::Fault)) {
-            let source = names.labels.text(row.source).to_owned();
-            self.activities.push((row.detour as usize, row.kind, source, row.self_time.get()));
-        }
-        Ok(())
-    }
-
-    fn end_segment(&mut self, _: &Names) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
-
 /// What the recording warns of.
 fn warnings_of(node: &NodeDoc) -> String {
     node.warnings.iter().map(|warning| format!("warning {}: {}\n", warning.code, warning.message)).collect()
@@ -167,28 +122,34 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
         counters: Vec::new(),
         iterations: std::collections::BTreeMap::new(),
     });
-    let signals = StopSignals::block().expect("signals can be blocked");
-    let mut kept = Kept::default();
-    let recording = record(plan, None::<Arc<Janitor>>, &signals, &mut kept, &mut |_| {})
-        .unwrap_or_else(|error| panic!("the recording failed: {error}"));
-    eprintln!("{}", warnings_of(&recording.node));
-    assert_eq!(kept.steps.len() as u64, seconds * 1_000, "every sample that was asked for");
-    assert!(kept.steps.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() <= 1), "end to end");
-    let of = recording.node.settings.work.expect("the document tells of the work").loops[0];
-    let mut cost: Vec<f64> =
-        kept.steps.iter().zip(&kept.work).map(|((_, ns), work)| *ns as f64 / *work as f64).collect();
+    let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
+    let recorded = session
+        .record(plan, Memory::default(), &mut |_| {})
+        .unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
+    eprintln!("{}", warnings_of(&recorded.node));
+    let memory = recorded.store;
+    let lane = &memory.lanes[0];
+    let steps: Vec<(i64, i64)> =
+        lane.steps.iter().map(|step| (step.start.get(), (step.end - step.start).get())).collect();
+    assert_eq!(steps.len() as u64, seconds * 1_000, "every sample that was asked for");
+    assert!(steps.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() <= 1), "end to end");
+    let calibrated = recorded.node.settings.work.expect("the document tells of the work").loops[0];
+    let mut cost: Vec<f64> = steps.iter().zip(&lane.work).map(|((_, ns), work)| *ns as f64 / *work as f64).collect();
     cost.sort_by(f64::total_cmp);
     let cost = cost[cost.len() / 2];
-    let values = kept.steps.iter().zip(&kept.work).map(|((_, ns), work)| match fixed {
+    let values = steps.iter().zip(&lane.work).map(|((_, ns), work)| match fixed {
         Fixed::Work => *ns,
         Fixed::Time => grain.get() + ns - (*work as f64 * cost).round() as i64,
     });
     let values = values.collect();
     let mut sources: Vec<SourceTimes> = Vec::new();
-    for (number, kind, source, ns) in kept.activities {
+    let ours = |row: &&Activity| matches!(row.kind, Kind::Edge | Kind::Unseen | Kind::Fault);
+    for row in lane.activities.iter().filter(|row| !ours(row)) {
+        let (kind, source) = (row.kind, memory.labels.text(row.source));
+        let time = (row.detour as usize, row.self_time.get());
         match sources.iter_mut().find(|known| known.kind == kind && known.source == source) {
-            Some(known) => known.times.push((number, ns)),
-            None => sources.push(SourceTimes { kind, source, times: vec![(number, ns)] }),
+            Some(known) => known.times.push(time),
+            None => sources.push(SourceTimes { kind, source: source.to_owned(), times: vec![time] }),
         }
     }
     Samples {
@@ -196,12 +157,12 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
         body: "lcg".to_owned(),
         fixed,
         grain_ns: grain.get(),
-        iterations: of.iterations,
-        calibrated_ns: of.calibrated_ns.get(),
+        iterations: calibrated.iterations,
+        calibrated_ns: calibrated.calibrated_ns.get(),
         others_iterations: 0,
-        starts: kept.steps.iter().map(|(start, _)| *start).collect(),
-        durations: kept.steps.iter().map(|(_, ns)| *ns).collect(),
-        work: kept.work,
+        starts: steps.iter().map(|(start, _)| *start).collect(),
+        durations: steps.iter().map(|(_, ns)| *ns).collect(),
+        work: lane.work.clone(),
         values,
         incomplete: 0,
         sources,

@@ -2,7 +2,7 @@
 
 use becalm_units::{CpuId, Nanos};
 
-use crate::Pid;
+use crate::{Detour, Pid};
 
 /// One step of the loop that reached the threshold, from one reading of the counter to the next, on the run's axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +20,19 @@ pub struct LoopThread {
     pub cpu: CpuId,
     /// Its number, as the switch events have it.
     pub pid: Pid,
-    /// The shortest step, which each step's detour is shorter by.
+    /// The length of its shortest step, by which each detour is shorter than its step; 0 for a loop that does work, all of
+    /// whose steps are kept.
     pub t_min: Nanos,
     /// Whether it runs in a real-time class, and so under that class's throttling.
     pub realtime: bool,
+}
+
+impl LoopThread {
+    /// The detour in one of its steps, of which nothing but its length is known: what the step took more than the
+    /// shortest one.
+    #[must_use]
+    pub fn detour(&self, step: Step) -> Detour {
+        let duration = (step.end - step.start - self.t_min).max(Nanos::ZERO);
+        Detour { cpu: self.cpu, start: step.start, duration, incomplete: false }
+    }
 }

@@ -95,3 +95,11 @@ pub enum ScaleError {
         form: &'static str,
     },
 }
+
+impl ScaleError {
+    /// Whether the question itself cannot be meant, rather than that the noise has no answer to it.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        !matches!(self, Self::Trace(_) | Self::FewCpus { .. } | Self::UnknownSource { .. })
+    }
+}

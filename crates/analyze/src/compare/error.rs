@@ -20,7 +20,7 @@ pub enum CompareError {
     /// No CPU was measured in both runs.
     #[error(
         "the runs have no CPU in common: {} measured {cpus_a}, {} measured {cpus_b}; name the CPUs of each that are to be \
-         compared as a whole (--cpus-a, --cpus-b)", .a.display(), .b.display()
+         compared as a whole", .a.display(), .b.display()
     )]
     NoCommonCpu {
         /// The first run.
@@ -34,7 +34,7 @@ pub enum CompareError {
     },
     /// The runs have several nodes, none with the same name.
     #[error(
-        "the runs have no node in common: {} has {nodes_a}, {} has {nodes_b}; name one of each (--node-a, --node-b)",
+        "the runs have no node in common: {} has {nodes_a}, {} has {nodes_b}; name one of each",
         .a.display(), .b.display()
     )]
     NoCommonNode {

@@ -12,10 +12,7 @@ pub enum SummaryError {
     #[error("{0}")]
     Bundle(BundleError),
     /// A run of work, whose samples are no detours.
-    #[error(
-        "{} holds samples of work and no detours: becalm report shows them, becalm work --baseline holds them against \
-         others, and becalm record records detours", .path.display()
-    )]
+    #[error("{} holds samples of work and no detours", .path.display())]
     Work {
         /// The bundle.
         path: PathBuf,

@@ -10,9 +10,7 @@ use super::subtraction::Spread;
 
 /// Two runs of different work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the baseline is of other work: {theirs} against {ours}; record it with the same --body, --fixed and about the same --grain"
-)]
+#[error("the baseline is of other work: {theirs} against {ours}")]
 pub struct Incomparable {
     ours: String,
     theirs: String,

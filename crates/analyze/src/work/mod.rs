@@ -109,7 +109,7 @@ pub enum WorkError {
     #[error(transparent)]
     Bundle(#[from] BundleError),
     /// It holds something else.
-    #[error("{} holds no samples of work, but a recording of detours; see it with becalm report", path.display())]
+    #[error("{} holds no samples of work, but a recording of detours", path.display())]
     NotWork {
         /// The bundle.
         path: PathBuf,

@@ -178,7 +178,7 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
     write(&path, &traps("b")).unwrap();
     assert_eq!(becalm_bundle::cost::load(&path, Some("b")).unwrap(), traps("b"));
     let error = |node| becalm_bundle::cost::load(&path, node).unwrap_err().to_string();
-    assert!(error(None).contains("holds the nodes a, b; choose one with --node"), "{}", error(None));
+    assert!(error(None).contains("holds the nodes a, b"), "{}", error(None));
     assert!(error(Some("c")).contains("holds no node 'c'; it holds a, b"));
 
     // A recording of another node does not go where costs are, nor the other way round.
@@ -192,7 +192,6 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
 
     let opened = Bundle::open(&path).unwrap_err().to_string();
     assert!(opened.contains("holds costs that becalm cost measured and not a recording"), "{opened}");
-    assert!(opened.ends_with("see it with becalm report"), "{opened}");
     let opened = becalm_bundle::cost::load(&recording, None).unwrap_err().to_string();
     assert!(opened.contains("holds a recording and not costs"), "{opened}");
 }

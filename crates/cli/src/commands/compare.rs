@@ -12,7 +12,7 @@ use becalm_report::{Check, CompareReport};
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 
-use super::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages;

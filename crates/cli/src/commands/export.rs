@@ -11,9 +11,9 @@ use becalm_bundle::exchange::loggopsim;
 use becalm_units::CpuList;
 use clap::{Args, ValueEnum};
 
-use super::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
-use crate::noise::Source;
+use crate::noise;
 use crate::progress::Steps;
 
 /// Write the detours of one recorded CPU as another program reads them
@@ -57,7 +57,7 @@ enum ExportFormat {
 /// If the run cannot be read, more than one CPU is meant, or the file cannot be written.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
-    let source = Source::of_run(&Bundle::open(&args.path)?, &selection, false)?;
+    let source = noise::from_run(&Bundle::open(&args.path)?, &selection, false)?;
     let mut traces = source.noise.traces();
     let (Some(trace), None) = (traces.next(), traces.next()) else {
         let why =

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_inject::tally::{Moments, Tally};
-use becalm_inject::{Delivered, DeliveredThread, InjectError, Injection, Plan, SignalNoise, SignalPlan, program};
+use becalm_inject::{Delivered, DeliveredThread, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
@@ -23,7 +23,7 @@ use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
 use crate::exit::{Exit, UsageError};
-use crate::noise::Source;
+use crate::noise;
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
@@ -194,14 +194,14 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Re
     let exact = args.replay.is_none() && args.rate.is_none();
     let (synchronized, seed) = (args.sync, args.seed);
     if args.signal {
-        program::check(&args.command[0]).map_err(refusal)?;
+        program::check(&args.command[0])?;
         // Ranks on one node are told apart by what their launcher calls them.
         let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
         let node = node ^ rank.map_or(0, |rank| number(&rank));
         let main_thread_only = args.main_thread;
         return Ok(Request::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
     }
-    let cpus = select_cpus(root, args.cpus.as_ref()).map_err(|error| UsageError(error.to_string()))?.cpus;
+    let cpus = select_cpus(root, args.cpus.as_ref())?.cpus;
     Ok(Request::Cpus(Plan {
         cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
         synchronized,
@@ -223,7 +223,7 @@ impl Request {
                 let throttling = kernel::rt_throttling(root).ok();
                 memory::lock_current_pages();
                 let injection = Injection::start(&plan, clock::choose(root).source, throttling);
-                Ok(Injector::Cpus(injection.map_err(refusal)?))
+                Ok(Injector::Cpus(injection?))
             }
             Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan)?)),
         }
@@ -257,7 +257,7 @@ impl Finished {
                 Ok((Way::Preempt(args.sched.to_string()), delivered.iter().map(place_of_cpu).collect()))
             }
             Self::Command(noise) => {
-                let delivered = noise.delivered().map_err(refusal)?;
+                let delivered = noise.delivered()?;
                 let way = Way::Signal {
                     processes: delivered.processes,
                     unattended: delivered.unattended,
@@ -323,7 +323,7 @@ fn usage(error: impl fmt::Display) -> UsageError {
 
 /// The recorded detours, CPU by CPU.
 fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
-    let source = Source::of_run(&Bundle::open(path)?, &Selection { node: None, cpus: None }, !args.source.is_empty())?;
+    let source = noise::from_run(&Bundle::open(path)?, &Selection { node: None, cpus: None }, !args.source.is_empty())?;
     let noise = match &source.booked {
         Some(booked) if !args.source.is_empty() => {
             let mut out = vec![true; booked.sources().len()];
@@ -352,20 +352,6 @@ fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
 /// A number for a node's name, the same on all machines (FNV-1a).
 fn number(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
-/// Noise that cannot be made was asked for wrongly; a machine that refuses a priority was not.
-fn refusal(error: impl Into<InjectError>) -> anyhow::Error {
-    let error = error.into();
-    match error {
-        InjectError::Short { .. }
-        | InjectError::Close { .. }
-        | InjectError::Throttled { .. }
-        | InjectError::ShortSignal { .. }
-        | InjectError::CloseSignals { .. }
-        | InjectError::Program(_) => UsageError(error.to_string()).into(),
-        _ => error.into(),
-    }
 }
 
 fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {

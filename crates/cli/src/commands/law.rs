@@ -7,7 +7,7 @@ use becalm_scale::law::Law;
 use becalm_units::{Count, Nanos, Share};
 use clap::{ArgGroup, Args};
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
 ///
@@ -57,7 +57,7 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If the numbers make no sense, or `out` cannot be written.
 pub fn run(args: &LawArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let report = report(args).map_err(|error| UsageError(error.to_string()))?;
+    let report = report(args)?;
     let mut out = BufWriter::new(out);
     if args.json {
         out.write_all(becalm_report::law_json(&report).as_bytes())?;

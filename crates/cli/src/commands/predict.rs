@@ -5,6 +5,7 @@ mod cost;
 use std::io::{BufWriter, Write};
 use std::str::FromStr;
 
+use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_model::node::Warning;
@@ -20,10 +21,10 @@ use becalm_scale::watch::Watch;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 
-use super::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
-use crate::noise::{NoiseArg, Source};
+use crate::noise::{self, NoiseArg};
 use crate::progress;
 
 /// How many sources are taken out together, one after another.
@@ -131,14 +132,14 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let questions: Vec<Question> = args.grain.iter().map(|grain| question(args, *grain)).collect();
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     for ranks in &ranks {
-        check_ranks(args, *ranks).map_err(refusal)?;
+        check_ranks(args, *ranks)?;
     }
     let mut source = source(args)?;
     let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
     let mut taken_out = vec![false; sources.len()];
     if let Some(booked) = &source.booked {
         for name in &args.without {
-            for number in source.numbers_of(name).map_err(refusal)? {
+            for number in source.numbers_of(name)? {
                 taken_out[number] = true;
             }
         }
@@ -160,10 +161,10 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut end = 0;
     for question in &questions {
         let told = |ranks, phases| bar.inc(cost::steps_of_phases(question, ranks, phases) as u64);
-        let prediction = Prediction::new(&source.noise, *question).map_err(refusal)?.watched(Watch::by(&told));
+        let prediction = Prediction::new(&source.noise, *question)?.watched(Watch::by(&told));
         for ranks in &ranks {
             bar.set_message(format!("{} ranks", Count::new(*ranks)));
-            rows.push(prediction.row(*ranks).map_err(refusal)?);
+            rows.push(prediction.row(*ranks)?);
             // With what is not phases.
             end += cost::steps_of_row(question, *ranks) as u64;
             bar.set_position(end);
@@ -172,7 +173,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
             bar.set_message("blame");
             // It may end early, with nothing left to gain.
             end += bill.steps_of_blame(question, &ranks) as u64;
-            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, Watch::by(&told)).map_err(refusal)?;
+            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, Watch::by(&told))?;
             blames.push((question.grain, blamed));
             bar.set_position(end);
         }
@@ -214,7 +215,7 @@ fn question(args: &PredictArgs, grain: Nanos) -> Question {
 }
 
 /// The noise, with its books if the question is about sources.
-fn source(args: &PredictArgs) -> anyhow::Result<Source> {
+fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
     let books = args.blame || !args.without.is_empty();
     match &args.noise {
         NoiseArg::Spec(_) if books => {
@@ -224,10 +225,10 @@ fn source(args: &PredictArgs) -> anyhow::Result<Source> {
         NoiseArg::Spec(_) if args.cpus.is_some() || args.node.is_some() => {
             Err(UsageError("a formula has no CPUs: --cpus and --node choose from a run".to_owned()).into())
         }
-        NoiseArg::Spec(spec) => Source::of_spec(spec, args.seed),
+        NoiseArg::Spec(spec) => Ok(noise::from_spec(spec, args.seed)?),
         NoiseArg::Run(path) => {
             let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
-            Source::of_run(&Bundle::open(path)?, &selection, books)
+            Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
         }
     }
 }
@@ -252,17 +253,9 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
     if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
 }
 
-/// What the question is wrong about is wrong usage; what the run lacks is not.
-fn refusal(error: ScaleError) -> anyhow::Error {
-    match error {
-        ScaleError::Trace(_) | ScaleError::FewCpus { .. } | ScaleError::UnknownSource { .. } => error.into(),
-        _ => UsageError(error.to_string()).into(),
-    }
-}
-
 /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
 /// would decide.
-pub(in crate::commands) fn short_recording(source: &Source, question: &Question, ranks: &[u64]) -> Option<Warning> {
+pub(in crate::commands) fn short_recording(source: &NoiseInput, question: &Question, ranks: &[u64]) -> Option<Warning> {
     let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
     let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
     let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;

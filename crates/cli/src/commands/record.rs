@@ -1,31 +1,27 @@
 //! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
 
-use std::env;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
-use becalm_linux::janitor::Janitor;
-use becalm_linux::procfs::kernel;
-use becalm_linux::signals::StopSignals;
-use becalm_measure::{Plan, Progress, Recording};
+use becalm_measure::{Plan, Progress};
 use becalm_model::node::{Ended, NodeDoc};
+use becalm_record::{Detours, Failure, Recorded, Session};
 use becalm_report::Options;
 use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;
 
+use crate::arguments::default_path;
+use crate::arguments::{refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
-use crate::measuring::{MeasuringArgs, default_path};
+use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::progress::{self, Reading};
-use crate::sink::BundleSink;
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
 ///
@@ -90,26 +86,23 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         refuse_missing(program)?;
     }
     // While the process has one thread.
-    let janitor = if args.measuring.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let bar = progress_bar(&args);
-    let mut sink = BundleSink::new(&path);
-    let recorded = becalm_measure::record(plan, janitor, &signals, &mut sink, &mut |progress| show(&bar, progress));
+    let recorded = session.record(plan, Detours::new(&path), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
-    let Recording { mut node, mut command } = match recorded {
-        Ok(recording) => recording,
-        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
-        Err(error) => {
-            let stored = sink.fail(&error.to_string());
+    let mut recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
+        Err(Failure { error, mut store }) => {
+            let stored = store.fail(&error.to_string());
             return Err(error).with_context(|| match stored {
                 true => format!("the recording failed; what was stored until then is in {}", path.display()),
                 false => "nothing was recorded".to_owned(),
             });
         }
     };
-    let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
-    let limit = limit.filter(|_| args.measuring.sched.is_realtime());
-    sink.finish(&mut node, limit).with_context(|| format!("cannot complete the recording {}", path.display()))?;
+    recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
+    let Recorded { node, mut command, .. } = recorded;
 
     if args.json || !args.quiet {
         let bundle = Bundle::open(&path)?;
@@ -131,7 +124,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let stopped = node.ended == Some(Ended::Signal);
     if command.is_running() && !stopped {
         say(format_args!("the recording is complete; waiting for '{}' to end", args.command.join(" ")));
-        drop(signals);
+        drop(session);
     }
     let status = if stopped { command.end() } else { command.wait() };
     if node.ended == Some(Ended::BufferFull) {
@@ -190,37 +183,6 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
         (command, args.command.clone())
     });
     Ok(plan)
-}
-
-/// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
-pub fn refuse_existing(path: &Path) -> Result<()> {
-    if path.as_os_str().is_empty() {
-        return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
-    }
-    if path.exists() && !path.is_dir() {
-        anyhow::bail!(
-            "cannot store the recording in {}: it exists and is not a folder; give another name",
-            path.display()
-        );
-    }
-    Ok(())
-}
-
-/// The system's own refusal would come after the start, and leave a recording of nothing.
-pub fn refuse_missing(program: &str) -> Result<()> {
-    let executable = |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
-    if program.contains('/') {
-        if !executable(Path::new(program)) {
-            anyhow::bail!("cannot start the command '{program}': there is no such program");
-        }
-        return Ok(());
-    }
-    // Without PATH the C library looks where the system keeps its programs; so let it.
-    let Some(folders) = env::var_os("PATH") else { return Ok(()) };
-    if !env::split_paths(&folders).any(|folder| executable(&folder.join(program))) {
-        anyhow::bail!("cannot start the command '{program}': no folder of PATH holds such a program");
-    }
-    Ok(())
 }
 
 fn progress_bar(args: &RecordArgs) -> ProgressBar {

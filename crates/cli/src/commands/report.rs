@@ -14,6 +14,7 @@ use becalm_units::CpuList;
 use clap::Args;
 
 use super::cost::{storing, tick};
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::progress::Reading;
 
@@ -75,18 +76,6 @@ impl RunArgs {
 /// Whether a bundle holds samples of work.
 pub fn is_work(bundle: &Bundle) -> bool {
     bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
-}
-
-/// A list of CPUs that is not empty.
-///
-/// # Errors
-/// If it is no list, or names none.
-pub fn some_cpus(text: &str) -> Result<CpuList, String> {
-    match text.parse::<CpuList>() {
-        Ok(cpus) if cpus.is_empty() => Err("it names no CPU".to_owned()),
-        Ok(cpus) => Ok(cpus),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Prints what `becalm cost` or `becalm-mpi` measured.

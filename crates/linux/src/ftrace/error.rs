@@ -23,7 +23,7 @@ pub enum TracefsError {
         /// On which file.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The kernel took a setting, but did something else.
     #[error("{} holds '{got}' after '{wanted}' was written to it: {advice}", path.display())]

@@ -126,7 +126,7 @@ pub enum CountersError {
         /// What was attempted.
         action: &'static str,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The kernel's answer is of another length than the group.
     #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]

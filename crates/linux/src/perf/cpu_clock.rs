@@ -36,7 +36,7 @@ pub enum PerfError {
         /// Where.
         cpu: CpuId,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The kernel's limits cannot be read.
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum PerfError {
         /// What it was.
         rate_hz: u32,
         /// Why not.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 

@@ -9,7 +9,7 @@ pub struct ProbeError {
     /// What was attempted.
     what: &'static str,
     /// Why it failed.
-    source: io::Error,
+    r#source: io::Error,
 }
 
 impl ProbeError {

@@ -3,57 +3,13 @@
 // Every test file uses some of it.
 #![allow(dead_code)]
 
-use std::convert::Infallible;
+use std::path::Path;
 
-use becalm_attribute::{Attributor, Tally};
-use becalm_linux::janitor::Janitor;
-use becalm_linux::signals::StopSignals;
-use becalm_measure::{Batch, Loop, Names, Plan, Recording, Sink, record};
+use becalm_measure::Plan;
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
-use becalm_model::{Activity, Detour, Kind, Labels};
-use becalm_model::{LoopThread, Step};
+use becalm_model::{Activity, Kind};
+use becalm_record::{Memory, Session};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
-
-/// Attributes and keeps everything.
-#[derive(Default)]
-pub struct Memory {
-    attributors: Vec<Attributor>,
-    pub detours: Vec<Vec<Detour>>,
-    pub activities: Vec<Vec<Activity>>,
-    pub tallies: Vec<Tally>,
-    pub labels: Labels,
-    steps: u64,
-}
-
-impl Sink for Memory {
-    type Error = Infallible;
-
-    fn begin(&mut self, _: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Infallible> {
-        for of in loops {
-            let thread = LoopThread { cpu: of.cpu, pid: of.pid, t_min: of.t_min, realtime: of.realtime };
-            self.attributors.push(Attributor::new(thread, &mut names.labels));
-            self.detours.push(Vec::new());
-            self.activities.push(Vec::new());
-        }
-        Ok(())
-    }
-
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Infallible> {
-        let steps: Vec<Step> = batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }).collect();
-        self.steps += steps.len() as u64;
-        let index = batch.index;
-        let (detours, activities) = (&mut self.detours[index], &mut self.activities[index]);
-        self.attributors[index].attribute(&steps, batch.events, &names.tasks, detours, activities);
-        self.attributors[index].advance(batch.complete_until);
-        Ok(())
-    }
-
-    fn end_segment(&mut self, names: &Names) -> Result<(), Infallible> {
-        self.labels = names.labels.clone();
-        self.tallies = self.attributors.iter_mut().map(Attributor::finish).collect();
-        Ok(())
-    }
-}
 
 /// A finished recording.
 pub struct Recorded {
@@ -77,11 +33,13 @@ pub fn possible(test: &str) -> bool {
 
 /// Records, and checks what must hold of every recording.
 pub fn recorded(plan: Plan) -> Recorded {
-    let signals = StopSignals::block().expect("signals can be blocked");
-    let mut memory = Memory::default();
-    let Recording { node, .. } = record(plan, None::<std::sync::Arc<Janitor>>, &signals, &mut memory, &mut |_| {})
-        .unwrap_or_else(|error| panic!("the recording failed: {error}"));
-    let recorded = Recorded { node, memory };
+    // The tests have several threads, so that no guard process can be started.
+    let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
+    let mut recorded = session
+        .record(plan, Memory::default(), &mut |_| {})
+        .unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
+    let Ok(()) = recorded.complete();
+    let recorded = Recorded { node: recorded.node, memory: recorded.store };
     recorded.check();
     recorded
 }
@@ -101,7 +59,7 @@ impl Recorded {
     /// The activities of a source on a CPU.
     pub fn of(&self, cpu: CpuId, kind: Kind, source: &str) -> Vec<Activity> {
         let (index, _) = self.cpu(cpu);
-        let all = self.memory.activities[index].iter();
+        let all = self.memory.lanes[index].activities.iter();
         all.filter(|row| row.kind == kind && self.memory.labels.text(row.source) == source).copied().collect()
     }
 
@@ -114,8 +72,8 @@ impl Recorded {
     fn check(&self) {
         assert_eq!(self.node.rung, Rung::Tracepoints, "{:?}", self.node.warnings);
         for (index, doc) in self.node.cpus.iter().enumerate() {
-            let (detours, activities) = (&self.memory.detours[index], &self.memory.activities[index]);
-            let tally = &self.memory.tallies[index];
+            let lane = &self.memory.lanes[index];
+            let (detours, activities, tally) = (&lane.detours, &lane.activities, &lane.tally);
             assert_eq!(doc.lost_events, 0, "CPU {}: events were lost", doc.cpu);
             assert_eq!(doc.detours, detours.len() as u64, "CPU {}: detours were lost", doc.cpu);
 

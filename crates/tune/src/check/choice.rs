@@ -69,6 +69,14 @@ pub enum ChoiceError {
     Empty,
 }
 
+impl ChoiceError {
+    /// Whether the CPUs that were named cannot be meant.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        !matches!(self, Self::File(_))
+    }
+}
+
 fn are(list: &CpuList) -> String {
     format!("{} {}", cpus(list), if list.len() == 1 { "is" } else { "are" })
 }

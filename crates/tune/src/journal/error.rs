@@ -14,7 +14,7 @@ pub enum JournalError {
         /// On what.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// Another becalm is changing or restoring settings.
     #[error("another becalm is changing or restoring settings at this moment (it holds {})", path.display())]

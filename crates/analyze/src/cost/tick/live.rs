@@ -51,9 +51,7 @@ pub struct HandlerRow {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum LiveError {
     /// No round is complete.
-    #[error(
-        "no round of the campaign is complete: {done} of its {planned} cells are measured; go on with it (--resume)"
-    )]
+    #[error("no round of the campaign is complete: {done} of its {planned} cells are measured; go on with it")]
     NoRound {
         /// Finished cells.
         done: usize,
@@ -69,7 +67,7 @@ pub enum LiveError {
         /// The copies.
         copies: u32,
         /// What is wrong.
-        source: SeriesError,
+        r#source: SeriesError,
     },
 }
 

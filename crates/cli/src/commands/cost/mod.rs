@@ -12,12 +12,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::{CostError, Site};
+use becalm_measure::cost::Site;
 use becalm_units::CpuId;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exit::{Exit, UsageError};
+use crate::arguments::cpu_id;
+use crate::exit::Exit;
 use probe::Probes;
 use storing::OutputArgs;
 
@@ -64,12 +65,6 @@ struct SiteArgs {
     sched: Policy,
 }
 
-/// The number of one CPU.
-fn cpu_id(text: &str) -> Result<CpuId, String> {
-    let err = || format!("'{text}' is not a CPU: write its number, from 0 to {}", CpuId::LIMIT - 1);
-    text.parse().ok().filter(|id| *id < CpuId::LIMIT).map(CpuId::new).ok_or_else(err)
-}
-
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -87,19 +82,14 @@ pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// The CPU to measure on: the one asked for, if it can be used, else the quietest.
 fn chosen_site(root: &Path, asked: Option<CpuId>) -> anyhow::Result<Site> {
-    Site::choose(root, asked, Policy::Other).map_err(failure)
+    Ok(Site::choose(root, asked, Policy::Other)?)
 }
 
 impl SiteArgs {
     /// The CPU that was asked for, if it can be used, else the quietest.
     fn choose(&self) -> anyhow::Result<Site> {
-        Site::choose(Path::new("/"), self.cpu, self.sched).map_err(failure)
+        Ok(Site::choose(Path::new("/"), self.cpu, self.sched)?)
     }
-}
-
-/// An error of the probes, with the exit code that it deserves.
-fn failure(error: CostError) -> anyhow::Error {
-    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
 }
 
 /// Shows on a terminal how far the probes are, from the third second on.
@@ -131,18 +121,5 @@ impl Meter {
 impl Drop for Meter {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cpu_is_a_number() {
-        assert_eq!(cpu_id("4095"), Ok(CpuId::new(4095)));
-        for text in ["", "-1", "0-3", "all", "4294967296", "1048576"] {
-            assert!(cpu_id(text).unwrap_err().contains("is not a CPU"), "{text}");
-        }
     }
 }

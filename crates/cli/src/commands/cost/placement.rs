@@ -13,8 +13,9 @@ use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
-use super::tick::{counted, explained, progress_bar};
-use super::{OutputArgs, chosen_site, cpu_id};
+use super::tick::{counted, progress_bar};
+use super::{OutputArgs, chosen_site};
+use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
@@ -117,7 +118,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     let measured = measure(root, &plan, &mut progress, &mut store);
     bar.finish_and_clear();
-    measured.map_err(explained)?;
+    measured?;
     storing.store(Measured::Placement(costs), CostSamples::new(), Some(ended))?;
     storing.show(out)?;
     Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })

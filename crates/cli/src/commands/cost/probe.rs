@@ -2,18 +2,16 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_linux::janitor::Janitor;
-use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::clock::clocks;
 use becalm_measure::cost::probe::{detours, traps};
 use becalm_model::cost::{ClockCosts, Measured, ProbeCosts};
 use becalm_model::node::Ended;
+use becalm_record::Session;
 use clap::Args;
 
-use super::{Meter, OutputArgs, SiteArgs, failure, recording};
+use super::{Meter, OutputArgs, SiteArgs, recording};
 use crate::exit::Exit;
 
 /// Which of the three commands measures.
@@ -44,11 +42,7 @@ pub struct ProbeArgs {
 /// If the CPU cannot be used, a signal ends the recording, the bundle cannot be written, or `out` cannot.
 pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread; afterwards it would be refused.
-    let janitor = match probes {
-        Probes::Detours => Janitor::spawn(&Path::new("/").join("proc")).ok().map(Arc::new),
-        Probes::Clock | Probes::Trap => None,
-    };
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let session = Session::begin(Path::new("/"), probes == Probes::Detours).context("cannot block signals")?;
     let site = args.site.choose()?;
     let nothing_yet = match probes {
         Probes::Clock => Measured::Clock(ClockCosts::default()),
@@ -57,14 +51,14 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
     };
     let mut storing = args.output.begin(site.document(site.policy, nothing_yet))?;
     let recorded = match probes {
-        Probes::Detours => recording::probes(&site, janitor, &signals)?,
+        Probes::Detours => recording::probes(&site, &session)?,
         Probes::Clock | Probes::Trap => Vec::new(),
     };
     let meter = Meter::new();
     let mut ended = Ended::Duration;
     let mut progress = |done: usize, all: usize, name: &str| {
         meter.show(done, all, name);
-        if signals.take().is_some() {
+        if session.signals().take().is_some() {
             ended = Ended::Signal;
         }
         ended == Ended::Duration
@@ -78,7 +72,7 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
         }),
     };
     drop(meter);
-    let (measured, samples) = measured.map_err(failure)?;
+    let (measured, samples) = measured?;
     storing.store(measured, samples, Some(ended))?;
     storing.show(out)?;
     Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })

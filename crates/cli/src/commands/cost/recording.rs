@@ -2,70 +2,19 @@
 //! are taken out.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::sync::Arc;
 
 use anyhow::Result;
 use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
-use becalm_attribute::Attributor;
-use becalm_linux::janitor::Janitor;
-use becalm_linux::signals::StopSignals;
+use becalm_measure::Plan;
 use becalm_measure::cost::Site;
-use becalm_measure::{Batch, Loop, Names, Plan, Sink, record};
+use becalm_model::Detour;
 use becalm_model::cost::{Probe, Samples, into_rounds};
 use becalm_model::node::{Ended, NodeDoc};
-use becalm_model::{Activity, Detour, Labels};
-use becalm_model::{LoopThread, Step};
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_record::{Memory, Session};
+use becalm_units::{CpuList, Nanos};
 
 /// How long is recorded.
 const LENGTH: Nanos = Nanos::from_secs(2);
-
-/// What a CPU's loop met.
-struct Met {
-    cpu: CpuId,
-    /// Only where the kernel is traced.
-    attributor: Option<Attributor>,
-    t_min: Nanos,
-    detours: Vec<Detour>,
-    activities: Vec<Activity>,
-    labels: Labels,
-}
-
-impl Sink for Met {
-    type Error = Infallible;
-
-    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> Result<(), Infallible> {
-        for of in loops {
-            let thread = LoopThread { cpu: of.cpu, pid: of.pid, t_min: of.t_min, realtime: of.realtime };
-            self.t_min = of.t_min;
-            self.attributor = node.tracing.is_some().then(|| Attributor::new(thread, &mut names.labels));
-        }
-        Ok(())
-    }
-
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Infallible> {
-        let steps: Vec<Step> = batch.steps.iter().map(|(start, end)| Step { start: *start, end: *end }).collect();
-        if let Some(attributor) = &mut self.attributor {
-            attributor.attribute(&steps, batch.events, &names.tasks, &mut self.detours, &mut self.activities);
-            attributor.advance(batch.complete_until);
-        } else {
-            let (cpu, t_min) = (self.cpu, self.t_min);
-            self.detours.extend(steps.iter().map(|step| Detour {
-                cpu,
-                start: step.start,
-                duration: (step.end - step.start - t_min).max(Nanos::ZERO),
-                incomplete: false,
-            }));
-        }
-        Ok(())
-    }
-
-    fn end_segment(&mut self, names: &Names) -> Result<(), Infallible> {
-        self.labels = names.labels.clone();
-        Ok(())
-    }
-}
 
 /// The samples of a probe in rounds, or why there are none.
 type Outcome = Result<Vec<Vec<i64>>, String>;
@@ -74,7 +23,7 @@ type Outcome = Result<Vec<Vec<i64>>, String>;
 ///
 /// # Errors
 /// If a signal ends the recording. What else goes wrong is said in the probes.
-pub fn probes(place: &Site, janitor: Option<Arc<Janitor>>, signals: &StopSignals) -> Result<Vec<Probe>> {
+pub fn probes(place: &Site, session: &Session) -> Result<Vec<Probe>> {
     let root = place.root();
     let mut plan = Plan::new();
     plan.cpus = Some([place.cpu].into_iter().collect::<CpuList>());
@@ -82,24 +31,22 @@ pub fn probes(place: &Site, janitor: Option<Arc<Janitor>>, signals: &StopSignals
     plan.policy = place.policy;
     plan.root = root.to_owned();
     plan.limit_trace_buffers();
-    let mut met = Met {
-        cpu: place.cpu,
-        attributor: None,
-        t_min: Nanos::ZERO,
-        detours: Vec::new(),
-        activities: Vec::new(),
-        labels: Labels::default(),
-    };
-    let node = match record(plan, janitor, signals, &mut met, &mut |_| {}) {
-        Ok(recording) => recording.node,
-        Err(error) => return Ok(not_recorded(&error.to_string())),
+    let (node, memory) = match session.record(plan, Memory::default(), &mut |_| {}) {
+        Ok(recorded) => (recorded.node, recorded.store),
+        Err(failure) => return Ok(not_recorded(&failure.error.to_string())),
     };
     if node.ended == Some(Ended::Signal) {
         anyhow::bail!("interrupted");
     }
+    // One CPU was measured.
+    let (mut detours, mut activities) = (Vec::new(), Vec::new());
+    for lane in memory.lanes {
+        detours.extend(lane.detours);
+        activities.extend(lane.activities);
+    }
     Ok(match node.tracing {
-        Some(_) => traced(place, interruptions(&met.detours, &met.activities, &met.labels)),
-        None => untraced(place, &met.detours, &node),
+        Some(_) => traced(place, interruptions(&detours, &activities, &memory.labels)),
+        None => untraced(place, &detours, &node),
     })
 }
 

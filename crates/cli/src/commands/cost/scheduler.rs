@@ -15,8 +15,9 @@ use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
-use super::tick::{counted, explained, progress_bar};
-use super::{OutputArgs, chosen_site, cpu_id};
+use super::tick::{counted, progress_bar};
+use super::{OutputArgs, chosen_site};
+use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 
@@ -90,7 +91,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
             }
             measured => measured,
         };
-        costs.rows.push(measured.map_err(explained)?);
+        costs.rows.push(measured?);
         // What is there stays, whatever comes.
         storing.store(Measured::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }

@@ -10,8 +10,8 @@ use becalm_model::cost::{CostDoc, CostRun, CostSamples, Measured};
 use becalm_model::node::Ended;
 use clap::Args;
 
-use crate::commands::record::refuse_existing;
-use crate::measuring::default_path;
+use crate::arguments::default_path;
+use crate::arguments::refuse_existing;
 use crate::messages::say;
 
 /// Where a measurement goes, and how it is printed.

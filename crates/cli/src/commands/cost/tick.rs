@@ -13,7 +13,6 @@ use becalm_linux::perf::Event;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::tick::TickError;
 use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_model::node_name;
@@ -22,10 +21,9 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{chosen_site, cpu_id};
-use crate::commands::record::refuse_existing;
+use super::chosen_site;
+use crate::arguments::{cpu_id, default_path, refuse_existing};
 use crate::exit::{Exit, UsageError};
-use crate::measuring::default_path;
 use crate::messages::say;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
@@ -189,7 +187,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
             let plan = plan(args)?;
             let path = args.output.clone().unwrap_or_else(|| default_path(root));
             refuse_existing(&path)?;
-            let campaign = campaign::begin(root, plan).map_err(explained)?;
+            let campaign = campaign::begin(root, plan)?;
             becalm_bundle::cost::tick::create(&campaign, &path)?;
             (path, campaign)
         }
@@ -200,7 +198,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
         show(&bar, progress);
     });
     bar.finish_and_clear();
-    let end = end.map_err(explained).with_context(|| {
+    let end = end.with_context(|| {
         format!("the campaign stopped; what was measured is in {}, go on with --resume", path.display())
     })?;
     if end == CampaignEnd::Interrupted {
@@ -266,11 +264,6 @@ fn wanted(no_counters: bool) -> Vec<String> {
 /// Those that the processor counts, and why it does not count the others.
 pub(super) fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
     becalm_measure::cost::tick::events::counted(&wanted(no_counters))
-}
-
-/// A plan that cannot be meant here is wrong usage.
-pub(super) fn explained(error: TickError) -> anyhow::Error {
-    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
 }
 
 /// Drawn between two measurements only, so that it is no noise.

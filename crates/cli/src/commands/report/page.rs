@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
+use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
@@ -22,7 +23,7 @@ use crate::commands::predict::short_recording;
 use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages::say;
-use crate::noise::Source;
+use crate::noise;
 use crate::progress::{Reading, Steps};
 
 /// For how many ranks slowdowns are predicted.
@@ -87,7 +88,7 @@ pub(super) fn run(args: &RunArgs, file: &Path) -> anyhow::Result<Exit> {
 /// What the run costs a job.
 struct Predicted {
     question: Question,
-    source: Source,
+    source: NoiseInput,
     names: Vec<String>,
     rows: Vec<Row>,
     blame: Vec<(Nanos, Vec<Blame>)>,
@@ -107,7 +108,7 @@ impl Predicted {
         }
         let named =
             summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
-        let source = Source::of_run(bundle, selection, named && detours <= REPLAY_LIMIT)?;
+        let source = noise::from_run(bundle, selection, named && detours <= REPLAY_LIMIT)?;
         let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
         // Once as it is, once without each source, then without each remaining one after every step.
         let predictions = |steps: u64| 1 + names.len() as u64 * steps;

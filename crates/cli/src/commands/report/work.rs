@@ -3,12 +3,12 @@
 use std::io::{BufWriter, Write};
 
 use anyhow::Context;
-use becalm_analyze::work::{WorkError, summarize_work};
+use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
 
 use super::ReportArgs;
 use crate::draft::Draft;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 
 /// Reads the run and prints its report, or writes its page.
@@ -18,11 +18,7 @@ use crate::messages::say;
 pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut draft = args.html.as_deref().map(Draft::new).transpose()?;
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
-    let summary = match summarize_work(bundle, &args.run.selection(), baseline.as_ref()) {
-        Ok(summary) => summary,
-        Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
-        Err(error) => return Err(error.into()),
-    };
+    let summary = summarize_work(bundle, &args.run.selection(), baseline.as_ref())?;
     if let (Some(file), Some(mut draft)) = (&args.html, draft.take()) {
         let page = becalm_report::work_page(&summary, concat!("becalm ", env!("CARGO_PKG_VERSION")));
         page.write(&mut draft).with_context(|| format!("cannot write {}", file.display()))?;

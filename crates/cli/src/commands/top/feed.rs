@@ -4,14 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use becalm_attribute::Tally;
 use becalm_linux::sched;
-use becalm_measure::{Batch, Loop, Names, Sink};
-use becalm_model::{NodeDoc, Pid};
+use becalm_measure::Names;
+use becalm_model::node::CpuDoc;
+use becalm_model::{LoopThread, NodeDoc, Pid};
+use becalm_record::{Detours, Part, Store};
 use becalm_units::CpuList;
 
 use super::session::{Request, Session};
 use super::watch::Watcher;
-use crate::sink::BundleSink;
 
 /// How often what was recorded is stored.
 const SEGMENT: Duration = Duration::from_secs(10);
@@ -19,7 +21,7 @@ const SEGMENT: Duration = Duration::from_secs(10);
 /// One recording on its way into the view.
 pub struct Feed<'a> {
     /// What stores it.
-    pub sink: BundleSink,
+    detours: Detours,
     session: &'a Arc<Session>,
     watcher: &'a mut Watcher,
     /// With more bytes stored than this, the recording is to be renewed.
@@ -29,41 +31,39 @@ pub struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     /// Of a recording that is about to begin.
-    pub fn new(sink: BundleSink, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
-        Self { sink, session, watcher, bound, stored: Instant::now() }
+    pub fn new(detours: Detours, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
+        Self { detours, session, watcher, bound, stored: Instant::now() }
     }
 
     /// The view is worth more than what could be saved of it.
     fn go_on_without_storing(&mut self, why: &dyn std::fmt::Display) {
-        self.sink.stop_storing();
+        self.detours.stop_storing();
         self.session.set_storing(false);
         self.session.say(Some(format!("nothing can be saved: {why}")));
     }
 }
 
-impl Sink for Feed<'_> {
+impl Store for Feed<'_> {
     type Error = io::Error;
 
-    fn begin(&mut self, node: &NodeDoc, loops: &[Loop], names: &mut Names) -> io::Result<()> {
-        if let Err(error) = self.sink.begin(node, loops, names) {
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> io::Result<()> {
+        if let Err(error) = self.detours.begin(node, threads, names) {
             self.go_on_without_storing(&error);
         } else {
             self.session.set_storing(true);
         }
-        self.session.begin(node, loops);
+        self.session.begin(node, threads);
         // The recorder has gone to the CPUs that are not measured, and whom it starts inherits that.
-        let measured: CpuList = loops.iter().map(|of| of.cpu).collect();
+        let measured: CpuList = threads.iter().map(|thread| thread.cpu).collect();
         let free = sched::allowed_cpus().map(|allowed| allowed.without(&measured)).unwrap_or_default();
         let tid = self.watcher.start(self.session, free)?;
         names.set_own(Pid(tid));
         Ok(())
     }
 
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> io::Result<()> {
-        let (index, began, until) = (batch.index, batch.began, batch.complete_until);
-        let rows = self.sink.attribute(batch, names);
-        self.session.update(|live| live.take(index, rows, began, until, &names.labels));
-        if let Err(error) = self.sink.end_batch(names) {
+    fn take(&mut self, part: Part<'_>, names: &Names) -> io::Result<()> {
+        self.session.update(|live| live.take(part, &names.labels));
+        if let Err(error) = self.detours.take(part, names) {
             self.go_on_without_storing(&error);
         }
         Ok(())
@@ -75,12 +75,19 @@ impl Sink for Feed<'_> {
             return Ok(());
         }
         self.stored = Instant::now();
-        if let Err(error) = self.sink.end_segment(names) {
+        if let Err(error) = self.detours.end_segment(names) {
             self.go_on_without_storing(&error);
         }
-        if self.sink.bytes_written() > self.bound {
+        if self.detours.bytes_written() > self.bound {
             self.session.ask(Request::Renew);
         }
         Ok(())
+    }
+    fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {
+        self.detours.enter(cpus, tallies);
+    }
+
+    fn close(&mut self, node: &mut NodeDoc) -> io::Result<()> {
+        self.detours.close(node).map_err(io::Error::other)
     }
 }

@@ -8,15 +8,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use becalm_analyze::summary::{DetourId, Entry, Figures, Observed, SourceSummary, Timeline};
-use becalm_measure::Loop;
 use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
-use becalm_model::{Activity, Kind, Label, Labels};
+use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
+use becalm_record::Part;
 use becalm_report::grid::LiveCpu;
 use becalm_stats::{Bounds, Moments};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::history::History;
-use crate::sink::Rows;
 
 /// How many of the longest detours each CPU keeps.
 const LONGEST: usize = 32;
@@ -141,21 +140,21 @@ pub struct Live {
 
 impl Live {
     /// A recording begins; the first, or another one.
-    pub fn begin(&mut self, node: &NodeDoc, loops: &[Loop]) {
+    pub fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread]) {
         self.ids.clear();
         let end = |cpu: &Cpu| cpu.span.map(|(_, until)| self.base + until);
         self.joint = self.cpus.iter().filter_map(end).max().or(self.joint);
         for cpu in &mut self.cpus {
             (cpu.before, cpu.span, cpu.number) = (cpu.observed(), None, 0);
         }
-        for of in loops {
+        for of in threads {
             if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
                 self.cpus.insert(place, Cpu::new(of.cpu));
             }
         }
-        let place = |of: &Loop| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
-        self.places = loops.iter().map(place).collect();
-        for (of, place) in loops.iter().zip(&self.places) {
+        let place = |of: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
+        self.places = threads.iter().map(place).collect();
+        for (of, place) in threads.iter().zip(&self.places) {
             let threshold = node.cpus.iter().find(|doc| doc.cpu == of.cpu).map_or(Nanos::ZERO, |doc| doc.threshold_ns);
             (self.cpus[*place].t_min, self.cpus[*place].threshold) = (of.t_min, threshold);
         }
@@ -164,17 +163,18 @@ impl Live {
 
     /// Takes what one loop gave since the last time: its detours and their activities, when it began, and the instant
     /// up to which its detours are all known now.
-    pub fn take(&mut self, index: usize, rows: Rows<'_>, began: Option<Nanos>, until: Nanos, labels: &Labels) {
+    pub fn take(&mut self, part: Part<'_>, labels: &Labels) {
+        let (began, until) = (part.began, part.complete_until);
         if let (Some(began), Some(joint)) = (began, self.joint) {
             (self.base, self.joint) = (joint - began, None);
         }
         let Self { node, cpus, places, names, ids, base, .. } = self;
-        let cpu = &mut cpus[places[index]];
+        let cpu = &mut cpus[places[part.index]];
         if let (Some(began), None) = (began, cpu.span) {
             cpu.history.advance(*base + began);
         }
-        let mut activities = rows.activities;
-        for detour in rows.detours {
+        let mut activities = part.activities;
+        for detour in part.detours {
             let duration = detour.duration;
             let count = activities.iter().take_while(|activity| activity.detour == cpu.number).count();
             let (own, rest) = activities.split_at(count);
@@ -206,7 +206,7 @@ impl Live {
             cpu.number += 1;
         }
         // At the very end of a recording the instant lies in no time; its last detour says how far it went.
-        let last = rows.detours.last().map(|last| last.start + last.duration);
+        let last = part.detours.last().map(|last| last.start + last.duration);
         let until = if until == Nanos::MAX { last } else { Some(until) };
         if let (Some(began), Some(until)) = (began, until) {
             let (began, known) = cpu.span.unwrap_or((began, began));

@@ -26,19 +26,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_linux::janitor::Janitor;
-use becalm_linux::procfs::kernel;
-use becalm_linux::signals::{self, StopSignals};
-use becalm_measure::Recording;
-use becalm_model::NodeDoc;
+use becalm_linux::signals;
 use becalm_model::node::Ended;
+use becalm_record::{Detours, Failure, Recorded, Session as Recording};
 use becalm_units::{Count, Nanos};
 use clap::Args;
 
+use crate::arguments::default_path;
 use crate::exit::{Exit, UsageError};
-use crate::measuring::{MeasuringArgs, default_path};
+use crate::measuring::MeasuringArgs;
 use crate::messages::say;
-use crate::sink::BundleSink;
 use feed::Feed;
 use keep::{Keep, RunNames};
 use session::{Request, Session};
@@ -103,13 +100,12 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
     };
     let root = Path::new("/");
     // While the process has one thread.
-    let janitor = if args.measuring.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let recording = Recording::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let session = Arc::new(Session::new());
     let showing =
         Showing { front, interval: args.interval.to_std(), policy: args.measuring.sched, root: root.to_owned() };
     let mut watcher = Watcher::new(showing);
-    let measured = measure(args, root, janitor.as_ref(), &signals, &session, &mut watcher);
+    let measured = measure(args, root, &recording, &session, &mut watcher);
     session.end();
     let shown = watcher.join();
     // Said when the terminal can be read again.
@@ -125,8 +121,7 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
 fn measure(
     args: &TopArgs,
     root: &Path,
-    janitor: Option<&Arc<Janitor>>,
-    signals: &StopSignals,
+    recording: &Recording,
     session: &Arc<Session>,
     watcher: &mut Watcher,
 ) -> Result<Vec<PathBuf>> {
@@ -139,16 +134,16 @@ fn measure(
         plan.segment = args.interval;
         // Text for a pipe is not saved.
         let keep = args.iterations.is_none().then(|| Keep::new(&names));
-        let sink = keep.as_ref().map_or_else(BundleSink::unstored, |keep| BundleSink::new(keep.path()));
-        let mut feed = Feed::new(sink, session, watcher, args.keep.get());
-        let recorded = becalm_measure::record(plan, janitor.cloned(), signals, &mut feed, &mut |_| {});
+        let detours = keep.as_ref().map_or_else(Detours::unstored, |keep| Detours::new(keep.path()));
+        let feed = Feed::new(detours, session, watcher, args.keep.get());
+        let recorded = recording.record(plan, feed, &mut |_| {});
         session.pause();
-        let Recording { mut node, .. } = match recorded {
-            Ok(recording) => recording,
-            Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
-            Err(error) => return Err(error).context("measuring failed"),
+        let recorded = match recorded {
+            Ok(recorded) => recorded,
+            Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
+            Err(Failure { error, .. }) => return Err(error).context("measuring failed"),
         };
-        match node.ended {
+        match recorded.node.ended {
             Some(Ended::BufferFull) => anyhow::bail!(
                 "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
                 args.measuring.buffer
@@ -158,7 +153,7 @@ fn measure(
         }
         match session.take_request() {
             Some(Request::Save) => {
-                let path = keep.map(|keep| save(args, root, feed, &mut node, keep, &names));
+                let path = keep.map(|keep| save(recorded, keep, &names));
                 session.say(path.map(|path| match path {
                     Ok(path) => {
                         let message = format!("saved: becalm report {}", path.display());
@@ -181,18 +176,9 @@ fn measure(
 }
 
 /// Completes a recording and gives it its name.
-fn save(
-    args: &TopArgs,
-    root: &Path,
-    mut feed: Feed<'_>,
-    node: &mut NodeDoc,
-    keep: Keep,
-    names: &RunNames,
-) -> Result<PathBuf> {
-    node.ended = Some(Ended::User);
-    let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
-    let limit = limit.filter(|_| args.measuring.sched.is_realtime());
-    feed.sink.finish(node, limit).context("cannot complete the recording")?;
-    drop(feed);
+fn save(mut recorded: Recorded<Feed<'_>>, keep: Keep, names: &RunNames) -> Result<PathBuf> {
+    recorded.node.ended = Some(Ended::User);
+    recorded.complete().context("cannot complete the recording")?;
+    drop(recorded);
     keep.save(names).context("cannot save")
 }

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use becalm_linux::signals;
-use becalm_measure::Loop;
-use becalm_model::NodeDoc;
+use becalm_model::{LoopThread, NodeDoc};
 
 use super::live::Live;
 
@@ -75,10 +74,10 @@ impl Session {
     }
 
     /// A recording begins.
-    pub fn begin(&self, node: &NodeDoc, loops: &[Loop]) {
+    pub fn begin(&self, node: &NodeDoc, threads: &[LoopThread]) {
         let mut state = self.lock();
         state.phase = Phase::Measuring;
-        Arc::make_mut(&mut state.live).begin(node, loops);
+        Arc::make_mut(&mut state.live).begin(node, threads);
     }
 
     /// The recording has ended.

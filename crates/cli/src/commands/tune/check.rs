@@ -12,13 +12,11 @@ use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
 use becalm_model::node::Rung;
-use becalm_tune::check::{
-    Check, Choice, ChoiceError, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose,
-};
+use becalm_tune::check::{Check, Choice, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose};
 use becalm_units::{CpuList, Nanos};
 use clap::{Args, ValueEnum};
 
-use crate::commands::report::some_cpus;
+use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::progress::Reading;
@@ -96,10 +94,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Err(UsageError(format!("--measure {} is not between 0s and {LONGEST}", args.measure)).into());
     }
     let root: &Path = &args.root;
-    let choice = choose(root, args.cpus.as_ref()).map_err(|error| match error {
-        ChoiceError::File(error) => anyhow::Error::new(error),
-        error => UsageError(error.to_string()).into(),
-    })?;
+    let choice = choose(root, args.cpus.as_ref())?;
     let summary = args.run.as_deref().map(|path| recorded(path, &choice)).transpose()?;
     let (ticks, not_counted) = ticks(args, &choice, summary.as_ref());
     let mut check = Check::gather(root, choice, &ticks);

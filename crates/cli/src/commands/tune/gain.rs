@@ -16,8 +16,7 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::{Noise, Plan};
 use becalm_units::Nanos;
 
-use crate::exit::UsageError;
-use crate::noise::Source;
+use crate::noise;
 
 /// Adds the gains to a report of the plan.
 ///
@@ -25,7 +24,7 @@ use crate::noise::Source;
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
 pub fn add(report: &mut TunePlanReport, plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<()> {
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()) };
-    let source = Source::of_run(&Bundle::open(run)?, &selection, true)?;
+    let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
     let mut scale = Scale { booked, question: question(grain)?, ranks, known: HashMap::new() };
     let none = vec![false; booked.sources().len()];
@@ -78,10 +77,9 @@ impl Scale<'_> {
             return Ok(known.clone());
         }
         let noise = self.booked.without(out)?;
-        let refusal = |error: ScaleError| UsageError(error.to_string());
-        let prediction = Prediction::new(&noise, self.question).map_err(refusal)?;
+        let prediction = Prediction::new(&noise, self.question)?;
         let slowdown = |ranks: &u64| -> anyhow::Result<f64> {
-            let row = prediction.row(*ranks).map_err(refusal)?;
+            let row = prediction.row(*ranks)?;
             Ok(row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0))
         };
         let slowdowns = self.ranks.iter().map(slowdown).collect::<anyhow::Result<Vec<f64>>>()?;

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::audit::Identity;
 use becalm_linux::procfs::status::Capability;
-use becalm_tune::{Family, Folder, Live, Owner, Plan, PlanError, Profile, Request, State};
+use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, State};
 use becalm_units::CpuList;
 use clap::Args;
 
-use crate::commands::report::some_cpus;
-use crate::exit::UsageError;
+use crate::arguments::some_cpus;
 
 /// What is to become quiet, and how far that may go.
 #[derive(Args, Debug)]
@@ -62,8 +61,7 @@ impl PlanningArgs {
 
 /// Makes a plan; a request that cannot be meant is wrong usage.
 pub fn plan(machine: &Live, request: &Request) -> anyhow::Result<Plan> {
-    becalm_tune::plan(machine, request)
-        .map_err(|error: PlanError| if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() })
+    becalm_tune::plan(machine, request).map_err(anyhow::Error::from)
 }
 
 /// Where the journal lies.

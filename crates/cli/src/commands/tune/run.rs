@@ -20,7 +20,7 @@ use super::apply::explained;
 use super::planning::{JournalArgs, PlanningArgs, need_rights, plan};
 use super::verify::Proof;
 use super::watch::Watcher;
-use crate::commands::record::refuse_missing;
+use crate::arguments::refuse_missing;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 

@@ -15,7 +15,7 @@ use becalm_linux::sched::Policy;
 use becalm_report::CompareReport;
 use becalm_units::{CpuList, Nanos};
 
-use super::super::record::refuse_existing;
+use crate::arguments::refuse_existing;
 
 /// Two recordings of the same CPUs.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use becalm_model::node::Fixed;
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
-use crate::commands::report::some_cpus;
+use crate::arguments::some_cpus;
 
 /// Do the same work again and again, and see how much longer than its own time it takes
 ///

@@ -16,9 +16,9 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::WorkArgs;
-use crate::commands::record::refuse_existing;
+use crate::arguments::default_path;
+use crate::arguments::refuse_existing;
 use crate::exit::UsageError;
-use crate::measuring::default_path;
 
 /// Samples of a run that does not say how many.
 const SAMPLES: u64 = 10_000;
@@ -131,8 +131,7 @@ pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
             let Some(work) = &doc.settings.work else {
                 return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
             };
-            comparable(part.body.name(), part.fixed, part.grain.get(), work)
-                .map_err(|error| UsageError(error.to_string()))?;
+            comparable(part.body.name(), part.fixed, part.grain.get(), work)?;
         }
     }
     Ok(())

@@ -2,25 +2,20 @@
 
 mod arguments;
 mod campaign;
-mod samples;
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::Bundle;
-use becalm_linux::janitor::Janitor;
-use becalm_linux::procfs::kernel;
-use becalm_linux::signals::StopSignals;
 use becalm_model::node::{Ended, NodeDoc};
+use becalm_record::{Failure, Samples, Session};
 
 pub use self::arguments::WorkArgs;
 use self::campaign::Part;
-use self::samples::SampleSink;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 
 /// Works, stores, reports; once for each number of copies.
@@ -36,13 +31,12 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     if let Some(baseline) = &baseline {
         campaign::check_baseline(baseline, &parts)?;
     }
-    let janitor = if args.no_sources { None } else { Janitor::spawn(&root.join("proc")).ok().map(Arc::new) };
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let session = Session::begin(root, !args.no_sources).context("cannot block signals")?;
     let mut stored = Vec::new();
     let mut interrupted = false;
     for part in parts {
         let path = part.path.clone();
-        let node = measure(args, part, resumed.as_ref(), janitor.clone(), &signals)?;
+        let node = measure(args, part, resumed.as_ref(), &session)?;
         if !args.quiet {
             say(format_args!("stored in {}", path.display()));
         }
@@ -75,7 +69,6 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(WorkError::Nothing { .. }) if interrupted => {
                     say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
                 }
-                Err(WorkError::Baseline(error)) => return Err(UsageError(error.to_string()).into()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -95,34 +88,26 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
 }
 
 /// One run, from the start to its bundle.
-fn measure(
-    args: &WorkArgs,
-    part: Part,
-    resumed: Option<&campaign::Resumed>,
-    janitor: Option<Arc<Janitor>>,
-    signals: &StopSignals,
-) -> Result<NodeDoc> {
+fn measure(args: &WorkArgs, part: Part, resumed: Option<&campaign::Resumed>, session: &Session) -> Result<NodeDoc> {
     let Part { path, plan } = part;
-    let root = plan.root.clone();
     let bar = campaign::progress_bar(args, plan.work.as_ref());
-    let mut sink = SampleSink::new(&path, resumed.map(|run| run.doc.clone()));
-    let recorded = becalm_measure::record(plan, janitor, signals, &mut sink, &mut |progress| {
-        campaign::show(&bar, progress);
-    });
+    let store = match resumed {
+        Some(run) => Samples::resume(&path, run.doc.clone()),
+        None => Samples::new(&path),
+    };
+    let recorded = session.record(plan, store, &mut |progress| campaign::show(&bar, progress));
     bar.finish_and_clear();
-    let mut node = match recorded {
-        Ok(recording) => recording.node,
-        Err(error) if error.is_usage() => return Err(UsageError(error.to_string()).into()),
-        Err(error) => {
-            let stored = sink.fail(&error.to_string());
+    let mut recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
+        Err(Failure { error, mut store }) => {
+            let stored = store.fail(&error.to_string());
             return Err(error).with_context(|| match stored {
                 true => format!("the run failed; what was stored until then is in {}", path.display()),
                 false => "nothing was recorded".to_owned(),
             });
         }
     };
-    let limit = kernel::rt_throttling(&root).ok().and_then(|limit| limit.stolen());
-    let limit = limit.filter(|_| args.sched.is_realtime());
-    sink.finish(&mut node, limit).with_context(|| format!("cannot complete the run {}", path.display()))?;
-    Ok(node)
+    recorded.complete().with_context(|| format!("cannot complete the run {}", path.display()))?;
+    Ok(recorded.node)
 }

@@ -37,14 +37,14 @@ pub enum TickError {
     File(#[from] FileError),
     /// The kernel's trace cannot be had.
     #[error("cannot record the kernel's timer interrupts: {0}")]
-    Tracefs(#[from] TracefsError),
+    Tracefs(TracefsError),
     /// The kernel's trace cannot be understood.
     #[error("cannot understand the kernel's trace of CPU {cpu}: {source}")]
     Trace {
         /// Whose trace.
         cpu: CpuId,
         /// Why not.
-        source: DecodeError,
+        r#source: DecodeError,
     },
     /// The work cannot be done on this architecture.
     #[error(transparent)]
@@ -75,7 +75,7 @@ pub enum TickError {
         /// What was attempted.
         action: &'static str,
         /// Why it failed.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 
@@ -89,5 +89,11 @@ impl TickError {
                 | Self::Perf(PerfError::Rate { .. })
                 | Self::Cpu(CpuError::Empty | CpuError::Unknown { .. })
         )
+    }
+}
+
+impl From<TracefsError> for TickError {
+    fn from(error: TracefsError) -> Self {
+        Self::Tracefs(error)
     }
 }

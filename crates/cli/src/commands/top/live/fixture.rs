@@ -23,25 +23,26 @@ fn node(cpus: &[u32]) -> NodeDoc {
     }
 }
 
-fn loops(cpus: &[u32]) -> Vec<Loop> {
-    let of = |cpu: &u32| Loop { cpu: CpuId::new(*cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false };
-    cpus.iter().map(of).collect()
+fn thread(cpu: u32) -> LoopThread {
+    LoopThread { cpu: CpuId::new(cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false }
 }
 
 /// A recording on the way into a view: each detour is split over two sources, whose labels are this recording's own.
 pub struct Feed {
     labels: Labels,
     sources: Vec<(Kind, Label)>,
+    threads: Vec<LoopThread>,
     counts: Vec<u64>,
 }
 
 impl Feed {
     /// A recording of these CPUs begins.
     pub fn begin(live: &mut Live, cpus: &[u32], names: &[(Kind, &str)]) -> Self {
-        live.begin(&node(cpus), &loops(cpus));
+        let threads: Vec<LoopThread> = cpus.iter().map(|cpu| thread(*cpu)).collect();
+        live.begin(&node(cpus), &threads);
         let mut labels = Labels::new();
         let sources = names.iter().map(|(kind, name)| (*kind, labels.intern(name))).collect();
-        Self { labels, sources, counts: vec![0; cpus.len()] }
+        Self { labels, sources, threads, counts: vec![0; cpus.len()] }
     }
 
     /// Gives detours of `(start, duration)`, of which the first source takes a quarter and the second the rest.
@@ -58,8 +59,17 @@ impl Feed {
             }
             self.counts[index] += 1;
         }
-        let rows = Rows { detours: &rows, activities: &activities };
-        live.take(index, rows, Some(Nanos::ZERO), Nanos::new(until), &self.labels);
+        let part = Part {
+            index,
+            thread: self.threads[index],
+            steps: &[],
+            work: &[],
+            detours: &rows,
+            activities: &activities,
+            began: Some(Nanos::ZERO),
+            complete_until: Nanos::new(until),
+        };
+        live.take(part, &self.labels);
     }
 }
 

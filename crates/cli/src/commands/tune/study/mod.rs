@@ -34,12 +34,12 @@ use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 
 use self::configurations::{Configuration, Cpus, Recording, arguments, planned, run_name};
+use crate::arguments::some_cpus;
 use crate::commands::predict::short_recording;
-use crate::commands::report::some_cpus;
 use crate::draft::Draft;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
-use crate::noise::Source;
+use crate::noise;
 use crate::progress;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
@@ -314,7 +314,7 @@ fn studied(folder: &Path, of: &ConfigurationDoc, args: &StudyArgs, question: Que
         .with_context(|| format!("cannot read {}, which {} of the study names", run, folder.join(FILE).display()))?;
     let everything = Selection { node: None, cpus: None };
     let summary = summarize(&bundle, &everything)?;
-    let mut source = Source::of_run(&bundle, &everything, summary.rung == Rung::Tracepoints)?;
+    let mut source = noise::from_run(&bundle, &everything, summary.rung == Rung::Tracepoints)?;
     source.take_out_kind("self")?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     let prediction = Prediction::new(&source.noise, question)?;

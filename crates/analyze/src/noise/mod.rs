@@ -1,0 +1,180 @@
+//! The noise that a prediction starts from: of a formula, or of a stored run with the books of its detours.
+
+mod error;
+mod names;
+mod window;
+
+use std::collections::BTreeMap;
+
+use becalm_bundle::Bundle;
+use becalm_model::node::{NodeDoc, Warning};
+use becalm_scale::books::{BookedNoise, BookedTrace, Entry};
+use becalm_scale::spec::NoiseSpec;
+use becalm_scale::{Noise, ScaleError};
+use becalm_units::Nanos;
+
+pub use self::error::NoiseError;
+use self::names::SourceNames;
+use self::window::Window;
+use crate::summary::Selection;
+
+/// Noise to predict from, and what limits it.
+#[derive(Clone, Debug)]
+pub struct NoiseInput {
+    /// The noise split over its sources. `None` for a formula, which has no sources, and for a run that was read without
+    /// its books.
+    pub booked: Option<BookedNoise>,
+    /// The kind and the name of each source in the books.
+    names: SourceNames,
+    /// The noise as it is.
+    pub noise: Noise,
+    /// Whether it was recorded, and so ends somewhere.
+    pub recorded: bool,
+    /// The formula, or the path of the run.
+    pub name: String,
+    /// What limits the noise: a recording that did not end, CPUs that were not watched for as long as others.
+    pub warnings: Vec<Warning>,
+}
+
+impl NoiseInput {
+    /// Draws the detours of a formula from the seed.
+    ///
+    /// # Errors
+    /// If no noise can be as the formula says: detours overlap, or leave no time between them.
+    pub fn from_spec(spec: &NoiseSpec, seed: u64) -> Result<Self, ScaleError> {
+        let trace = spec.trace(seed)?;
+        let name = spec.to_string();
+        let noise = Noise::apart(&name, trace);
+        Ok(Self { booked: None, names: SourceNames::default(), noise, recorded: false, name, warnings: Vec::new() })
+    }
+
+    /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set.
+    ///
+    /// # Errors
+    /// If the run cannot be read, the selection names what is not there, books are asked for that are not there or do not
+    /// fit their detours, or a CPU's detours are no noise trace.
+    pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<Self, NoiseError> {
+        let mut warnings = Vec::new();
+        let mut names = SourceNames::default();
+        let mut nodes = Vec::new();
+        for doc in selection.documents(bundle)? {
+            let mut cpus = read_detours(bundle, &doc)?;
+            if books && !read_books(bundle, &doc, &mut cpus, &mut names)? {
+                return Err(NoiseError::NoBooks { run: bundle.path().to_owned(), node: doc.node });
+            }
+            let last = cpus.values().filter_map(|cpu| cpu.detours.last());
+            let last = last.map(|(start, duration)| start.checked_add(*duration).unwrap_or(Nanos::MAX)).max();
+            let window = Window::common_to_all_cpus(&doc, last, &mut warnings);
+            nodes.push((doc.node, window, cpus));
+        }
+        let mut booked = Vec::with_capacity(nodes.len());
+        for (node, window, cpus) in nodes {
+            let mut traces = Vec::with_capacity(cpus.len());
+            for (number, cpu) in cpus {
+                let trace = BookedTrace::new(window.begin, window.length, cpu.detours, cpu.entries, names.len());
+                traces.push(trace.map_err(|source| NoiseError::Cpu { cpu: number, node: node.clone(), source })?);
+            }
+            booked.push((node, traces));
+        }
+        let booked = BookedNoise::new(names.shown(), booked)?;
+        let noise = booked.without(&vec![false; names.len()])?;
+        let name = bundle.path().display().to_string();
+        Ok(Self { booked: books.then_some(booked), names, noise, recorded: true, name, warnings })
+    }
+
+    /// Marks the sources in the books whose kind and name are wanted: one mark for each source, in the order of the books.
+    pub fn mark(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<bool> {
+        self.names.iter().map(|(kind, name)| wanted(kind, name)).collect()
+    }
+
+    /// Takes the time of all sources of a kind out of every detour. Noise without books stays as it is.
+    ///
+    /// # Errors
+    /// If what is left is no noise.
+    pub fn take_out_kind(&mut self, kind: &str) -> Result<(), ScaleError> {
+        if let Some(booked) = &self.booked {
+            self.noise = booked.without(&self.mark(|other, _| other == kind))?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.
+    ///
+    /// # Errors
+    /// [`ScaleError::UnknownSource`] with the names that there are.
+    pub fn numbers_of(&self, text: &str) -> Result<Vec<usize>, ScaleError> {
+        let numbers = self.names.numbers_of(text);
+        if numbers.is_empty() {
+            let known = self.booked.as_ref().map_or_else(String::new, |booked| booked.sources().join(", "));
+            return Err(ScaleError::UnknownSource { name: text.to_owned(), known });
+        }
+        Ok(numbers)
+    }
+}
+
+/// What was recorded on one CPU.
+#[derive(Default)]
+struct Cpu {
+    /// The start and the duration of each detour, in order of time.
+    detours: Vec<(Nanos, Nanos)>,
+    entries: Vec<Entry>,
+}
+
+/// Reads the detours of the document's CPUs, in order of time.
+fn read_detours(bundle: &Bundle, doc: &NodeDoc) -> Result<BTreeMap<i32, Cpu>, NoiseError> {
+    let numbers = doc.cpus.iter().filter_map(|cpu| i32::try_from(cpu.cpu.get()).ok());
+    let mut cpus: BTreeMap<i32, Cpu> = numbers.map(|number| (number, Cpu::default())).collect();
+    for batch in bundle.detours(&doc.node)? {
+        let batch = batch?;
+        for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
+            if let Some(cpu) = cpus.get_mut(cpu) {
+                cpu.detours.push((Nanos::new(*start), Nanos::new(*duration)));
+            }
+        }
+    }
+    Ok(cpus)
+}
+
+/// Adds the books. Returns whether the run has any; of a run without detours none are missing.
+fn read_books(
+    bundle: &Bundle,
+    doc: &NodeDoc,
+    cpus: &mut BTreeMap<i32, Cpu>,
+    names: &mut SourceNames,
+) -> Result<bool, NoiseError> {
+    let mut any = cpus.values().all(|cpu| cpu.detours.is_empty());
+    for batch in bundle.activities(&doc.node)? {
+        let batch = batch?;
+        let (kinds, values) = (batch.kind_values(), batch.source_values());
+        let mut numbers: Vec<Option<u32>> = vec![None; kinds.len() * values.len()];
+        for row in 0..batch.len() {
+            let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
+            let (kind, key) = (batch.kind_key(row), batch.source_key(row));
+            let number = || names.number(kinds[kind].name(), values[key]);
+            let source = *numbers[kind * values.len() + key].get_or_insert_with(number);
+            let detour = usize::try_from(batch.detours()[row]).unwrap_or(usize::MAX);
+            cpu.entries.push(Entry { detour, source, self_time: Nanos::new(batch.self_times()[row]) });
+            any = true;
+        }
+    }
+    Ok(any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_means_a_name_of_any_kind_or_of_one() {
+        let mut input = NoiseInput::from_spec(&"poisson:rate=10Hz,detour=5us".parse().unwrap(), 1).unwrap();
+        for (kind, name) in [("irq", "timer"), ("softirq", "timer"), ("task", "a:b")] {
+            input.names.number(kind, name);
+        }
+        for (text, meant) in
+            [("timer", vec![0, 1]), ("softirq:timer", vec![1]), ("a:b", vec![2]), ("task:a:b", vec![2])]
+        {
+            assert_eq!(input.numbers_of(text), Ok(meant), "{text}");
+        }
+        assert!(input.numbers_of("task:timer").is_err());
+    }
+}

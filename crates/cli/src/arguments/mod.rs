@@ -1,0 +1,9 @@
+//! What several commands take: values of options, and what is checked of them before anything is done.
+
+mod cpus;
+mod place;
+mod program;
+
+pub use cpus::{cpu_id, some_cpus};
+pub use place::{default_path, refuse_existing};
+pub use program::refuse_missing;

@@ -1,0 +1,113 @@
+//! What a user can do about an error, in the words of this command line. The libraries state the facts, as other front ends
+//! have other options.
+
+use std::error::Error;
+use std::io;
+
+use becalm_analyze::compare::CompareError;
+use becalm_analyze::cost::tick::LiveError;
+use becalm_analyze::summary::SummaryError;
+use becalm_analyze::work::{Incomparable, WorkError};
+use becalm_bundle::BundleError;
+use becalm_measure::cost::CostError;
+use becalm_measure::cost::tick::TickError;
+use becalm_measure::{CpuError, RecordError};
+
+/// What is to be said behind the text of the error; empty where nothing helps.
+pub fn after(error: &anyhow::Error) -> &'static str {
+    error.chain().map(hint).find(|hint| !hint.is_empty()).unwrap_or_default()
+}
+
+fn hint(cause: &(dyn Error + 'static)) -> &'static str {
+    fn of<E: Error + 'static>(cause: &(dyn Error + 'static), hint: fn(&E) -> &'static str) -> &'static str {
+        cause.downcast_ref::<E>().map_or("", hint)
+    }
+    let hints = [
+        of(cause, bundle),
+        of(cause, summary),
+        of(cause, compare),
+        of(cause, work),
+        of(cause, |_: &Incomparable| OTHER_WORK),
+        of(cause, |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" }),
+        of(cause, cpu),
+        of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
+        of(cause, |error: &TickError| match error {
+            TickError::Cpu(error) => cpu(error),
+            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
+            _ => "",
+        }),
+        of(cause, |error: &RecordError<BundleError>| match error {
+            RecordError::Cpus(error) => cpu(error),
+            RecordError::Sink(error) => bundle(error),
+            _ => "",
+        }),
+        of(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
+    ];
+    hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
+}
+
+const OTHER_WORK: &str = "; record it with the same --body, --fixed and about the same --grain";
+
+const fn cpu(error: &CpuError) -> &'static str {
+    match error {
+        CpuError::Empty => ", like --cpus 1",
+        _ => "",
+    }
+}
+
+fn bundle(error: &BundleError) -> &'static str {
+    match error {
+        BundleError::Contents { .. } => "; see it with becalm report",
+        BundleError::SeveralNodes { .. } => "; choose one with --node",
+        _ => "",
+    }
+}
+
+fn summary(error: &SummaryError) -> &'static str {
+    match error {
+        SummaryError::Bundle(error) => bundle(error),
+        SummaryError::Work { .. } => {
+            ": becalm report shows them, becalm work --baseline holds them against others, and becalm record records detours"
+        }
+        _ => "",
+    }
+}
+
+fn compare(error: &CompareError) -> &'static str {
+    match error {
+        CompareError::Run { cause, .. } => summary(cause),
+        CompareError::NoCommonCpu { .. } => " (--cpus-a, --cpus-b)",
+        CompareError::NoCommonNode { .. } => " (--node-a, --node-b)",
+        _ => "",
+    }
+}
+
+fn work(error: &WorkError) -> &'static str {
+    match error {
+        WorkError::Bundle(error) => bundle(error),
+        WorkError::NotWork { .. } => "; see it with becalm report",
+        WorkError::Baseline(_) => OTHER_WORK,
+        WorkError::Nothing { .. } => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_named_once_also_where_the_error_is_within_another() {
+        let several = || BundleError::SeveralNodes { bundle: "x".into(), nodes: "a, b".into() };
+        let errors = [
+            anyhow::Error::from(several()),
+            anyhow::Error::from(SummaryError::Bundle(several())).context("x"),
+            CompareError::Run { path: "x".into(), cause: SummaryError::Bundle(several()) }.into(),
+        ];
+        for error in errors {
+            assert_eq!(after(&error), "; choose one with --node", "{error:#}");
+        }
+        assert_eq!(after(&CpuError::Empty.into()), ", like --cpus 1");
+        assert_eq!(after(&RecordError::<BundleError>::from(CpuError::Empty).into()), ", like --cpus 1");
+        assert_eq!(after(&anyhow::anyhow!("something else")), "");
+    }
+}

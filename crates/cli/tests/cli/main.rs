@@ -1,0 +1,13 @@
+//! The program from the outside, as far as that needs neither root nor an idle machine. What it prints word by word is
+//! tested in `golden`.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+mod cost;
+mod exchange;
+mod inject;
+mod pages;
+mod robust;
+mod shell;
+mod study;

@@ -1,0 +1,75 @@
+//! What `becalm` prints for bundles, tables and machines made here, and what it refuses: command by command as in a terminal,
+//! in the `*.trycmd` files of the folders beside this file. The figures follow from the inputs and from seeds, so they are the
+//! same on any machine.
+//!
+//! `TRYCMD=overwrite cargo test -p becalm --test golden` writes the files anew, and with `-- trycmd=NAME` only those whose path
+//! contains the name are run.
+
+mod machines;
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Texts that are no bundles: measurements of other programs, good and bad ones, and tables that are not what they should be.
+const TEXTS: [(&str, &str); 12] = [
+    ("selfish.txt", "# offset duration\n100 10\n2100.5 20.25\n4100 10\n"),
+    (
+        "netgauge.txt",
+        "# Selfish Benchmark\n# Time [ns]\tselfish duration [ns]\n0.00\t203.46\n1003988.46\t1111.04\n\
+         # CPU overhead due to noise: 0.00%\n# Measurement period: 2.50 s\n",
+    ),
+    ("overlapping.txt", "10 5\n12 1\n"),
+    ("unordered.txt", "10 5\n1 5\n"),
+    ("negative.txt", "1 -5\n"),
+    ("huge.txt", "9223372036854775807 1\n"),
+    ("full.txt", "0 100\n"),
+    ("short.csv", "processor,processes,ms_100hz,ms_1000hz\nPIII-664,1,12.67\n"),
+    ("word.csv", "processor,processes,ms_100hz,ms_1000hz\nPIII-664,1,12.67,fast\n"),
+    ("unknown.csv", "processor,processes,ms_100hz,ms_1000hz\nPIII-664,1,12.67,12.72\nZ80,1,1,2\n"),
+    ("single.csv", "processor,processes,ms_100hz\nPIII-664,1,12.67\n"),
+    // A program of no kind that can be run.
+    ("text", "hello\n"),
+];
+
+/// Writes all that the commands read.
+fn write_inputs(folder: &Path) {
+    becalm_fixtures::write_all(folder);
+    becalm_fixtures::work::write_all(folder);
+    becalm_fixtures::costs::write_costs(folder);
+    becalm_fixtures::write_study(&folder.join("node1.study"));
+    machines::write_all(folder);
+    for (name, text) in TEXTS {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analyze/tests/data");
+    for name in ["tsafrir2007_sort.csv", "tsafrir2007_direct.csv"] {
+        fs::copy(published.join(name), folder.join(name)).unwrap();
+    }
+    fs::create_dir(folder.join("empty.tick")).unwrap();
+}
+
+/// Runs the commands of the cases that the pattern finds in `tests/golden`, in a folder with these inputs.
+fn check(pattern: &str, write_inputs: fn(&Path)) {
+    // The tests of this program share their current folder.
+    static CURRENT_FOLDER: Mutex<()> = Mutex::new(());
+    let _alone = CURRENT_FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(pattern);
+    let folder = tempfile::tempdir().unwrap();
+    write_inputs(folder.path());
+    // The commands name their inputs as a user does who stands beside them, so that no path of this machine is printed.
+    env::set_current_dir(folder.path()).unwrap();
+    trycmd::TestCases::new().case(cases.to_str().unwrap());
+}
+
+#[test]
+fn commands_print_what_they_printed_before() {
+    check("commands/*/*.trycmd", write_inputs);
+}
+
+/// Bundles of jobs, which have the names of other bundles.
+#[test]
+fn jobs_are_shown_and_refused_as_before() {
+    check("jobs/*.trycmd", becalm_fixtures::phases::write_phases);
+}

@@ -1,0 +1,100 @@
+//! `becalm inject` on CPUs, from the outside: nothing of it is left, however it ends. Needs root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use becalm_testing::program::{Running, becalm, path};
+use becalm_testing::{Need, attempts, machine_has};
+
+const NOISE: [&str; 7] = ["inject", "--interval", "20ms", "--detour", "200us", "--cpus", "0"];
+
+/// The real-time threads of a process that inject.
+fn injecting(pid: u32) -> usize {
+    let names = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "becalm-inject").count()
+}
+
+fn started(command: Command) -> Running {
+    let mut running = Running::start(command);
+    let pid = running.pid();
+    running.wait_until("it injects", || injecting(pid) == 1);
+    running
+}
+
+#[test]
+fn nothing_is_left_of_an_injector_that_is_killed() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let running = started(becalm(&NOISE));
+    let pid = running.pid();
+    running.signal("KILL");
+    assert_eq!(running.end().code, 128 + 9);
+    assert_eq!(injecting(pid), 0);
+}
+
+/// Asked to end, it says what was delivered, and takes its command with it.
+#[test]
+fn an_injector_that_is_asked_to_end_ends_its_command() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let running = started(becalm(&[&NOISE[..], &["--", "sleep", "1000"]].concat()));
+    running.signal("TERM");
+    let ended = running.end();
+    ended.expect(0, &[]);
+    assert!(ended.stdout.contains("delivered"), "{ended:?}");
+}
+
+/// The parent cannot tell it to, being killed itself.
+#[test]
+fn an_injector_ends_with_its_parent() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" \"$@\" & wait", env!("CARGO_BIN_EXE_becalm")]).args(NOISE);
+    let mut running = Running::start(shell);
+    let parent = running.pid();
+    let child = move || {
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        children.split_ascii_whitespace().next().and_then(|pid| pid.parse::<u32>().ok())
+    };
+    running.wait_until("it injects", || child().is_some_and(|pid| injecting(pid) == 1));
+    running.signal("KILL");
+    // Looks for processes of the same start, and finds none soon.
+    assert_eq!(running.end().code, 128 + 9);
+}
+
+/// A program that says what it lost in the first half and in the second half of its time.
+fn spin(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../inject/tests/programs/spin.c");
+    let program = folder.join("spin");
+    assert!(Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(source).status().unwrap().success());
+    program
+}
+
+/// Killed, becalm leaves a program under noise by signals that goes on without noise. That needs no root, but an idle machine.
+#[test]
+fn the_noise_by_signals_ends_when_becalm_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = spin(folder.path());
+    // Others who take the CPU meanwhile seldom keep it for as long as a detour is.
+    attempts(3, || {
+        let noise =
+            ["inject", "--signal", "--interval", "40ms", "--detour", "20ms", "--", path(&program), "3", "15000"];
+        let running = Running::start(becalm(&noise));
+        thread::sleep(Duration::from_millis(1_200));
+        running.signal("KILL");
+        let ended = running.end();
+        assert_eq!(ended.code, 128 + 9);
+        let seen: Vec<f64> = ended.stdout.split_ascii_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [before, median_ns, after, _] = seen[..] else { panic!("{ended:?}") };
+        let said = format!("{before} detours of {median_ns} ns before, {after} after");
+        if before > 20.0 && after < before / 4.0 { Ok(()) } else { Err(said) }
+    });
+}

@@ -1,0 +1,11 @@
+//! The program from the outside, where that needs root or an idle machine. The tests run one at a time.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+mod campaign;
+mod cost;
+mod inject;
+mod robust;
+mod top;
+mod tune;

@@ -1,0 +1,165 @@
+//! Types and constants of the C library and the kernel, for 64-bit Linux with glibc, as far as the library needs them. A
+//! test holds them against those of the crate `libc`, which this crate does not use (see `Cargo.toml`).
+
+use core::ffi::{c_int, c_void};
+
+/// A `sigset_t`: signal n is bit n - 1. The kernel knows the first word only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SigSet(pub [u64; 16]);
+
+impl SigSet {
+    /// The set without any signal.
+    pub const EMPTY: Self = Self([0; 16]);
+    /// The set of all signals.
+    pub const FULL: Self = Self([u64::MAX; 16]);
+}
+
+/// A `struct sigaction`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SigAction {
+    /// [`SIG_DFL`], [`SIG_IGN`] or the address of a function.
+    pub handler: usize,
+    /// The signals that are blocked while the handler runs.
+    pub mask: SigSet,
+    /// `SA_` constants.
+    pub flags: c_int,
+    /// The C library fills it in.
+    pub restorer: usize,
+}
+
+impl SigAction {
+    /// An action without flags, whose handler is not interrupted less than usual.
+    #[must_use]
+    pub const fn plain(handler: usize) -> Self {
+        Self { handler, mask: SigSet::EMPTY, flags: 0, restorer: 0 }
+    }
+}
+
+/// The beginning of a `siginfo_t`, with the fields that signals of timers have.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SigInfo {
+    /// The signal's number.
+    pub signal: c_int,
+    /// Unused.
+    pub errno: c_int,
+    /// Who sent it; [`SI_TIMER`] for timers.
+    pub code: c_int,
+    /// The union that follows is aligned to 8 bytes.
+    pub gap: c_int,
+    /// The timer's number.
+    pub timer: c_int,
+    /// How many signals of the timer this one stands for, less 1.
+    pub overrun: c_int,
+    /// The value that the timer was made with.
+    pub value: usize,
+    /// Fields of other kinds of signals.
+    pub rest: [u64; 12],
+}
+
+/// A `struct sigevent` that sends a signal to a thread.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SigEvent {
+    /// The handler finds it in [`SigInfo::value`].
+    pub value: usize,
+    /// The signal's number.
+    pub signal: c_int,
+    /// [`SIGEV_THREAD_ID`].
+    pub notify: c_int,
+    /// The thread.
+    pub tid: c_int,
+    /// Fields of other kinds of events.
+    pub rest: [c_int; 11],
+}
+
+/// A `struct timespec`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TimeSpec {
+    /// Whole seconds.
+    pub seconds: i64,
+    /// Nanoseconds, below a thousand million.
+    pub nanos: i64,
+}
+
+/// A `struct itimerspec`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TimerSpec {
+    /// From one signal to the next; zero for a single one.
+    pub interval: TimeSpec,
+    /// When the first one comes; zero stops the timer.
+    pub value: TimeSpec,
+}
+
+/// The default action of a signal.
+pub const SIG_DFL: usize = 0;
+/// The action of a signal that is ignored.
+pub const SIG_IGN: usize = 1;
+/// The handler takes a [`SigInfo`].
+pub const SA_SIGINFO: c_int = 4;
+/// The handler runs on the thread's alternate stack, if it has one.
+pub const SA_ONSTACK: c_int = 0x0800_0000;
+/// System calls that the handler interrupts go on, where they can.
+pub const SA_RESTART: c_int = 0x1000_0000;
+/// [`SigInfo::code`] of a timer's signal.
+pub const SI_TIMER: c_int = -2;
+/// [`SigEvent::notify`] for a signal to one thread.
+pub const SIGEV_THREAD_ID: c_int = 4;
+/// The timer's first signal is at an instant, not after a time.
+pub const TIMER_ABSTIME: c_int = 1;
+/// The wall clock.
+pub const CLOCK_REALTIME: c_int = 0;
+/// The clock that nobody sets.
+pub const CLOCK_MONOTONIC: c_int = 1;
+/// Adds signals to a mask.
+pub const SIG_BLOCK: c_int = 0;
+/// Takes signals from a mask.
+pub const SIG_UNBLOCK: c_int = 1;
+/// Replaces a mask.
+pub const SIG_SETMASK: c_int = 2;
+/// There is no such process.
+pub const ESRCH: c_int = 3;
+/// Flags of a file that is opened for reading and writing, and not for programs that are started.
+pub const O_RDWR_CLOEXEC: c_int = 2 | 0o2_000_000;
+/// A position is counted from a file's end.
+pub const SEEK_END: c_int = 2;
+/// Memory may be read and written.
+pub const PROT_READ_WRITE: c_int = 3;
+/// What is written to memory others see who map the same file.
+pub const MAP_SHARED: c_int = 1;
+/// `dlsym` looks in the libraries after the calling one.
+pub const RTLD_NEXT: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
+
+/// Numbers of system calls.
+#[cfg(target_arch = "x86_64")]
+pub mod number {
+    #![allow(missing_docs)]
+    pub const RT_SIGPROCMASK: i64 = 14;
+    pub const GETPID: i64 = 39;
+    pub const KILL: i64 = 62;
+    pub const GETTID: i64 = 186;
+    pub const TIMER_CREATE: i64 = 222;
+    pub const TIMER_SETTIME: i64 = 223;
+    pub const TIMER_DELETE: i64 = 226;
+    pub const EXIT_GROUP: i64 = 231;
+    pub const TGKILL: i64 = 234;
+}
+
+/// Numbers of system calls.
+#[cfg(target_arch = "aarch64")]
+pub mod number {
+    #![allow(missing_docs)]
+    pub const EXIT_GROUP: i64 = 94;
+    pub const TIMER_CREATE: i64 = 107;
+    pub const TIMER_SETTIME: i64 = 110;
+    pub const TIMER_DELETE: i64 = 111;
+    pub const KILL: i64 = 129;
+    pub const TGKILL: i64 = 131;
+    pub const RT_SIGPROCMASK: i64 = 135;
+    pub const GETPID: i64 = 172;
+    pub const GETTID: i64 = 178;
+}

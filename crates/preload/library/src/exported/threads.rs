@@ -1,0 +1,33 @@
+//! Making threads.
+
+use core::ffi::{c_int, c_void};
+
+use crate::process::next::next;
+use crate::process::threads::{Run, begin, prepare};
+use crate::process::slots;
+
+/// The new thread has noise of its own.
+///
+/// # Safety
+/// As for the C library's function.
+#[cfg_attr(preloaded, unsafe(no_mangle))]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut c_void,
+    attributes: *const c_void,
+    run: Run,
+    argument: *mut c_void,
+) -> c_int {
+    type Create = unsafe extern "C" fn(*mut c_void, *const c_void, Run, *mut c_void) -> c_int;
+    let next = next!(c"pthread_create" as Create);
+    let Some(slot) = prepare(run, argument) else {
+        // SAFETY: the C library's own function gets what the program gave.
+        return unsafe { next(thread, attributes, run, argument) };
+    };
+    // SAFETY: thread and attributes are what the program gave. `begin` gets the address of a slot that was just prepared, of
+    // which nobody else knows; the slot stays when the thread ends.
+    let result = unsafe { next(thread, attributes, begin, core::ptr::without_provenance_mut(slot.address())) };
+    if result != 0 {
+        slots::give_back(slot);
+    }
+    result
+}

@@ -1,0 +1,105 @@
+//! Our signal: one that the program does not use, and another one as soon as it does.
+//!
+//! When the program names our signal, timers go over to another one first, and the program's call then finds the signal as
+//! if nobody had ever used it.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
+
+use crate::abi::{SIG_BLOCK, SIG_SETMASK};
+use crate::layout;
+use crate::memory::{Shared, Slot};
+use crate::process::{actions, calls, handler, slots, state, timer};
+use crate::signals::{ALL_REALTIME, bit, candidates};
+
+/// Signals that the program has named.
+static NAMED: AtomicU64 = AtomicU64::new(0);
+/// The process that this memory belongs to. The child of a vfork, which borrows it, has actions of its own until it executes
+/// another program, and no timers.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+/// Held, with all signals blocked, while the signal changes.
+static LOCK: AtomicBool = AtomicBool::new(false);
+
+/// Runs something that no other thread runs at the same time and no signal interrupts.
+fn locked<T>(run: impl FnOnce() -> T) -> T {
+    // A handler of the program's that came meanwhile would wait for its own thread in vain.
+    let before = calls::mask(SIG_BLOCK, u64::MAX);
+    while LOCK.swap(true, SeqCst) {
+        core::hint::spin_loop();
+    }
+    let result = run();
+    LOCK.store(false, SeqCst);
+    calls::mask(SIG_SETMASK, before);
+    result
+}
+
+/// Called in a forked child, which has only the thread that forked: none there holds the lock.
+pub fn follow_fork() {
+    LOCK.store(false, SeqCst);
+    OWNER.store(calls::pid(), SeqCst);
+}
+
+/// Takes a signal that the program does not use; returns whether there is one.
+#[must_use]
+pub fn choose(shared: Shared<'static>) -> bool {
+    OWNER.store(calls::pid(), SeqCst);
+    locked(|| take_free(shared))
+}
+
+fn take_free(shared: Shared<'static>) -> bool {
+    let blocked = calls::mask(SIG_BLOCK, 0);
+    let free = candidates(NAMED.load(SeqCst), blocked).find(|signal| {
+        // SAFETY: the handler is made to run at any point of the program: see its module.
+        actions::is_default(*signal) && unsafe { actions::handle(*signal, handler::on_signal) }
+    });
+    state::set_signal(free.unwrap_or(0));
+    if free.is_none() {
+        shared.count(layout::GIVEN_UP);
+    }
+    free.is_some()
+}
+
+/// The program names these signals: if ours is among them, it is given up.
+pub fn named(signals: u64) {
+    let signals = signals & ALL_REALTIME;
+    let ours = state::signal();
+    if signals == 0 || ours != 0 && calls::pid() != OWNER.load(SeqCst) {
+        return;
+    }
+    NAMED.fetch_or(signals, SeqCst);
+    if ours != 0 && signals & bit(ours) != 0
+        && let Some(shared) = state::shared()
+    {
+        locked(|| give_up(shared));
+    }
+}
+
+/// Goes over to another signal, unless another thread has done so meanwhile.
+fn give_up(shared: Shared<'static>) {
+    let ours = state::signal();
+    if ours == 0 || NAMED.load(SeqCst) & bit(ours) == 0 {
+        return;
+    }
+    // No timer may send the old signal once its action is another: first they go, ...
+    for slot in with_timer(shared) {
+        calls::timer_delete(slot.get(layout::TIMER) as c_int);
+    }
+    // ... then what they have sent already.
+    actions::ignore(ours);
+    actions::reset(ours);
+    shared.count(layout::MOVES);
+    if take_free(shared) {
+        for slot in with_timer(shared) {
+            if let Some(timer) = timer::create(slot, slot.get(layout::TID) as c_int) {
+                slot.set(layout::TIMER, timer as u64);
+                // A handler that runs right now sets it once more; one that comes too early sets it again.
+                timer::set(slot);
+            }
+        }
+    }
+}
+
+/// The slots of this process's threads whose noise has begun.
+fn with_timer(shared: Shared<'static>) -> impl Iterator<Item = Slot<'static>> {
+    slots::own(shared).filter(|slot| slot.get(layout::TIMER) != layout::NO_TIMER)
+}

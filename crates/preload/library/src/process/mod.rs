@@ -1,0 +1,51 @@
+//! What the library does in the process that it is loaded into.
+//!
+//! - [`calls`], [`next`], [`actions`]: calls into the kernel and the C library.
+//! - [`state`]: what is known about the process.
+//! - [`handler`], [`timer`], [`noise`]: how detours are made.
+//! - [`slots`]: which thread has which words of the shared memory.
+//! - [`guard`]: our signal, and how it is given up.
+//! - [`threads`]: threads and forked processes, which have noise of their own.
+
+pub mod actions;
+pub mod calls;
+pub mod guard;
+pub mod handler;
+pub mod next;
+pub mod noise;
+pub mod slots;
+pub mod state;
+pub mod threads;
+pub mod timer;
+
+use crate::{layout, schedule};
+
+/// Called before the program's own code: begins the noise of the first thread, and of all that follow.
+///
+/// Without the environment variable [`layout::VARIABLE`] nothing happens at all. Where the noise cannot be made, the first
+/// process ends, so that its program never begins: the maker of the noise says why.
+pub extern "C" fn attach() {
+    // SAFETY: the program and its threads have not begun, so that nobody changes the environment.
+    let Some(path) = (unsafe { calls::environment(layout::VARIABLE) }) else { return };
+    let Some(shared) = calls::map_shared(path).and_then(state::keep) else { return };
+    let order = shared.count(layout::PROCESSES);
+    slots::end_former_program(shared);
+    threads::follow();
+    if !guard::choose(shared) {
+        return;
+    }
+    if let Some(slot) = slots::take(shared) {
+        noise::measure_toll(slot);
+        if order == 0 && !schedule::is_possible(shared, slot) {
+            calls::exit_now(2);
+        }
+        noise::start(shared, slot);
+    }
+}
+
+/// Called when the program is over: ends the noise of all its threads.
+pub extern "C" fn detach() {
+    if let Some(shared) = state::shared() {
+        slots::own(shared).for_each(slots::give_back);
+    }
+}

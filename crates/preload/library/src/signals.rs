@@ -1,0 +1,108 @@
+//! Which signal the library takes, and which calls of the program make it give that signal up.
+//!
+//! As long as the program does not name our signal, it sees what it would see without us: the default action. Blocking or
+//! awaiting all signals at once names none of them.
+
+use core::ffi::c_int;
+use core::ops::RangeInclusive;
+
+/// The signals that programs may use as they like: the C library keeps the real-time signals before them for itself.
+pub const REALTIME: RangeInclusive<c_int> = 34..=64;
+
+/// A signal's bit in a set.
+#[must_use]
+pub const fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// All of [`REALTIME`].
+pub const ALL_REALTIME: u64 = u64::MAX << 33;
+
+/// The signals that may be taken, in the order in which they are tried: the highest number first, as the kernel delivers it
+/// last; none that the program has named; those that are blocked last, as they would come late at best.
+pub fn candidates(named: u64, blocked: u64) -> impl Iterator<Item = c_int> {
+    let free = move |signal: &c_int| named & bit(*signal) == 0;
+    let of_state = move |is_blocked: bool| move |signal: &c_int| (blocked & bit(*signal) != 0) == is_blocked;
+    [false, true].into_iter().flat_map(move |is_blocked| REALTIME.rev().filter(free).filter(of_state(is_blocked)))
+}
+
+/// The signals that a change of a thread's mask names: none if it unblocks signals, or has all of them.
+#[must_use]
+pub const fn named_by_mask(unblocks: bool, set: u64) -> u64 {
+    if unblocks || set & ALL_REALTIME == ALL_REALTIME { 0 } else { set }
+}
+
+/// The action that a call asks for a signal to have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// None: the call only looks at the present one.
+    Look,
+    /// The default action.
+    Default,
+    /// Any other.
+    Other,
+}
+
+/// What becomes of a call that looks at a signal's action or changes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Course {
+    /// It is answered as if the signal had its default action, and changes nothing: the signal is ours.
+    Conceal,
+    /// The program uses the signal from now on; then the call goes to the C library.
+    Use,
+    /// It goes to the C library.
+    Pass,
+}
+
+/// What becomes of a call for a signal, where ours is the signal `ours`; zero if we have none.
+#[must_use]
+pub fn course(ours: c_int, signal: c_int, asked: Asked) -> Course {
+    match asked {
+        Asked::Look | Asked::Default if signal != 0 && signal == ours => Course::Conceal,
+        Asked::Other if REALTIME.contains(&signal) => Course::Use,
+        _ => Course::Pass,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_realtime_signals_are_in_the_set_of_all() {
+        assert_eq!(REALTIME.map(bit).fold(0, |set, bit| set | bit), ALL_REALTIME);
+    }
+
+    #[test]
+    fn the_highest_free_signal_comes_first_and_blocked_ones_last() {
+        let all: Vec<c_int> = candidates(0, 0).collect();
+        assert_eq!(all, REALTIME.rev().collect::<Vec<_>>());
+        let some: Vec<c_int> = candidates(bit(64) | bit(40), bit(63) | bit(40) | bit(35)).collect();
+        assert_eq!((some[0], some.len()), (62, 29));
+        assert_eq!(some[27..], [63, 35]);
+        assert_eq!(candidates(ALL_REALTIME, 0).count(), 0);
+        assert_eq!(candidates(0, u64::MAX).next(), Some(64));
+    }
+
+    #[test]
+    fn blocking_everything_names_nothing() {
+        assert_eq!(named_by_mask(false, u64::MAX), 0);
+        assert_eq!(named_by_mask(false, ALL_REALTIME), 0);
+        assert_eq!(named_by_mask(true, bit(64)), 0);
+        assert_eq!(named_by_mask(false, bit(64) | bit(2)), bit(64) | bit(2));
+    }
+
+    #[test]
+    fn our_signal_looks_unused_until_the_program_uses_it() {
+        for asked in [Asked::Look, Asked::Default] {
+            assert_eq!(course(64, 64, asked), Course::Conceal);
+            assert_eq!(course(64, 63, asked), Course::Pass);
+            // There is no signal of this number, and none is ours.
+            assert_eq!(course(0, 0, asked), Course::Pass);
+        }
+        assert_eq!(course(64, 64, Asked::Other), Course::Use);
+        // Another one may be ours later.
+        assert_eq!(course(64, 63, Asked::Other), Course::Use);
+        assert_eq!(course(64, 10, Asked::Other), Course::Pass);
+    }
+}

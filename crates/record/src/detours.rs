@@ -1,0 +1,131 @@
+//! The store of detours: a bundle as `becalm record` makes it.
+
+use std::path::{Path, PathBuf};
+
+use becalm_attribute::Tally;
+use becalm_bundle::{BundleError, BundleWriter};
+use becalm_measure::Names;
+use becalm_model::node::{CpuDoc, NodeDoc, Warning};
+use becalm_model::{Activity, Detour, LoopThread};
+use becalm_units::Nanos;
+
+use crate::output::{Output, SEGMENT_ROWS, enter_unmatched};
+use crate::{Part, Store};
+
+/// One CPU's part of the segment, and the totals of its run.
+#[derive(Default)]
+struct Cpu {
+    detours: Vec<Detour>,
+    activities: Vec<Activity>,
+    longest: Nanos,
+    total: Nanos,
+    incomplete: u64,
+}
+
+/// Writes detours and their activities into a bundle.
+pub struct Detours {
+    /// `None` if the detours are only counted.
+    path: Option<PathBuf>,
+    output: Option<Output>,
+    cpus: Vec<Cpu>,
+    /// Rows that wait to be written.
+    rows: usize,
+}
+
+impl Detours {
+    /// Prepares to write to this path; the bundle is created when the recording begins.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: Some(path.to_owned()), ..Self::unstored() }
+    }
+
+    /// Prepares to count the detours and to store nothing.
+    #[must_use]
+    pub const fn unstored() -> Self {
+        Self { path: None, output: None, cpus: Vec::new(), rows: 0 }
+    }
+
+    /// How many bytes were stored.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.output.as_ref().map_or(0, |output| output.writer.bytes_written())
+    }
+
+    /// Stores nothing from now on.
+    pub fn stop_storing(&mut self) {
+        (self.path, self.output) = (None, None);
+    }
+
+    /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
+    pub fn fail(&mut self, why: &str) -> bool {
+        let Some(output) = &mut self.output else { return false };
+        output.fail(Warning {
+            code: "failed".to_owned(),
+            message: format!("the recording failed: {why}; what is shown is what was stored until then"),
+            advice: "remove the cause and record again".to_owned(),
+        });
+        true
+    }
+
+    fn writer(&mut self) -> Option<&mut BundleWriter> {
+        self.output.as_mut().map(|output| &mut output.writer)
+    }
+
+    fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut detours = Vec::with_capacity(self.cpus.iter().map(|cpu| cpu.detours.len()).sum());
+        let mut activities = Vec::with_capacity(self.cpus.iter().map(|cpu| cpu.activities.len()).sum());
+        for cpu in &mut self.cpus {
+            detours.append(&mut cpu.detours);
+            activities.append(&mut cpu.activities);
+        }
+        self.rows = 0;
+        self.writer().map_or(Ok(()), |writer| writer.write_segment(&detours, &activities, &names.labels))
+    }
+}
+
+impl Store for Detours {
+    type Error = BundleError;
+
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {
+        self.cpus = threads.iter().map(|_| Cpu::default()).collect();
+        if let Some(path) = &self.path {
+            self.output = Some(Output::create(path, node)?);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, part: Part<'_>, names: &Names) -> Result<(), BundleError> {
+        let cpu = &mut self.cpus[part.index];
+        for detour in part.detours {
+            cpu.longest = cpu.longest.max(detour.duration);
+            cpu.total += detour.duration;
+            cpu.incomplete += u64::from(detour.incomplete);
+        }
+        cpu.detours.extend_from_slice(part.detours);
+        cpu.activities.extend_from_slice(part.activities);
+        self.rows += part.detours.len() + part.activities.len();
+        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+    }
+
+    fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+        self.write_segment(names)
+    }
+
+    fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {
+        for ((doc, cpu), tally) in cpus.iter_mut().zip(&self.cpus).zip(tallies) {
+            doc.max_ns = cpu.longest;
+            doc.total_ns = cpu.total;
+            doc.incomplete = cpu.incomplete;
+            enter_unmatched(doc, tally);
+            doc.below_threshold_events = tally.below_threshold_events;
+            doc.below_threshold_max_ns = tally.below_threshold_max;
+        }
+    }
+
+    fn close(&mut self, node: &mut NodeDoc) -> Result<(), BundleError> {
+        self.writer().map_or(Ok(()), |writer| writer.write_doc(node))
+    }
+}

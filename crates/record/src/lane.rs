@@ -1,0 +1,79 @@
+//! One measured CPU: its steps and kernel events become detours and activities.
+
+use becalm_attribute::{Attributor, Tally};
+use becalm_measure::Batch;
+use becalm_model::{Activity, Detour, Labels, LoopThread, Step, Tasks};
+use becalm_units::Nanos;
+
+/// What one CPU gave since the part before.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The position of the CPU among the lanes.
+    pub index: usize,
+    /// The thread that measured.
+    pub thread: LoopThread,
+    /// The steps that were kept, in order of time; of a loop that does work, the samples.
+    pub steps: &'a [Step],
+    /// The iterations done in each step; empty if the loop does no work.
+    pub work: &'a [u64],
+    /// The detours of the steps, in order of time.
+    pub detours: &'a [Detour],
+    /// What the detours are split over, in the order of the detours; empty where the kernel is not traced.
+    pub activities: &'a [Activity],
+    /// The loop's first reading; `None` before that.
+    pub began: Option<Nanos>,
+    /// No detour that begins before this instant will come any more.
+    pub complete_until: Nanos,
+}
+
+/// A measured CPU, and what is known of its time so far.
+#[derive(Debug)]
+pub struct Lane {
+    thread: LoopThread,
+    /// `None` where the kernel is not traced. Nothing is known of the sources then, which is not the same as `unseen`.
+    attributor: Option<Attributor>,
+    detours: Vec<Detour>,
+    activities: Vec<Activity>,
+}
+
+impl Lane {
+    /// Begins the lane of a thread. `traced` says whether kernel events will come.
+    #[must_use]
+    pub fn new(thread: LoopThread, traced: bool, labels: &mut Labels) -> Self {
+        Self {
+            thread,
+            attributor: traced.then(|| Attributor::new(thread, labels)),
+            detours: Vec::new(),
+            activities: Vec::new(),
+        }
+    }
+
+    /// Splits the steps of a batch over the kernel events in them. Without a trace each step becomes a detour without
+    /// activities. What is returned stays until the next batch.
+    pub fn attribute<'a>(&'a mut self, batch: Batch<'a>, tasks: &Tasks) -> Part<'a> {
+        self.detours.clear();
+        self.activities.clear();
+        match &mut self.attributor {
+            Some(attributor) => {
+                attributor.attribute(batch.steps, batch.events, tasks, &mut self.detours, &mut self.activities);
+                attributor.advance(batch.complete_until);
+            }
+            None => self.detours.extend(batch.steps.iter().map(|step| self.thread.detour(*step))),
+        }
+        Part {
+            index: batch.index,
+            thread: self.thread,
+            steps: batch.steps,
+            work: batch.work,
+            detours: &self.detours,
+            activities: &self.activities,
+            began: batch.began,
+            complete_until: batch.complete_until,
+        }
+    }
+
+    /// Ends the lane, and returns what attribution counted.
+    pub fn finish(&mut self) -> Tally {
+        self.attributor.as_mut().map_or_else(Tally::default, Attributor::finish)
+    }
+}

@@ -1,0 +1,23 @@
+//! Recording: where what the loops measured and what the kernel's trace says meet. A [`Session`] lets the loops run, each
+//! CPU's [`Lane`] turns steps and kernel events into detours and activities, and a [`Store`] keeps these.
+//!
+//! There are three stores: [`Detours`] writes a bundle of detours, [`Samples`] one of samples of work, and [`Memory`]
+//! keeps everything for who looks at it at once. Nothing here measures, and nothing says what a recording means.
+
+#![forbid(unsafe_code)]
+
+mod detours;
+mod lane;
+mod memory;
+mod output;
+mod resumed;
+mod samples;
+mod session;
+mod store;
+
+pub use detours::Detours;
+pub use lane::{Lane, Part};
+pub use memory::{Memory, MemoryLane};
+pub use samples::Samples;
+pub use session::{Failure, Recorded, Session};
+pub use store::Store;

@@ -1,0 +1,44 @@
+//! The bundle that a recording is written into, and its document while the recording is not complete.
+
+use std::path::Path;
+
+use becalm_attribute::Tally;
+use becalm_bundle::{BundleError, BundleWriter};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
+
+/// A segment with more rows than this ends before its time, so that a noisy machine does not fill the memory: 56 bytes
+/// each, and about as much again while it is written.
+pub const SEGMENT_ROWS: usize = 4 << 20;
+
+/// A bundle in the making.
+pub struct Output {
+    /// Writes the segments.
+    pub writer: BundleWriter,
+    /// The document as it was at the start.
+    started: NodeDoc,
+}
+
+impl Output {
+    /// Makes the bundle.
+    pub fn create(path: &Path, node: &NodeDoc) -> Result<Self, BundleError> {
+        Ok(Self { writer: BundleWriter::create(path, node)?, started: node.clone() })
+    }
+
+    /// Goes on with a bundle of this node, whose document becomes `node`.
+    pub fn resume(path: &Path, node: NodeDoc) -> Result<Self, BundleError> {
+        Ok(Self { writer: BundleWriter::resume(path, &node)?, started: node })
+    }
+
+    /// Says in the document that the recording failed, and why.
+    pub fn fail(&mut self, why: Warning) {
+        self.started.ended = Some(Ended::Failed);
+        self.started.warnings.push(why);
+        // Should even this fail, the document of the start says that the recording did not end.
+        let _ = self.writer.write_doc(&self.started);
+    }
+}
+
+/// Switches, entries and exits that the trace of a CPU lacks.
+pub fn enter_unmatched(doc: &mut CpuDoc, tally: &Tally) {
+    doc.unmatched_events = tally.unmatched_switches + tally.unmatched_entries + tally.unmatched_exits;
+}

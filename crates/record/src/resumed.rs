@@ -1,0 +1,73 @@
+//! The document of a run of work that goes on: what its sessions come to together.
+
+use becalm_model::node::{CpuDoc, NodeDoc, WorkCount, WorkDoc, WorkSession};
+use becalm_units::Nanos;
+
+/// Adds a session, whose origin lies `offset` behind that of the run, to the run's document.
+pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
+    let mut node = before.clone();
+    node.ended = session.ended;
+    for (cpu, new) in node.cpus.iter_mut().zip(&session.cpus) {
+        add_cpu(cpu, new);
+    }
+    for counter in &session.counters {
+        match node.counters.iter_mut().find(|known| known.cpu == counter.cpu && known.name == counter.name) {
+            Some(known) => known.growth = known.growth.saturating_add(counter.growth),
+            None => node.counters.push(counter.clone()),
+        }
+    }
+    for warning in &session.warnings {
+        if !node.warnings.contains(warning) {
+            node.warnings.push(warning.clone());
+        }
+    }
+    // Sources are only known of the whole if they are known of each session.
+    if session.tracing.is_none() {
+        node.tracing = None;
+        node.rung = node.rung.min(session.rung);
+    }
+    node.clock.rate_error_ratio = node.clock.rate_error_ratio.max(session.clock.rate_error_ratio);
+    if let (Some(work), Some(new)) = (&mut node.settings.work, &session.settings.work) {
+        add_work(work, new);
+        work.sessions.push(WorkSession { start_ns: offset, ended: session.ended });
+    }
+    node
+}
+
+fn add_cpu(cpu: &mut CpuDoc, new: &CpuDoc) {
+    cpu.duration_ns += new.duration_ns;
+    cpu.iterations += new.iterations;
+    cpu.max_ns = cpu.max_ns.max(new.max_ns);
+    cpu.incomplete += new.incomplete;
+    cpu.lost_events += new.lost_events;
+    cpu.events += new.events;
+    cpu.unmatched_events += new.unmatched_events;
+    cpu.faults += new.faults;
+    cpu.voluntary_switches += new.voluntary_switches;
+    cpu.involuntary_switches += new.involuntary_switches;
+    cpu.cut_short |= new.cut_short;
+}
+
+fn add_work(work: &mut WorkDoc, new: &WorkDoc) {
+    for one in &mut work.loops {
+        let others = new.loops.iter().find(|other| other.cpu == one.cpu).map_or(0, |other| other.others_iterations);
+        one.others_iterations = one.others_iterations.saturating_add(others);
+    }
+    for count in &new.counts {
+        let same =
+            |known: &&mut WorkCount| known.cpu == count.cpu && known.event == count.event && known.space == count.space;
+        match work.counts.iter_mut().find(same) {
+            Some(known) => {
+                known.value = known.value.saturating_add(count.value);
+                known.enabled_ns += count.enabled_ns;
+                known.running_ns += count.running_ns;
+            }
+            None => work.counts.push(count.clone()),
+        }
+    }
+    for line in &new.not_counted {
+        if !work.not_counted.contains(line) {
+            work.not_counted.push(line.clone());
+        }
+    }
+}

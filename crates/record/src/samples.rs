@@ -1,0 +1,201 @@
+//! The store of samples: a bundle as `becalm work` makes it.
+//!
+//! To attribution a sample is a step all of whose time may be somebody's. Of what it finds, three things are not kept:
+//! `edge` and `unseen`, which here are mostly the work itself, and page faults of the loop, which have no end in the
+//! trace, so that what follows them in the sample would count as theirs. All of that is what subtraction leaves.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use becalm_attribute::Tally;
+use becalm_bundle::{Bundle, BundleError};
+use becalm_measure::Names;
+use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoop};
+use becalm_model::{Activity, Kind, LoopThread, Sample};
+use becalm_units::{CpuId, Nanos};
+
+use crate::output::{Output, SEGMENT_ROWS, enter_unmatched};
+use crate::resumed::joined;
+use crate::{Part, Store};
+
+/// One CPU's part of the segment.
+#[derive(Default)]
+struct Cpu {
+    samples: Vec<Sample>,
+    activities: Vec<Activity>,
+    /// Samples of the sessions before, by which the numbers of activities are moved.
+    before: u64,
+    longest: Nanos,
+    incomplete: u64,
+}
+
+/// Writes samples, and what ran in them, into a bundle.
+pub struct Samples {
+    path: PathBuf,
+    output: Option<Output>,
+    /// The document of the run that goes on; `None` for a new run.
+    resumed: Option<NodeDoc>,
+    /// From this session's origin to that of the run.
+    offset: Nanos,
+    cpus: Vec<Cpu>,
+    /// Rows that wait to be written.
+    rows: usize,
+}
+
+impl Samples {
+    /// Prepares to write to this path; the bundle is created when the run begins.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), output: None, resumed: None, offset: Nanos::ZERO, cpus: Vec::new(), rows: 0 }
+    }
+
+    /// Prepares to write behind what is there of the run with this document.
+    #[must_use]
+    pub fn resume(path: &Path, before: NodeDoc) -> Self {
+        Self { resumed: Some(before), ..Self::new(path) }
+    }
+
+    /// Says in the document that the run failed, and why. Returns whether anything of the run was stored.
+    pub fn fail(&mut self, why: &str) -> bool {
+        let Some(output) = &mut self.output else { return false };
+        output.fail(Warning {
+            code: "failed".to_owned(),
+            message: format!("the run failed: {why}; what is shown is what was stored until then"),
+            advice: "remove the cause and resume it".to_owned(),
+        });
+        true
+    }
+
+    /// Opens the run that goes on, behind its samples.
+    fn go_on(&mut self, before: &NodeDoc, node: &NodeDoc, threads: &[LoopThread]) -> Result<Output, BundleError> {
+        // A clock that was set back must not bring samples before those that are there.
+        let apart = (node.origin.as_nanosecond() - before.origin.as_nanosecond()).max(0);
+        let apart = Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX / 4));
+        let (end, counts) = stored_samples(&Bundle::open(&self.path)?, &before.node)?;
+        for (cpu, thread) in self.cpus.iter_mut().zip(threads) {
+            cpu.before = counts.get(&thread.cpu).copied().unwrap_or(0);
+        }
+        // The first reading of a loop may lie a little before its origin, never a second.
+        self.offset = apart.max(end + Nanos::from_secs(1));
+        Output::resume(&self.path, joined(before, node, self.offset))
+    }
+
+    fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+        let Some(output) = &mut self.output else { return Ok(()) };
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let (mut samples, mut activities) = (Vec::new(), Vec::new());
+        for cpu in &mut self.cpus {
+            samples.append(&mut cpu.samples);
+            activities.append(&mut cpu.activities);
+        }
+        self.rows = 0;
+        output.writer.write_samples(&samples, &activities, &names.labels)
+    }
+}
+
+/// The end of the last sample of a node, and how many each CPU has.
+fn stored_samples(bundle: &Bundle, node: &str) -> Result<(Nanos, BTreeMap<CpuId, u64>), BundleError> {
+    let mut end = Nanos::ZERO;
+    let mut counts = BTreeMap::new();
+    for batch in bundle.samples(node)? {
+        let batch = batch?;
+        for row in 0..batch.len() {
+            end = end.max(Nanos::new(batch.starts()[row].saturating_add(batch.durations()[row])));
+            if let Ok(cpu) = u32::try_from(batch.cpus()[row]) {
+                *counts.entry(CpuId::new(cpu)).or_insert(0) += 1;
+            }
+        }
+    }
+    Ok((end, counts))
+}
+
+impl Store for Samples {
+    type Error = BundleError;
+
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {
+        self.cpus = threads.iter().map(|_| Cpu::default()).collect();
+        self.output = Some(match self.resumed.take() {
+            None => Output::create(&self.path, node)?,
+            Some(before) => {
+                let output = self.go_on(&before, node, threads);
+                self.resumed = Some(before);
+                output?
+            }
+        });
+        Ok(())
+    }
+
+    fn take(&mut self, part: Part<'_>, names: &Names) -> Result<(), BundleError> {
+        let offset = self.offset;
+        let cpu = &mut self.cpus[part.index];
+        let rows = cpu.samples.len() + cpu.activities.len();
+        for (number, (step, work)) in part.steps.iter().zip(part.work).enumerate() {
+            let incomplete = part.detours.get(number).is_some_and(|detour| detour.incomplete);
+            let duration = step.end - step.start;
+            cpu.longest = cpu.longest.max(duration);
+            cpu.incomplete += u64::from(incomplete);
+            let start = step.start + offset;
+            cpu.samples.push(Sample { cpu: part.thread.cpu, start, duration, work: *work, incomplete });
+        }
+        let kept = part.activities.iter().filter(|row| !matches!(row.kind, Kind::Edge | Kind::Unseen | Kind::Fault));
+        let before = cpu.before;
+        cpu.activities.extend(kept.map(|row| Activity {
+            detour: row.detour + before,
+            start: row.start + offset,
+            ..*row
+        }));
+        self.rows += cpu.samples.len() + cpu.activities.len() - rows;
+        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+    }
+
+    fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+        self.write_segment(names)
+    }
+
+    fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {
+        for ((doc, cpu), tally) in cpus.iter_mut().zip(&self.cpus).zip(tallies) {
+            doc.max_ns = cpu.longest;
+            doc.incomplete = cpu.incomplete;
+            enter_unmatched(doc, tally);
+        }
+    }
+
+    fn close(&mut self, node: &mut NodeDoc) -> Result<(), BundleError> {
+        node.warnings.extend(calibration_warnings(node));
+        if let Some(before) = &self.resumed {
+            *node = joined(before, node, self.offset);
+        }
+        self.output.as_mut().map_or(Ok(()), |output| output.writer.write_doc(node))
+    }
+}
+
+/// Work that does not take the grain that was asked for.
+fn calibration_warnings(node: &NodeDoc) -> Vec<Warning> {
+    let Some(work) = &node.settings.work else { return Vec::new() };
+    let mut warnings = Vec::new();
+    if work.cache_bytes.is_some() && !work.cache_known {
+        warnings.push(Warning {
+            code: "cache_unknown".to_owned(),
+            message: format!(
+                "the kernel does not tell the size of the cache that the body {} is made for; {} KiB were assumed",
+                work.body,
+                work.cache_bytes.unwrap_or(0) >> 10
+            ),
+            advice: "read the results as those of an array of that size".to_owned(),
+        });
+    }
+    let longer = |one: &&WorkLoop| one.iterations == 1 && one.calibrated_ns > work.grain_ns;
+    if let Some(one) = work.loops.iter().find(longer).filter(|_| work.fixed == Fixed::Work) {
+        warnings.push(Warning {
+            code: "grain_too_short".to_owned(),
+            message: format!(
+                "one iteration of the body {} takes {:.3} on CPU {}, longer than the grain of {}",
+                work.body, one.calibrated_ns, one.cpu, work.grain_ns
+            ),
+            advice: "nothing to do: a sample is one iteration".to_owned(),
+        });
+    }
+    warnings
+}

@@ -1,0 +1,151 @@
+//! What the recordings of a process have in common: the guard that removes the kernel's trace should the process be
+//! killed, and the signals that end a recording in good order.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use becalm_attribute::Tally;
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::kernel;
+use becalm_linux::sched::Policy;
+use becalm_linux::signals::StopSignals;
+use becalm_measure::{Batch, Companion, Names, Plan, Progress, RecordError, Recording, Sink};
+use becalm_model::LoopThread;
+use becalm_model::node::NodeDoc;
+use becalm_units::Nanos;
+
+use crate::{Lane, Store};
+
+/// A process that records.
+#[derive(Debug)]
+pub struct Session {
+    root: PathBuf,
+    guard: Result<Arc<Janitor>, String>,
+    signals: StopSignals,
+}
+
+impl Session {
+    /// Prepares the process for recordings below a root. The process must have one thread still.
+    ///
+    /// `traced` says whether the kernel will be traced, for which a guard process is started. Where that fails, the
+    /// recordings warn of it.
+    ///
+    /// # Errors
+    /// If the system does not let the process take signals.
+    pub fn begin(root: &Path, traced: bool) -> io::Result<Self> {
+        let guard = if traced {
+            Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string())
+        } else {
+            Err("nothing is traced".to_owned())
+        };
+        Ok(Self { root: root.to_owned(), guard, signals: StopSignals::block()? })
+    }
+
+    /// The guard process, or why there is none.
+    pub const fn guard(&self) -> &Result<Arc<Janitor>, String> {
+        &self.guard
+    }
+
+    /// The signals that end a recording.
+    #[must_use]
+    pub const fn signals(&self) -> &StopSignals {
+        &self.signals
+    }
+
+    /// Records as planned into a store.
+    ///
+    /// # Errors
+    /// What [`becalm_measure::record`] answers, with the store, which may hold a part of the recording.
+    pub fn record<S: Store>(
+        &self,
+        plan: Plan,
+        store: S,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Recorded<S>, Failure<S>> {
+        let policy = plan.policy;
+        let mut recorder = Recorder { store, lanes: Vec::new() };
+        match becalm_measure::record(plan, self.guard.clone(), &self.signals, &mut recorder, progress) {
+            Ok(Recording { node, command }) => Ok(Recorded {
+                node,
+                command,
+                store: recorder.store,
+                lanes: recorder.lanes,
+                root: self.root.clone(),
+                policy,
+            }),
+            Err(error) => Err(Failure { error, store: recorder.store }),
+        }
+    }
+}
+
+/// A recording that has ended.
+#[derive(Debug)]
+pub struct Recorded<S> {
+    /// The node's document; complete after [`Self::complete`].
+    pub node: NodeDoc,
+    /// The command that ran meanwhile, and may run still.
+    pub command: Companion,
+    /// What was recorded.
+    pub store: S,
+    lanes: Vec<Lane>,
+    root: PathBuf,
+    policy: Policy,
+}
+
+impl<S: Store> Recorded<S> {
+    /// Completes the document with what attribution found and what limits the numbers, and stores it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn complete(&mut self) -> Result<(), S::Error> {
+        let tallies: Vec<Tally> = self.lanes.iter_mut().map(Lane::finish).collect();
+        self.store.enter(&mut self.node.cpus, &tallies);
+        let limit = realtime_limit(&self.root, self.policy);
+        let warnings = becalm_measure::closing_warnings(&self.node.cpus, self.node.tracing.as_ref(), limit);
+        self.node.warnings.extend(warnings);
+        self.store.close(&mut self.node)
+    }
+}
+
+/// A recording that could not be made, or not be finished.
+#[derive(Debug)]
+pub struct Failure<S: Store> {
+    /// Why.
+    pub error: RecordError<S::Error>,
+    /// What was recorded until then.
+    pub store: S,
+}
+
+/// For how long of each second the kernel keeps real-time loops from their CPU; `None` for loops of other classes, and
+/// where it does not.
+fn realtime_limit(root: &Path, policy: Policy) -> Option<Nanos> {
+    let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
+    limit.filter(|_| policy.is_realtime())
+}
+
+/// Between the loops and a store: attributes what the loops gave.
+struct Recorder<S> {
+    store: S,
+    /// One entry for each CPU, in the order of the batches' positions.
+    lanes: Vec<Lane>,
+}
+
+impl<S: Store> Sink for Recorder<S> {
+    type Error = S::Error;
+
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), S::Error> {
+        let traced = node.tracing.is_some();
+        self.lanes = threads.iter().map(|thread| Lane::new(*thread, traced, &mut names.labels)).collect();
+        self.store.begin(node, threads, names)
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), S::Error> {
+        let part = self.lanes[batch.index].attribute(batch, &names.tasks);
+        self.store.take(part, names)
+    }
+
+    fn end_segment(&mut self, names: &Names) -> Result<(), S::Error> {
+        self.store.end_segment(names)
+    }
+}

@@ -1,0 +1,234 @@
+//! The program `becalm` under test: started, watched, signalled, and looked after: whatever it is put through, no process
+//! and no trace instance of it may remain.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Where the kernel keeps trace instances.
+pub const INSTANCES: &str = "/sys/kernel/tracing/instances";
+
+/// Long enough for whatever must happen on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Marks the processes of one start in their environment.
+const MARK: &str = "BECALM_TEST_MARK";
+
+/// The path of the program, which Cargo builds for the integration tests of its package.
+pub fn executable() -> PathBuf {
+    env::var_os("CARGO_BIN_EXE_becalm").map(PathBuf::from).expect("Cargo tells integration tests where the program is")
+}
+
+/// A command that runs the program with these arguments.
+pub fn becalm(arguments: &[&str]) -> Command {
+    let mut command = Command::new(executable());
+    command.args(arguments);
+    command
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; for a signal 128 and its number, as in shells.
+    pub code: i32,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Checks the exit code, and that the messages hold these words.
+    #[track_caller]
+    pub fn expect(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "no '{word}' in {self:#?}");
+        }
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+        self
+    }
+}
+
+/// A running process, with its output read as it comes.
+pub struct Running {
+    child: Child,
+    mark: String,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Starts a command with its output captured and nothing to read.
+    pub fn start(mut command: Command) -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
+        command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let stdout = child.stdout.take().map(reader);
+        let stderr = child.stderr.take().map(reader);
+        Self { child, mark, stdout, stderr }
+    }
+
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs").success());
+    }
+
+    /// Waits until the recording in a bundle has begun: its document is written just before the loops start.
+    pub fn wait_for_start(&mut self, bundle: &Path) {
+        self.wait_until("the recording begins", || document_path(bundle).is_some());
+    }
+
+    /// Waits for something that happens while the process runs.
+    #[track_caller]
+    pub fn wait_until(&mut self, what: &str, happened: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !happened() {
+            if self.child.try_wait().expect("the process is ours").is_some() {
+                assert!(happened(), "it ended before {what}: {:#?}", self.take_end());
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "waited for too long until {what}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for its end and checks that nothing remains of it.
+    #[track_caller]
+    pub fn end(mut self) -> Ended {
+        let start = Instant::now();
+        while self.child.try_wait().expect("the process is ours").is_none() {
+            assert!(start.elapsed() < PATIENCE, "it does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let pid = self.pid();
+        // What was killed leaves its janitor a moment to clean up.
+        let remains = || (processes(&self.mark), instances_of(pid));
+        let patience = Duration::from_secs(3);
+        let end = Instant::now();
+        while remains() != (Vec::new(), Vec::new()) {
+            assert!(end.elapsed() < patience, "processes and trace instances remain: {:?}", remains());
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.take_end()
+    }
+
+    fn take_end(&mut self) -> Ended {
+        let status = self.child.wait().expect("the process is ours");
+        let text = |reader: &mut Option<JoinHandle<String>>| {
+            reader.take().map_or_else(String::new, |reader| reader.join().expect("the reader ends"))
+        };
+        Ended {
+            code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            stdout: text(&mut self.stdout),
+            stderr: text(&mut self.stderr),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that failed must not leave a recording behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Runs a command to its end.
+#[track_caller]
+pub fn run(command: Command) -> Ended {
+    Running::start(command).end()
+}
+
+/// Runs becalm to its end.
+#[track_caller]
+pub fn run_becalm(arguments: &[&str]) -> Ended {
+    run(becalm(arguments))
+}
+
+/// The living processes whose environment holds the mark, by name.
+fn processes(mark: &str) -> Vec<String> {
+    let entry = format!("{MARK}={mark}");
+    let living = fs::read_dir("/proc").expect("proc can be listed").flatten().filter(|process| {
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+    });
+    living.filter_map(|process| fs::read_to_string(process.path().join("comm")).ok()).collect()
+}
+
+/// The trace instances that a process made.
+pub fn instances_of(pid: u32) -> Vec<String> {
+    let prefix = format!("becalm-{pid}-");
+    instances().into_iter().filter(|name| name.starts_with(&prefix)).collect()
+}
+
+/// All trace instances; none where they cannot be seen.
+pub fn instances() -> Vec<String> {
+    let entries = fs::read_dir(INSTANCES).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The document of the only node of a bundle, once it is there.
+pub fn document_path(bundle: &Path) -> Option<PathBuf> {
+    let documents = fs::read_dir(bundle.join("runs")).ok()?.flatten().map(|entry| entry.path());
+    documents.into_iter().find(|path| path.extension() == Some(OsStr::new("json")))
+}
+
+/// The document of the only node of a bundle.
+#[track_caller]
+pub fn document(bundle: &Path) -> Value {
+    let path = document_path(bundle).expect("the bundle holds a document");
+    serde_json::from_str(&fs::read_to_string(path).expect("the document can be read")).expect("the document is JSON")
+}
+
+/// The codes of the warnings of a document or report.
+pub fn warning_codes(document: &Value) -> Vec<&str> {
+    document["warnings"].as_array().into_iter().flatten().filter_map(|warning| warning["code"].as_str()).collect()
+}
+
+/// What was recorded opens: its report as JSON, which must close its books where it has any.
+#[track_caller]
+pub fn report(bundle: &Path) -> Value {
+    let ended = run_becalm(&["report", "--json", path(bundle)]);
+    ended.expect(0, &[]);
+    let report: Value = serde_json::from_str(&ended.stdout).expect("the report is one JSON document");
+    assert_eq!(report["schema"], "becalm.report/1");
+    assert!(!warning_codes(&report).contains(&"books_open"), "{report:#}");
+    report
+}
+
+/// How many segments of a table a bundle holds.
+pub fn segments(bundle: &Path) -> usize {
+    let nodes = fs::read_dir(bundle.join("detours")).into_iter().flatten().flatten();
+    let files = nodes.flat_map(|node| fs::read_dir(node.path()).into_iter().flatten().flatten());
+    files.filter(|file| file.path().extension() == Some(OsStr::new("parquet"))).count()
+}
+
+/// A path as an argument.
+pub fn path(path: &Path) -> &str {
+    path.to_str().expect("the test's own paths are text")
+}
