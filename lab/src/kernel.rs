@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
+
+use becalm_units::UnknownName;
 
 use crate::LabError;
 
@@ -13,33 +14,21 @@ const DISK_MODULES: [&str; 6] =
     ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
 
 /// Which of Debian's kernels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown_flavor)]
 pub enum Flavor {
     /// The kernel that Debian installs by default.
     Stock,
     /// The same source with PREEMPT_RT; it alone has the osnoise and timerlat tracers.
+    #[strum(serialize = "rt")]
     Realtime,
 }
 
-impl FromStr for Flavor {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let flavor = [Self::Stock, Self::Realtime].into_iter().find(|flavor| flavor.name() == name);
-        flavor.ok_or_else(|| format!("'{name}' is no kernel of the lab: there are stock and rt"))
-    }
+fn unknown_flavor(text: &str) -> UnknownName {
+    UnknownName::new::<Flavor>("kernel of the lab", text)
 }
 
 impl Flavor {
-    /// The word for it in scenarios and commands.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stock => "stock",
-            Self::Realtime => "rt",
-        }
-    }
-
     /// The package that depends on the newest kernel of this flavor.
     const fn package(self) -> &'static str {
         match self {

@@ -92,7 +92,10 @@ impl Scenario {
             let Some(line) = line.strip_prefix("#:") else { continue };
             let (key, value) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
             match key {
-                "kernel" => scenario.flavor = value.parse().map_err(wrong)?,
+                "kernel" => {
+                    scenario.flavor =
+                        value.parse().map_err(|error: becalm_units::UnknownName| wrong(error.to_string()))?
+                }
                 "parameters" => value.clone_into(&mut scenario.parameters),
                 "cpus" => scenario.cpus = parse_cpus(value).map_err(wrong)?,
                 "with" if value == "rtla" => scenario.rtla = true,
@@ -119,6 +122,8 @@ pub fn parse_cpus(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::Named;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Scenario, String> {

@@ -4,10 +4,10 @@
 //! Nothing here interprets what it reads.
 
 pub mod alarm;
-pub mod audit;
 pub mod clock;
 pub mod file;
 pub mod ftrace;
+pub mod identity;
 pub mod instructions;
 pub mod janitor;
 pub mod memory;

@@ -7,7 +7,7 @@ use becalm_linux::clock::Counter;
 use becalm_linux::perf::{Count, Counters, CountersError, Event, Missing, Space};
 use becalm_model::event_count::EventCount;
 use becalm_model::node::WorkCount;
-use becalm_units::CpuId;
+use becalm_units::{CpuId, Named};
 
 /// What was counted, and what was not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
+pub mod audit;
 pub mod cost;
 mod document;
 pub mod event;

@@ -25,6 +25,7 @@ mod plan;
 mod profile;
 mod request;
 mod restore;
+pub mod see;
 mod value;
 
 pub use apply::{Applied, Made, Moment, Observer, Outcome, apply, extend};

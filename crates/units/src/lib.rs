@@ -7,12 +7,14 @@
 
 mod count;
 mod cpu;
+mod name;
 mod nanos;
 mod share;
 mod ticks;
 
 pub use count::{Count, ParseCountError};
 pub use cpu::{CpuId, CpuList, ParseCpuListError};
+pub use name::{Named, UnknownName};
 pub use nanos::{Nanos, ParseNanosError};
 pub use share::{ParseShareError, Share};
 pub use ticks::{TickRate, Ticks, TicksToNanos};

@@ -4,8 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use becalm_linux::audit::{Audit, State};
-use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
+use becalm_model::audit::{Access, Audit};
+use becalm_model::node::Rung;
+use becalm_tune::see;
+use becalm_units::Named;
 use serde_json::json;
 
 use crate::messages;
@@ -20,79 +22,69 @@ const INDENT: usize = 24;
 /// # Errors
 /// If the output cannot be written. What cannot be read on the machine is a finding, not an error.
 pub fn run(json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let root = Path::new("/");
-    let audit = Audit::gather(root);
-    let machine = [
-        kernel::hostname(root).unwrap_or_default(),
-        kernel::release(root).unwrap_or_default(),
-        CpuInfo::read(root).unwrap_or_default().model,
-    ];
-    let written = if json { document(&audit, &machine, out) } else { text(&audit, &machine, out) };
+    let audit = see::look(Path::new("/"));
+    let written = if json { document(&audit, out) } else { text(&audit, out) };
     written.context("cannot write the audit")
 }
 
-fn document(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn Write) -> anyhow::Result<()> {
-    let findings = audit.findings.iter().map(|finding| {
-        json!({
-            "area": finding.area.name(),
-            "state": finding.state.name(),
-            "what": finding.what,
-            "consequence": finding.consequence,
-            "advice": finding.advice,
-        })
-    });
-    let findings: Vec<_> = findings.collect();
-    let steps: Vec<_> =
-        audit.first_steps().into_iter().map(|step| json!({ "command": step.command, "why": step.why })).collect();
+fn document(audit: &Audit, out: &mut dyn Write) -> anyhow::Result<()> {
     let document = json!({
         "schema": "becalm.audit/1",
-        "node": host,
-        "kernel": release,
-        "processor": processor,
-        "rung": audit.rung().name(),
+        "node": audit.node,
+        "kernel": audit.kernel,
+        "processor": audit.processor,
+        "rung": audit.rung(),
         "measurable": audit.measurable,
         "isolated": audit.isolated,
-        "findings": findings,
-        "first_steps": steps,
+        "findings": audit.answers,
+        "first_steps": audit.first_steps,
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     Ok(writeln!(out)?)
 }
 
-fn text(audit: &Audit, [host, release, processor]: &[String; 3], out: &mut dyn Write) -> anyhow::Result<()> {
+const fn ladder(rung: Rung) -> &'static str {
+    match rung {
+        Rung::Loop => "loop only: detours, without names",
+        Rung::Proc => "loop and /proc: detours, and counters that bound their sources",
+        Rung::Tracepoints => "loop and tracepoints: detours, and who took the time",
+    }
+}
+
+fn text(audit: &Audit, out: &mut dyn Write) -> anyhow::Result<()> {
     let page = messages::page_width();
     let width = page.unwrap_or(WIDTH).clamp(INDENT + 20, WIDTH);
-    for line in wrap(&format!("becalm on {host}: Linux {release}, {processor}"), width) {
+    for line in wrap(&format!("becalm on {}: Linux {}, {}", audit.node, audit.kernel, audit.processor), width) {
         writeln!(out, "{line}")?;
     }
-    for line in wrap(&audit.rung().to_string(), width) {
+    for line in wrap(ladder(audit.rung()), width) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
-    for finding in &audit.findings {
-        let mark = match finding.state {
-            State::Available => "yes",
-            State::Limited => "in part",
-            State::Missing => "no",
+    for answer in &audit.answers {
+        let mark = match answer.access {
+            Access::Available => "yes",
+            Access::Limited => "in part",
+            Access::Missing => "no",
         };
-        let mut said = finding.what.clone();
-        if !finding.consequence.is_empty() {
-            said += &format!("; so {}", finding.consequence);
+        let mut said = answer.what.clone();
+        if !answer.consequence.is_empty() {
+            said += &format!("; so {}", answer.consequence);
         }
-        if !finding.advice.is_empty() {
-            said += &format!(". To change that: {}", finding.advice);
+        if !answer.advice.is_empty() {
+            said += &format!(". To change that: {}", answer.advice);
         }
-        let mut head = format!("  {:<12} {mark:<9}", finding.area.name().replace('_', " "));
+        let mut head = format!("  {:<12} {mark:<9}", answer.ability.name().replace('_', " "));
         for line in wrap(&said, width - INDENT) {
             writeln!(out, "{head:INDENT$}{line}")?;
             head.clear();
         }
     }
-    let steps = audit.first_steps();
-    if !steps.is_empty() {
+    if !audit.first_steps.is_empty() {
         writeln!(out, "\nTo begin with:")?;
     }
-    let steps: Vec<(&str, &str)> = steps.iter().map(|step| (step.command.as_str(), step.why.as_str())).collect();
+    let steps: Vec<(&str, &str)> =
+        audit.first_steps.iter().map(|step| (step.command.as_str(), step.why.as_str())).collect();
     for (command, why) in steps.into_iter().chain([("becalm --help", "everything else")]) {
         let line = format!("  {command:<48}  {why}");
         if page.is_none_or(|page| line.chars().count() <= page) {

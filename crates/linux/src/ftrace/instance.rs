@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, Named};
 
 use super::decoder::Decoder;
 use super::error::TracefsError;
@@ -27,26 +27,18 @@ use super::wanted::{EventPath, Missing, discover};
 use crate::janitor::Janitor;
 
 /// The clock that stamps events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// Its name is the kernel's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum TraceClock {
     /// The raw time stamp counter of x86, in its ticks.
+    #[strum(serialize = "x86-tsc")]
     X86Tsc,
     /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     MonoRaw,
     /// `CLOCK_MONOTONIC`, in nanoseconds.
     Mono,
-}
-
-impl TraceClock {
-    /// The kernel's name for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::X86Tsc => "x86-tsc",
-            Self::MonoRaw => "mono_raw",
-            Self::Mono => "mono",
-        }
-    }
 }
 
 /// How an instance shall be.

@@ -10,7 +10,6 @@
 //! What a hypervisor does is not counted. Virtual machines mostly have no counters of the processor; which events are
 //! missing, and why, is part of the result.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,19 +21,25 @@ use super::attributes::{
 };
 
 /// What can be counted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// Cycles of the processor while the thread ran.
     Cycles,
     /// Instructions that were completed.
     Instructions,
     /// Loads that missed the first level's data cache.
+    #[strum(serialize = "l1d_read_misses")]
     L1dReadMisses,
     /// What the processor's maker calls a cache miss in general: in the last level on Intel's, in the second on AMD's.
     CacheMisses,
     /// Loads that missed the last level of cache.
+    #[strum(serialize = "llc_read_misses")]
     LastLevelReadMisses,
     /// Nanoseconds during which the thread ran; counted by the kernel.
+    #[strum(serialize = "task_clock_ns")]
     TaskClock,
     /// Page faults; counted by the kernel.
     PageFaults,
@@ -56,22 +61,6 @@ impl Event {
     /// What the kernel counts, on every machine with perf events.
     pub const OF_KERNEL: [Self; 4] = [Self::TaskClock, Self::PageFaults, Self::ContextSwitches, Self::Migrations];
 
-    /// Its name in documents and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cycles => "cycles",
-            Self::Instructions => "instructions",
-            Self::L1dReadMisses => "l1d_read_misses",
-            Self::CacheMisses => "cache_misses",
-            Self::LastLevelReadMisses => "llc_read_misses",
-            Self::TaskClock => "task_clock_ns",
-            Self::PageFaults => "page_faults",
-            Self::ContextSwitches => "context_switches",
-            Self::Migrations => "migrations",
-        }
-    }
-
     /// Its kind and number for the kernel, by `include/uapi/linux/perf_event.h`.
     const fn code(self) -> (u32, u64) {
         match self {
@@ -88,14 +77,9 @@ impl Event {
     }
 }
 
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// Where an event is counted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Space {
     /// In user space only.
     User,
@@ -106,15 +90,6 @@ pub enum Space {
 impl Space {
     /// Both, each apart.
     pub const APART: [Self; 2] = [Self::User, Self::Kernel];
-
-    /// Its name in documents and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Kernel => "kernel",
-        }
-    }
 }
 
 /// Counters that cannot be read.

@@ -218,6 +218,7 @@ mod tests {
     use super::*;
     use becalm_linux::clock::{MonotonicRaw, calibrate};
     use becalm_linux::sched::Policy;
+    use becalm_units::Named;
     use std::path::Path;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_linux::audit::Identity;
+use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
 use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, State};
 use becalm_units::CpuList;

@@ -4,7 +4,7 @@
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, Event, Space};
 use becalm_model::cost::CountedDoc;
-use becalm_units::Nanos;
+use becalm_units::{Named, Nanos};
 
 use super::copies::prepare;
 use super::{Job, TickError, timer_interrupts};

@@ -1,0 +1,156 @@
+//! What becalm can see on a machine, and what it cannot: what the plain `becalm` command says.
+
+use becalm_units::CpuList;
+use serde::Serialize;
+
+use crate::node::Rung;
+
+/// What a recording needs, or is better for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Ability {
+    /// The hardware counter that the loops read.
+    Counter,
+    /// The CPUs that can be measured.
+    Cpus,
+    /// Real-time scheduling.
+    Realtime,
+    /// Locking memory.
+    Memory,
+    /// The kernel's tracing.
+    Tracing,
+    /// Single kinds of kernel events.
+    Events,
+    /// The clock of the kernel's trace.
+    TraceClock,
+    /// Names of kernel functions.
+    Symbols,
+    /// Counters in /proc.
+    Counters,
+    /// What lies below the kernel.
+    Hypervisor,
+    /// Frequency and sleep states.
+    Power,
+}
+
+/// How well an ability can be had, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// In full.
+    Available,
+    /// In part, or with something to know about.
+    Limited,
+    /// Not at all.
+    Missing,
+}
+
+/// How well one ability can be had on this machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Answer {
+    /// The ability that was looked for.
+    #[serde(rename = "area")]
+    pub ability: Ability,
+    /// How well it can be had.
+    #[serde(rename = "state")]
+    pub access: Access,
+    /// What was seen on the machine.
+    pub what: String,
+    /// What follows for a recording; empty if nothing does.
+    pub consequence: String,
+    /// What the user can do about it; empty if nothing.
+    pub advice: String,
+}
+
+impl Answer {
+    /// An ability that can be had in full.
+    #[must_use]
+    pub fn available(ability: Ability, what: impl Into<String>) -> Self {
+        Self {
+            ability,
+            access: Access::Available,
+            what: what.into(),
+            consequence: String::new(),
+            advice: String::new(),
+        }
+    }
+
+    /// An ability that can be had in part.
+    #[must_use]
+    pub fn limited(
+        ability: Ability,
+        what: impl Into<String>,
+        consequence: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        let (what, consequence, advice) = (what.into(), consequence.into(), advice.into());
+        Self { ability, access: Access::Limited, what, consequence, advice }
+    }
+
+    /// An ability that cannot be had.
+    #[must_use]
+    pub fn missing(
+        ability: Ability,
+        what: impl Into<String>,
+        consequence: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { access: Access::Missing, ..Self::limited(ability, what, consequence, advice) }
+    }
+}
+
+/// A command to begin with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FirstStep {
+    /// The command line to type.
+    pub command: String,
+    /// What it shows.
+    pub why: String,
+}
+
+/// Everything that was found out about a machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Audit {
+    /// The machine's name; empty if it cannot be read.
+    pub node: String,
+    /// The release of its kernel; empty if it cannot be read.
+    pub kernel: String,
+    /// The model of its processors; empty if the kernel does not tell.
+    pub processor: String,
+    /// One or more answers for each ability, in the order of [`Ability`].
+    pub answers: Vec<Answer>,
+    /// The CPUs that can be measured.
+    pub measurable: CpuList,
+    /// Those of them that are isolated from the scheduler.
+    pub isolated: CpuList,
+    /// The commands to begin with; empty if nothing can be measured.
+    pub first_steps: Vec<FirstStep>,
+}
+
+impl Audit {
+    /// How well an ability can be had: the worst of its answers; `None` if it was not looked for, since an earlier one
+    /// rules it out.
+    #[must_use]
+    pub fn access(&self, ability: Ability) -> Option<Access> {
+        self.answers.iter().filter(|answer| answer.ability == ability).map(|answer| answer.access).max()
+    }
+
+    /// Whether an ability can be had, in full or in part.
+    #[must_use]
+    pub fn has(&self, ability: Ability) -> bool {
+        self.access(ability).is_some_and(|access| access < Access::Missing)
+    }
+
+    /// How far up the ladder a recording can go.
+    #[must_use]
+    pub fn rung(&self) -> Rung {
+        if self.has(Ability::Tracing) && self.has(Ability::Events) && self.has(Ability::TraceClock) {
+            Rung::Tracepoints
+        } else if self.has(Ability::Counters) {
+            Rung::Proc
+        } else {
+            Rung::Loop
+        }
+    }
+}

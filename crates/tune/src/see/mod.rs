@@ -1,0 +1,69 @@
+//! Looks for what becalm can see on this machine, and what it cannot: the plain `becalm` command.
+//!
+//! A recording needs abilities: a counter, CPUs, the kernel's trace. Each [`Answer`](becalm_model::audit::Answer) says how well one of them can be had
+//! here, what follows for a recording, and what can be done about it. What disturbs quiet CPUs is looked for by
+//! [`check`](crate::check). Everything is read below a root folder, also who the process is and what it may do, so that fake
+//! trees test every kind of machine. Nothing is tried out by changing it.
+
+mod cpus;
+mod kernel;
+mod machine;
+
+use std::path::Path;
+
+use becalm_linux::identity::Identity;
+use becalm_linux::procfs::cpuinfo::CpuInfo;
+use becalm_linux::procfs::kernel::{hostname, release};
+use becalm_model::audit::{Ability, Audit, FirstStep};
+use becalm_model::node::Rung;
+
+/// Looks at the machine whose files lie below `root`. Never fails: what cannot be read is an answer.
+#[must_use]
+pub fn look(root: &Path) -> Audit {
+    let identity = Identity::read(root);
+    let mut answers = vec![machine::counter(root)];
+    let cpus::Reachable { measurable, isolated } = cpus::reachable(root, &identity, &mut answers);
+    answers.extend(cpus::realtime(root, &identity));
+    answers.push(cpus::memory(root, &identity));
+    answers.extend(kernel::tracing(root, &identity));
+    answers.push(kernel::symbols(root));
+    answers.push(kernel::counters(root));
+    answers.push(machine::hypervisor(root));
+    answers.extend(machine::power(root, &measurable));
+    let mut audit = Audit {
+        node: hostname(root).unwrap_or_default(),
+        kernel: release(root).unwrap_or_default(),
+        processor: CpuInfo::read(root).unwrap_or_default().model,
+        answers,
+        measurable,
+        isolated,
+        first_steps: Vec::new(),
+    };
+    audit.first_steps = first_steps(&audit);
+    audit
+}
+
+/// The commands to begin with.
+fn first_steps(audit: &Audit) -> Vec<FirstStep> {
+    let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };
+    let mut steps = Vec::new();
+    if !audit.measurable.is_empty() {
+        let why = match audit.rung() {
+            Rung::Tracepoints => "every detour of every CPU, and who made it",
+            Rung::Proc | Rung::Loop => "every detour of every CPU; sources only as far as listed above",
+        };
+        steps.push(step("becalm record -o first.becalm --duration 10s".to_owned(), why));
+    }
+    if !audit.isolated.is_empty() {
+        let sched = if audit.has(Ability::Realtime) { " --sched fifo:80" } else { "" };
+        let command = format!("becalm record -o isolated.becalm --cpus {}{sched}", audit.isolated);
+        steps.push(step(command, "what still reaches the isolated CPUs, until Ctrl-C"));
+    }
+    if !steps.is_empty() {
+        steps.push(step("becalm sources first.becalm".to_owned(), "the sources of the noise, ranked"));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! The audit on fake machines.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use becalm_linux::file::below;
+use becalm_linux::ftrace::WANTED;
+use becalm_model::audit::{Access, Answer};
+
+use super::*;
+
+const ROOT: &str = "Uid: 0 0 0 0\nGid: 0 0 0 0\nGroups:\nCapEff: 000001ffffffffff\n";
+const USER: &str = "Uid: 4242 4242 4242 4242\nGid: 4242 4242 4242 4242\nGroups: 4243\nCapEff: 0000000000000000\n";
+const TRACEFS: &str = "1 2 0:1 / /sys/kernel/tracing rw - tracefs none rw\n";
+
+/// A machine of two CPUs on which everything can be had.
+fn machine(status: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let switches = "voluntary_ctxt_switches: 0\nnonvoluntary_ctxt_switches: 0\n";
+    write_tree(
+        root.path(),
+        &[
+            ("proc/self/status", &format!("{status}Cpus_allowed_list: 0-1\n{switches}")),
+            ("proc/self/uid_map", "0 0 4294967295\n"),
+            ("proc/self/limits", "Max realtime priority 0 0\nMax locked memory 8388608 8388608 bytes\n"),
+            ("proc/self/mountinfo", TRACEFS),
+            ("proc/cpuinfo", "model name : X\nflags : tsc constant_tsc nonstop_tsc\n"),
+            ("proc/interrupts", "CPU0 CPU1\nLOC: 1 2 Local timer interrupts\n"),
+            ("proc/softirqs", "CPU0 CPU1\nRCU: 1 2\n"),
+            ("proc/stat", "cpu0 1 2 3 4 5 6 7 8\n"),
+            ("proc/kallsyms", "ffffffff81000000 T _text\n"),
+            ("proc/sys/kernel/sched_rt_runtime_us", "-1\n"),
+            ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+            ("proc/sys/kernel/kptr_restrict", "1\n"),
+            ("sys/devices/system/cpu/online", "0-1\n"),
+            ("sys/kernel/tracing/trace_clock", "[local] mono_raw x86-tsc ppc-tb\n"),
+            ("sys/kernel/tracing/instances/.keep", ""),
+        ],
+    );
+    for wanted in WANTED {
+        // A row without names asks for the pairs in its folder.
+        let events = if wanted.events.is_empty() { &["x_entry", "x_exit"] } else { wanted.events };
+        for event in events {
+            let file = format!("sys/kernel/tracing/events/{}/{event}/format", wanted.system);
+            write_tree(root.path(), &[(&file, "")]);
+        }
+    }
+    let tracing = root.path().join("sys/kernel/tracing");
+    for folder in [tracing.clone(), tracing.join("instances")] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    root
+}
+
+fn write_tree(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = below(root, name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+fn audit(root: &Path) -> Audit {
+    look(root)
+}
+
+fn worst(audit: &Audit, ability: Ability) -> &Answer {
+    audit.answers.iter().filter(|answer| answer.ability == ability).max_by_key(|answer| answer.access).unwrap()
+}
+
+#[test]
+fn root_on_bare_metal_has_everything() {
+    let root = machine(ROOT);
+    let audit = audit(root.path());
+    assert!(audit.answers.iter().all(|answer| answer.access == Access::Available), "{:#?}", audit.answers);
+    assert_eq!((audit.rung(), audit.measurable.to_string()), (Rung::Tracepoints, "0-1".to_owned()));
+    let commands: Vec<String> = audit.first_steps.into_iter().map(|step| step.command).collect();
+    assert_eq!(commands, ["becalm record -o first.becalm --duration 10s", "becalm sources first.becalm"]);
+}
+
+#[test]
+fn an_unprivileged_user() {
+    let root = machine(USER);
+    write_tree(root.path(), &[("proc/kallsyms", "0000000000000000 T _text\n")]);
+    let audit = audit(root.path());
+    assert_eq!(audit.rung(), Rung::Proc);
+    assert!(worst(&audit, Ability::Tracing).what.contains("not open to this user"));
+    assert_eq!(worst(&audit, Ability::Tracing).advice, "run becalm as root");
+    assert_eq!(audit.access(Ability::Events), None);
+    assert_eq!(audit.access(Ability::Realtime), Some(Access::Missing));
+    assert_eq!(worst(&audit, Ability::Memory).what, "8192 KiB of memory can be locked");
+    assert_eq!(worst(&audit, Ability::Symbols).what, "the kernel hides its addresses (kernel.kptr_restrict is 1)");
+    assert_eq!(audit.access(Ability::Cpus), Some(Access::Available));
+}
+
+#[test]
+fn a_user_whom_the_administrator_let_in() {
+    let root = machine(USER);
+    let tracing = root.path().join("sys/kernel/tracing");
+    for folder in [tracing.clone(), tracing.join("instances")] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o707)).unwrap();
+    }
+    write_tree(
+        root.path(),
+        &[("proc/self/limits", "Max realtime priority 50 50\nMax locked memory unlimited unlimited bytes\n")],
+    );
+    let audit = audit(root.path());
+    assert_eq!(audit.rung(), Rung::Tracepoints);
+    assert_eq!(worst(&audit, Ability::Realtime).what, "real-time priorities up to 50 can be taken");
+    assert_eq!(audit.access(Ability::Memory), Some(Access::Available));
+}
+
+#[test]
+fn a_container() {
+    let root = machine(ROOT);
+    write_tree(
+        root.path(),
+        &[
+            (".dockerenv", ""),
+            ("proc/interrupts", ""),
+            ("proc/self/mountinfo", "1 2 0:1 / /sys/fs/cgroup ro - cgroup2 none rw\n"),
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/cpuset.cpus.effective", "1\n"),
+            ("sys/fs/cgroup/cpu.max", "50000 100000\n"),
+            ("sys/devices/system/cpu/isolated", "1\n"),
+        ],
+    );
+    let audit = audit(root.path());
+    assert_eq!((audit.rung(), audit.measurable.to_string()), (Rung::Proc, "1".to_owned()));
+    let tracing = worst(&audit, Ability::Tracing);
+    assert_eq!(tracing.what, "tracefs is not mounted");
+    assert!(tracing.advice.contains("on the host"), "{}", tracing.advice);
+    let cpus: Vec<&str> =
+        audit.answers.iter().filter(|f| f.ability == Ability::Cpus).map(|answer| answer.what.as_str()).collect();
+    assert_eq!(
+        cpus,
+        [
+            "CPUs 1 can be measured, of which 1 are isolated; the control group does not allow 0",
+            "the control group /sys/fs/cgroup may use 0.50 CPUs, in periods of 100ms",
+        ]
+    );
+    assert_eq!(audit.access(Ability::Counters), Some(Access::Limited));
+    assert!(worst(&audit, Ability::Counters).what.contains("/proc/interrupts: a header of CPU columns"));
+    assert!(audit.first_steps[1].command.contains("--cpus 1 --sched fifo:80"));
+}
+
+#[test]
+fn capabilities_of_a_user_namespace_do_not_reach_the_machine() {
+    let root = machine(ROOT);
+    write_tree(root.path(), &[("proc/self/uid_map", "0 1000 1\n")]);
+    let tracing = root.path().join("sys/kernel/tracing");
+    std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let audit = audit(root.path());
+    assert_eq!(audit.rung(), Rung::Proc);
+    assert_eq!(audit.access(Ability::Realtime), Some(Access::Missing));
+    // So that the folder can be removed by a tester who is not root.
+    let tracing = root.path().join("sys/kernel/tracing");
+    std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_kernel_without_some_events_or_clocks() {
+    let root = machine(ROOT);
+    let tracing = root.path().join("sys/kernel/tracing");
+    std::fs::remove_dir_all(tracing.join("events/nmi")).unwrap();
+    let with_two = audit(root.path());
+    assert_eq!(with_two.rung(), Rung::Tracepoints);
+    // Kernels of other architectures do not have this event and are not missing it.
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(worst(&with_two, Ability::Events).what, "the kernel lacks nmi/nmi_handler");
+        assert!(worst(&with_two, Ability::Events).consequence.starts_with("becalm cannot see "));
+    }
+
+    write_tree(root.path(), &[("sys/kernel/tracing/trace_clock", "[local] mono_raw\n")]);
+    assert_eq!(audit(root.path()).access(Ability::TraceClock), Some(Access::Limited));
+    write_tree(root.path(), &[("sys/kernel/tracing/trace_clock", "[local] global\n")]);
+    assert_eq!(audit(root.path()).rung(), Rung::Proc);
+    std::fs::remove_dir_all(tracing.join("events")).unwrap();
+    assert_eq!(audit(root.path()).access(Ability::Events), Some(Access::Missing));
+}
+
+#[test]
+fn lockdown() {
+    let root = machine(ROOT);
+    write_tree(root.path(), &[("sys/kernel/security/lockdown", "none [integrity] confidentiality\n")]);
+    assert_eq!(audit(root.path()).rung(), Rung::Tracepoints);
+    write_tree(root.path(), &[("sys/kernel/security/lockdown", "none integrity [confidentiality]\n")]);
+    let strict = audit(root.path());
+    assert_eq!(strict.rung(), Rung::Proc);
+    assert!(worst(&strict, Ability::Tracing).what.contains("confidentiality"));
+}
+
+#[test]
+fn a_virtual_machine_with_throttling_and_slow_sleep() {
+    let root = machine(ROOT);
+    let cpu = "sys/devices/system/cpu/cpu1";
+    write_tree(
+        root.path(),
+        &[
+            ("proc/cpuinfo", "flags : tsc hypervisor\n"),
+            ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+            (&format!("{cpu}/cpufreq/scaling_governor"), "powersave\n"),
+            (&format!("{cpu}/cpufreq/scaling_driver"), "intel_pstate\n"),
+            (&format!("{cpu}/cpuidle/state0/name"), "C6\n"),
+            (&format!("{cpu}/cpuidle/state0/latency"), "133\n"),
+            (&format!("{cpu}/cpuidle/state0/disable"), "0\n"),
+            (&format!("{cpu}/topology/thread_siblings_list"), "0-1\n"),
+        ],
+    );
+    let audit = audit(root.path());
+    assert!(worst(&audit, Ability::Realtime).consequence.contains("lose 50ms at a time"));
+    assert!(worst(&audit, Ability::Hypervisor).consequence.contains("unseen"));
+    assert!(worst(&audit, Ability::Cpus).what.contains("share cores, as CPUs 0-1 do"));
+    assert_eq!(audit.answers.iter().filter(|answer| answer.ability == Ability::Power).count(), 2);
+    if cfg!(target_arch = "x86_64") {
+        // Neither the counter nor, since the loops then read mono_raw as well, the trace clock stands in the way.
+        assert_eq!(audit.access(Ability::TraceClock), Some(Access::Available));
+        assert_eq!(audit.access(Ability::Counter), Some(Access::Limited));
+    }
+    // A limit that root bypasses or not: nothing but the budget of a v1 group forbids it.
+    assert_eq!(audit.access(Ability::Realtime), Some(Access::Limited));
+}
+
+#[test]
+fn nothing_at_all() {
+    let root = tempfile::tempdir().unwrap();
+    let audit = audit(root.path());
+    assert_eq!(audit.rung(), Rung::Loop);
+    assert!(audit.measurable.is_empty() && audit.first_steps.is_empty());
+    assert_eq!(audit.access(Ability::Cpus), Some(Access::Missing));
+    for answer in audit.answers.iter().filter(|answer| answer.access > Access::Available) {
+        assert!(!answer.what.is_empty() && !answer.consequence.is_empty(), "{answer:?}");
+    }
+}
