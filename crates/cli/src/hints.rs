@@ -35,7 +35,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
         of(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
-            TickError::Bundle(error) => bundle(error),
+            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
             _ => "",
         }),
         of(cause, |error: &RecordError<BundleError>| match error {
