@@ -10,9 +10,12 @@ use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
+use becalm_inject::InjectError;
+use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
 use becalm_measure::cost::tick::TickError;
 use becalm_measure::{CpuError, RecordError};
+use becalm_tune::{PlanError, TuneError};
 
 /// What is to be said behind the text of the error; empty where nothing helps.
 pub fn after(error: &anyhow::Error) -> &'static str {
@@ -20,40 +23,34 @@ pub fn after(error: &anyhow::Error) -> &'static str {
 }
 
 fn hint(cause: &(dyn Error + 'static)) -> &'static str {
-    fn hint_for<E: Error + 'static>(cause: &(dyn Error + 'static), hint: fn(&E) -> &'static str) -> &'static str {
+    fn of<E: Error + 'static>(cause: &(dyn Error + 'static), hint: fn(&E) -> &'static str) -> &'static str {
         cause.downcast_ref::<E>().map_or("", hint)
     }
     let hints = [
-        hint_for(cause, bundle),
-        hint_for(cause, summary),
-        hint_for(cause, |error: &NoiseError| match error {
-            NoiseError::Selection(error) => summary(error),
-            NoiseError::Bundle(error) => bundle(error),
-            _ => "",
-        }),
-        hint_for(cause, compare),
-        hint_for(cause, work),
-        hint_for(cause, |_: &Incomparable| OTHER_WORK),
-        hint_for(
-            cause,
-            |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" },
-        ),
-        hint_for(cause, cpu),
-        hint_for(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
-        hint_for(cause, |error: &TickError| match error {
+        of(cause, bundle),
+        of(cause, summary),
+        of(cause, noise),
+        of(cause, compare),
+        of(cause, work),
+        of(cause, |_: &Incomparable| OTHER_WORK),
+        of(cause, |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" }),
+        of(cause, cpu),
+        of(cause, plan),
+        of(cause, tune),
+        of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
+        of(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
-            TickError::Bundle(error) => bundle(error),
+            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
             _ => "",
         }),
-        hint_for(cause, |error: &RecordError<BundleError>| match error {
+        of(cause, |error: &RecordError<BundleError>| match error {
             RecordError::Cpus(error) => cpu(error),
             RecordError::Sink(error) => bundle(error),
             _ => "",
         }),
-        hint_for(
-            cause,
-            |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" },
-        ),
+        of(cause, inject),
+        of(cause, program),
+        of(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
     ];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
 }
@@ -85,11 +82,34 @@ fn summary(error: &SummaryError) -> &'static str {
     }
 }
 
+fn noise(error: &NoiseError) -> &'static str {
+    match error {
+        NoiseError::Selection(error) => summary(error),
+        NoiseError::Bundle(error) => bundle(error),
+        _ => "",
+    }
+}
+
 fn compare(error: &CompareError) -> &'static str {
     match error {
         CompareError::Run { cause, .. } => summary(cause),
         CompareError::NoCommonCpu { .. } => " (--cpus-a, --cpus-b)",
         CompareError::NoCommonNode { .. } => " (--node-a, --node-b)",
+        _ => "",
+    }
+}
+
+const fn inject(error: &InjectError) -> &'static str {
+    match error {
+        InjectError::NoLibrary => "; leave out --signal",
+        InjectError::Program(error) => program(error),
+        _ => "",
+    }
+}
+
+const fn program(error: &ProgramError) -> &'static str {
+    match error {
+        ProgramError::Static { .. } => "; noise by pre-emption, without --signal, reaches every program",
         _ => "",
     }
 }
@@ -100,6 +120,22 @@ fn work(error: &WorkError) -> &'static str {
         WorkError::NotWork { .. } => "; see it with becalm report",
         WorkError::Baseline(_) => OTHER_WORK,
         WorkError::Nothing { .. } => "",
+    }
+}
+
+fn plan(error: &PlanError) -> &'static str {
+    match error {
+        PlanError::AllIdle { .. } => " (--leave-idle)",
+        PlanError::NoHousekeeping { siblings, .. } if !siblings.is_empty() => "; --skip smt leaves those online",
+        _ => "",
+    }
+}
+
+const fn tune(error: &TuneError) -> &'static str {
+    match error {
+        TuneError::AlreadyTuned { .. } => "; undo them first with becalm tune restore, or add to them with --extend",
+        TuneError::InUse { .. } => ". --force restores them now",
+        TuneError::Journal(_) => "",
     }
 }
 
@@ -120,6 +156,17 @@ mod tests {
         }
         assert_eq!(after(&CpuError::Empty.into()), ", like --cpus 1");
         assert_eq!(after(&RecordError::<BundleError>::from(CpuError::Empty).into()), ", like --cpus 1");
+        let linked = || ProgramError::Static { path: "/bin/x".into() };
+        for error in [anyhow::Error::from(linked()), InjectError::Program(linked()).into()] {
+            assert_eq!(after(&error), "; noise by pre-emption, without --signal, reaches every program");
+        }
+        let none_left = |siblings: &str| PlanError::NoHousekeeping {
+            online: "0-3".parse().unwrap(),
+            cpus: "0-3".parse().unwrap(),
+            siblings: siblings.parse().unwrap(),
+        };
+        assert_eq!(after(&none_left("2-3").into()), "; --skip smt leaves those online");
+        assert_eq!(after(&none_left("").into()), "");
         assert_eq!(after(&anyhow::anyhow!("something else")), "");
     }
 }

@@ -1,0 +1,193 @@
+//! Which columns of a table fit into a width, and how wide each is.
+
+use becalm_report::Value;
+use becalm_report::grid::Grid;
+
+use crate::table::Panel;
+
+/// A column that is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fitted {
+    /// Its place in the grid.
+    pub column: usize,
+    /// How many characters it has.
+    pub width: usize,
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A name is not cut shorter than this; rather, a column is left out.
+const SHORTEST: usize = 14;
+
+/// The columns of a table by rank: those at the end are left out first, and those that are not named before them.
+const fn ranks(panel: Panel) -> &'static [&'static str] {
+    match panel {
+        Panel::Cpus => &[
+            "cpu",
+            "noise_ratio",
+            "max_ns",
+            "last_ns",
+            "rate_hz",
+            "recent_noise_ratio",
+            "detours",
+            "mean_ns",
+            "total_ns",
+        ],
+        Panel::Sources => &[
+            "source",
+            "name",
+            "share_ratio",
+            "growth",
+            "max_ns",
+            "count",
+            "rate_hz",
+            "total_ns",
+            "kind",
+            "mean_ns",
+            "time_ratio",
+        ],
+        Panel::Detours => &[
+            "cpu",
+            "duration_ns",
+            "mostly",
+            "start_ns",
+            // Of a single detour.
+            "nested",
+            "self_ns",
+            "bar",
+            "kind",
+            "offset_ns",
+            "share_ratio",
+            "detail",
+        ],
+    }
+}
+
+/// The width below which a column does not fall, so that it stays where it is while its figures change.
+const fn least(value: &Value) -> usize {
+    match value {
+        Value::Time(_) => 6,
+        Value::Rate(_) | Value::Ratio(_) => 8,
+        Value::Share(_) | Value::Count(_) => 6,
+        _ => 0,
+    }
+}
+
+/// The columns that fit, in the table's order. Names are shortened first, then columns are left out; the one that the
+/// table is sorted by, which bears a sign, and the first of the ranks stay. A column that says nothing (no row has its
+/// flag, or a count of what went wrong is zero in all) is not shown.
+pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) -> Vec<Fitted> {
+    let ranks = ranks(panel);
+    let rank = |column: usize| {
+        let rank = ranks.iter().position(|name| *name == grid.columns[column].name).unwrap_or(ranks.len());
+        // What went wrong is worth more than any figure.
+        if grid.columns[column].name == "incomplete" { 1 } else { rank }
+    };
+    let says_something = |column: usize| {
+        let silent = |value: &Value| matches!(value, Value::Flag(false) | Value::Count(0));
+        grid.columns[column].name != "incomplete" || !grid.rows.iter().all(|row| silent(&row[column]))
+    };
+    let natural = |column: usize| {
+        let title = grid.columns[column].title.chars().count() + usize::from(sorted_by == Some(column));
+        let cells = grid.rows.iter().map(|row| row[column].cell().chars().count().max(least(&row[column])));
+        cells.max().unwrap_or(0).max(title)
+    };
+    let mut shown: Vec<Fitted> = (0..grid.columns.len())
+        .filter(|column| says_something(*column))
+        .map(|column| Fitted { column, width: natural(column) })
+        .collect();
+    loop {
+        let needed = shown.iter().map(|fitted| fitted.width + GAP).sum::<usize>().saturating_sub(GAP);
+        let Some(mut excess) = needed.checked_sub(width).filter(|excess| *excess > 0) else { return shown };
+        // As much as the names give, the longest first.
+        let give = |fitted: &Fitted| {
+            let is_name = grid.columns[fitted.column].is_text && grid.columns[fitted.column].name != "bar";
+            if is_name { fitted.width.saturating_sub(SHORTEST) } else { 0 }
+        };
+        if shown.iter().map(give).sum::<usize>() >= excess {
+            while excess > 0 {
+                let Some(longest) = shown.iter_mut().max_by_key(|fitted| give(fitted)) else { break };
+                longest.width -= 1;
+                excess -= 1;
+            }
+            return shown;
+        }
+        let least = (0..shown.len())
+            .filter(|at| sorted_by != Some(shown[*at].column) && shown.len() > 1)
+            .max_by_key(|at| rank(shown[*at].column));
+        match least {
+            Some(least) => drop(shown.remove(least)),
+            None => return shown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_report::grid::Column;
+    use proptest::prelude::*;
+
+    fn grid(columns: &[(&'static str, Value)]) -> Grid {
+        Grid {
+            columns: columns
+                .iter()
+                .map(|(name, value)| Column { name, title: name, is_text: value.is_text() })
+                .collect(),
+            rows: vec![columns.iter().map(|(_, value)| value.clone()).collect()],
+        }
+    }
+
+    fn sources() -> Grid {
+        grid(&[
+            ("source", Value::Text("kworker:page_reporting_process".to_owned())),
+            ("kind", Value::Text("workqueue".to_owned())),
+            ("count", Value::Count(16)),
+            ("max_ns", Value::Time(3_210_000)),
+            ("mean_ns", Value::Time(662_000)),
+            ("total_ns", Value::Time(10_600_000)),
+            ("share_ratio", Value::Share(0.137)),
+        ])
+    }
+
+    fn names(grid: &Grid, fitted: &[Fitted]) -> Vec<&'static str> {
+        fitted.iter().map(|fitted| grid.columns[fitted.column].name).collect()
+    }
+
+    #[test]
+    fn names_are_shortened_before_columns_go() {
+        let grid = sources();
+        let all = fit(&grid, None, 200, Panel::Sources);
+        assert_eq!((all.len(), all[0].width), (7, 30));
+        let narrow = fit(&grid, None, 76, Panel::Sources);
+        assert_eq!(narrow.len(), 7);
+        assert!((SHORTEST..30).contains(&narrow[0].width));
+        let narrower = fit(&grid, None, 40, Panel::Sources);
+        assert_eq!(names(&grid, &narrower), ["source", "max_ns", "share_ratio"]);
+    }
+
+    #[test]
+    fn the_column_that_is_sorted_by_stays() {
+        let grid = sources();
+        let mean = grid.column("mean_ns");
+        assert_eq!(names(&grid, &fit(&grid, mean, 26, Panel::Sources)), ["source", "mean_ns"]);
+    }
+
+    #[test]
+    fn what_went_wrong_is_shown_only_where_something_did() {
+        let of = |incomplete| grid(&[("cpu", Value::Number(1)), ("incomplete", Value::Count(incomplete))]);
+        assert_eq!(names(&of(0), &fit(&of(0), None, 80, Panel::Cpus)), ["cpu"]);
+        assert_eq!(names(&of(2), &fit(&of(2), None, 80, Panel::Cpus)), ["cpu", "incomplete"]);
+    }
+
+    proptest! {
+        #[test]
+        fn it_fits(width in 20_usize..200) {
+            let fitted = fit(&sources(), None, width, Panel::Sources);
+            prop_assert!(!fitted.is_empty());
+            let taken = fitted.iter().map(|fitted| fitted.width + GAP).sum::<usize>() - GAP;
+            prop_assert!(taken <= width, "{} of {}", taken, width);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What the live view knows: per CPU and per source sums, noise over time, and the longest detours, kept up while rows
+//! come in. It neither measures nor draws.
+//!
+//! A view outlives its recordings: each save begins a new one. Its sums go on over all of them, and its axis of time
+//! leaves out what lies between two.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use becalm_analyze::summary::{DetourId, Entry, Figures, Observed, SourceSummary, Timeline};
+use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
+use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
+use becalm_record::Part;
+use becalm_report::top::LiveCpu;
+use becalm_stats::{Bounds, Moments};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use crate::history::History;
+
+/// How many of the longest detours each CPU keeps.
+const LONGEST: usize = 32;
+
+/// Over which time the recent noise is taken.
+const RECENT: Nanos = Nanos::from_secs(10);
+
+/// A CPU's sums.
+#[derive(Clone, Debug)]
+struct Cpu {
+    cpu: CpuId,
+    t_min: Nanos,
+    threshold: Nanos,
+    /// Observed in earlier recordings.
+    before: Nanos,
+    /// When the loop of this recording began, and until when its detours are known.
+    span: Option<(Nanos, Nanos)>,
+    durations: Moments,
+    incomplete: u64,
+    last: Option<Nanos>,
+    /// Detours of this recording, for their numbers.
+    number: u64,
+    /// By the source's place in [`Live::names`].
+    sources: Vec<Moments>,
+    history: History,
+    /// The longest, the longest first.
+    longest: Vec<Arc<Timeline>>,
+}
+
+impl Cpu {
+    fn observed(&self) -> Nanos {
+        self.before + self.span.map_or(Nanos::ZERO, |(began, until)| until - began)
+    }
+
+    /// Forgets all sums; what is observed from now on counts.
+    fn forget(&mut self) {
+        let span = self.span.map(|(_, until)| (until, until));
+        let number = self.number;
+        *self = Self { span, number, ..Self::new(self.cpu) }.with(self.t_min, self.threshold);
+    }
+
+    const fn new(cpu: CpuId) -> Self {
+        Self {
+            cpu,
+            t_min: Nanos::ZERO,
+            threshold: Nanos::ZERO,
+            before: Nanos::ZERO,
+            span: None,
+            durations: Moments::EMPTY,
+            incomplete: 0,
+            last: None,
+            number: 0,
+            sources: Vec::new(),
+            history: History::new(),
+            longest: Vec::new(),
+        }
+    }
+
+    fn with(mut self, t_min: Nanos, threshold: Nanos) -> Self {
+        (self.t_min, self.threshold) = (t_min, threshold);
+        self
+    }
+
+    /// Whether a detour of this length is among the longest.
+    fn is_long(&self, duration: Nanos) -> bool {
+        self.longest.len() < LONGEST || self.longest.last().is_none_or(|shortest| duration > shortest.duration)
+    }
+
+    fn keep(&mut self, timeline: Timeline) {
+        let place = self.longest.partition_point(|other| other.duration >= timeline.duration);
+        self.longest.insert(place, Arc::new(timeline));
+        self.longest.truncate(LONGEST);
+    }
+
+    fn figures(&self, tracing: bool, names: &[(Kind, Arc<str>)]) -> Figures {
+        let unseen = names.iter().zip(&self.sources).filter(|((kind, _), _)| *kind == Kind::Unseen);
+        Figures {
+            duration_ns: Some(self.observed().get()),
+            observed: Observed::LastDetour,
+            iterations: None,
+            t_min_ns: Some(self.t_min.get()),
+            threshold_ns: Some(self.threshold.get()),
+            durations: self.durations,
+            median_ns: None,
+            median_bounds: Bounds::UNKNOWN,
+            p99_ns: None,
+            p99_bounds: Bounds::UNKNOWN,
+            p999_ns: None,
+            p999_bounds: Bounds::UNKNOWN,
+            interval: None,
+            rate_interval: None,
+            rarest_seen_ns: None,
+            tail: None,
+            incomplete: self.incomplete,
+            lost_events: 0,
+            unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
+            steal_ns: None,
+            cut_short: false,
+        }
+    }
+}
+
+/// Everything that a view shows. A clone of it is a view at one instant.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// The node's document as the recording began.
+    node: Option<Arc<NodeDoc>>,
+    /// In rising order.
+    cpus: Vec<Cpu>,
+    /// The place in `cpus` of each loop of this recording.
+    places: Vec<usize>,
+    names: Vec<(Kind, Arc<str>)>,
+    /// Places in `names`, by the labels of this recording.
+    ids: HashMap<(Kind, Label), usize>,
+    /// What this recording's origin is on the view's axis: zero for the first, so that its detours begin in the view
+    /// when they do in its report.
+    base: Nanos,
+    /// The end of the recording before, at which this one's loops will have begun on the view's axis.
+    joint: Option<Nanos>,
+    counters: Vec<Counter>,
+}
+
+impl Live {
+    /// A recording begins; the first, or another one.
+    pub fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread]) {
+        self.ids.clear();
+        let end = |cpu: &Cpu| cpu.span.map(|(_, until)| self.base + until);
+        self.joint = self.cpus.iter().filter_map(end).max().or(self.joint);
+        for cpu in &mut self.cpus {
+            (cpu.before, cpu.span, cpu.number) = (cpu.observed(), None, 0);
+        }
+        for of in threads {
+            if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
+                self.cpus.insert(place, Cpu::new(of.cpu));
+            }
+        }
+        let place = |of: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
+        self.places = threads.iter().map(place).collect();
+        for (of, place) in threads.iter().zip(&self.places) {
+            let threshold = node.cpus.iter().find(|doc| doc.cpu == of.cpu).map_or(Nanos::ZERO, |doc| doc.threshold_ns);
+            (self.cpus[*place].t_min, self.cpus[*place].threshold) = (of.t_min, threshold);
+        }
+        self.node = Some(Arc::new(node.clone()));
+    }
+
+    /// Takes what one loop gave since the last time: its detours and their activities, when it began, and the instant
+    /// up to which its detours are all known now.
+    pub fn take(&mut self, part: Part<'_>, labels: &Labels) {
+        let (began, until) = (part.began, part.complete_until);
+        if let (Some(began), Some(joint)) = (began, self.joint) {
+            (self.base, self.joint) = (joint - began, None);
+        }
+        let Self { node, cpus, places, names, ids, base, .. } = self;
+        let cpu = &mut cpus[places[part.index]];
+        if let (Some(began), None) = (began, cpu.span) {
+            cpu.history.advance(*base + began);
+        }
+        let mut activities = part.activities;
+        for detour in part.detours {
+            let duration = detour.duration;
+            let count = activities.iter().take_while(|activity| activity.detour == cpu.number).count();
+            let (own, rest) = activities.split_at(count);
+            activities = rest;
+            cpu.durations.add(duration.get());
+            cpu.incomplete += u64::from(detour.incomplete);
+            cpu.last = Some(duration);
+            cpu.history.add(*base + detour.start, duration);
+            for activity in own {
+                let id = *ids.entry((activity.kind, activity.source)).or_insert_with(|| {
+                    let text = labels.text(activity.source);
+                    let known = names.iter().position(|(kind, name)| *kind == activity.kind && **name == *text);
+                    known.unwrap_or_else(|| {
+                        names.push((activity.kind, text.into()));
+                        names.len() - 1
+                    })
+                });
+                if id >= cpu.sources.len() {
+                    cpu.sources.resize(id + 1, Moments::default());
+                }
+                cpu.sources[id].add(activity.self_time.get());
+            }
+            if cpu.is_long(duration) {
+                let entries = own.iter().map(|activity| entry(activity, *base, labels)).collect();
+                let node = node.as_ref().map_or_else(String::new, |doc| doc.node.clone());
+                let id = DetourId { node, cpu: cpu.cpu, number: cpu.number };
+                cpu.keep(Timeline::new(id, *base + detour.start, duration, detour.incomplete, entries));
+            }
+            cpu.number += 1;
+        }
+        // At the very end of a recording the instant lies in no time; its last detour says how far it went.
+        let last = part.detours.last().map(|last| last.start + last.duration);
+        let until = if until == Nanos::MAX { last } else { Some(until) };
+        if let (Some(began), Some(until)) = (began, until) {
+            let (began, known) = cpu.span.unwrap_or((began, began));
+            cpu.span = Some((began, known.max(until)));
+            cpu.history.advance(*base + known.max(until));
+        }
+    }
+
+    /// Enters how the kernel's own counters grew since the view began.
+    pub fn set_counters(&mut self, counters: Vec<Counter>) {
+        self.counters = counters;
+    }
+
+    /// Forgets all sums and begins anew.
+    pub fn forget(&mut self) {
+        self.cpus.iter_mut().for_each(Cpu::forget);
+        self.counters.clear();
+    }
+
+    /// Whether anything has been measured.
+    pub fn has_begun(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// How long the longest loop was observed.
+    pub fn elapsed(&self) -> Nanos {
+        self.cpus.iter().map(Cpu::observed).max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// How long the longest loop of this recording was observed.
+    pub fn recording(&self) -> Nanos {
+        let spans = self.cpus.iter().filter_map(|cpu| cpu.span);
+        spans.map(|(began, until)| until - began).max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// The measured CPUs.
+    pub fn cpu_list(&self) -> CpuList {
+        self.cpus.iter().map(|cpu| cpu.cpu).collect()
+    }
+
+    /// The host, how it is measured, and what limits what the numbers say.
+    pub fn node(&self) -> Option<&NodeDoc> {
+        self.node.as_deref()
+    }
+
+    /// What limits what the numbers say.
+    pub fn warnings(&self) -> &[Warning] {
+        self.node.as_ref().map_or(&[], |node| &node.warnings)
+    }
+
+    /// Whether the kernel is traced, so that detours have sources.
+    pub fn is_tracing(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.rung == Rung::Tracepoints)
+    }
+
+    /// The CPUs, in rising order.
+    pub fn cpus(&self) -> Vec<LiveCpu> {
+        let row = |cpu: &Cpu| LiveCpu {
+            cpu: cpu.cpu,
+            figures: cpu.figures(self.is_tracing(), &self.names),
+            recent_ratio: cpu.history.recent(RECENT),
+            last_ns: cpu.last.map(Nanos::get),
+        };
+        self.cpus.iter().map(row).collect()
+    }
+
+    /// All CPUs together, or one.
+    pub fn total(&self, pick: Option<CpuId>) -> Figures {
+        let mut total = Cpu::new(CpuId::new(0));
+        for cpu in self.picked(pick) {
+            total.before += cpu.observed();
+            total.durations.merge(&cpu.durations);
+            total.incomplete += cpu.incomplete;
+        }
+        Figures { unseen_ns: None, ..total.figures(false, &[]) }
+    }
+
+    /// The sources over all CPUs, or of one, those that took most first.
+    pub fn sources(&self, pick: Option<CpuId>) -> Vec<SourceSummary> {
+        let (mut noise, mut observed) = (0_i64, 0_i64);
+        let mut times = vec![Moments::default(); self.names.len()];
+        for cpu in self.picked(pick) {
+            noise = noise.saturating_add(cpu.durations.total());
+            observed = observed.saturating_add(cpu.observed().get());
+            for (sum, own) in times.iter_mut().zip(&cpu.sources) {
+                sum.merge(own);
+            }
+        }
+        let ratio = |times: &Moments, of: i64| (of > 0).then(|| times.total() as f64 / of as f64);
+        let mut sources: Vec<SourceSummary> = self
+            .names
+            .iter()
+            .zip(times)
+            .filter(|(_, times)| times.count() > 0)
+            .map(|((kind, source), times)| SourceSummary {
+                place: None,
+                source: source.to_string(),
+                kind: *kind,
+                times,
+                share: ratio(&times, noise),
+                time_ratio: ratio(&times, observed),
+                run_at_least_ns: None,
+            })
+            .collect();
+        sources.sort_by(|a, b| b.times.total().cmp(&a.times.total()).then_with(|| a.source.cmp(&b.source)));
+        sources
+    }
+
+    /// The share of the observed time that becalm's own threads took; none where that cannot be seen.
+    pub fn own_ratio(&self) -> Option<f64> {
+        let observed: i64 = self.cpus.iter().map(|cpu| cpu.observed().get()).sum();
+        let of = |cpu: &Cpu| -> i64 {
+            let own = self.names.iter().zip(&cpu.sources).filter(|((kind, _), _)| *kind == Kind::Becalm);
+            own.map(|(_, times)| times.total()).sum()
+        };
+        let own: i64 = self.cpus.iter().map(of).sum();
+        (self.is_tracing() && observed > 0).then(|| own as f64 / observed as f64)
+    }
+
+    /// The longest detours on all CPUs, or on one, the longest first; equal ones by CPU and time.
+    pub fn longest(&self, pick: Option<CpuId>) -> Vec<Arc<Timeline>> {
+        let mut longest: Vec<Arc<Timeline>> = self.picked(pick).flat_map(|cpu| cpu.longest.iter().cloned()).collect();
+        longest.sort_by(|a, b| {
+            b.duration.cmp(&a.duration).then_with(|| a.id.cpu.cmp(&b.id.cpu)).then_with(|| a.start.cmp(&b.start))
+        });
+        longest.truncate(LONGEST);
+        longest
+    }
+
+    /// The growth of the kernel's counters on all CPUs, or on one.
+    pub fn counters(&self, pick: Option<CpuId>) -> Vec<Counter> {
+        self.counters.iter().filter(|counter| pick.is_none_or(|cpu| cpu == counter.cpu)).cloned().collect()
+    }
+
+    /// The noise ratio of each of the last whole seconds of a CPU, the latest last; at most `count`.
+    pub fn history(&self, cpu: CpuId, count: usize) -> Vec<f64> {
+        match self.cpus.binary_search_by_key(&cpu, |cpu| cpu.cpu) {
+            Ok(place) => self.cpus[place].history.last(count),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &Cpu> {
+        self.cpus.iter().filter(move |cpu| pick.is_none_or(|pick| pick == cpu.cpu))
+    }
+}
+
+fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> Entry {
+    Entry {
+        start: base + activity.start,
+        self_time: activity.self_time,
+        kind: activity.kind,
+        source: labels.text(activity.source).to_owned(),
+        detail: labels.text(activity.detail).to_owned(),
+        depth: 0,
+    }
+}
+
+#[cfg(test)]
+pub mod fixture;
+#[cfg(test)]
+mod tests;

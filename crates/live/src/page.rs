@@ -1,0 +1,101 @@
+//! What the view is made of: texts, labelled figures, lines with titles, the rows of tables.
+
+use becalm_report::Value;
+use becalm_report::grid::Grid;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::columns::Fitted;
+use crate::theme::Theme;
+
+/// Where all of it is drawn.
+pub struct Page<'a> {
+    /// The terminal's cells.
+    pub buffer: &'a mut Buffer,
+    /// How things look.
+    pub theme: Theme,
+}
+
+impl Page<'_> {
+    /// Writes a text, cut to a width; gives the column after it.
+    pub fn text(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+        self.buffer.set_stringn(x, y, text, width.into(), style).0
+    }
+
+    /// Labelled figures beside each other, two blanks apart, as many as fit.
+    pub fn parts<'a>(&mut self, mut x: u16, y: u16, right: u16, parts: impl Iterator<Item = (&'a str, &'a str)>) {
+        for (label, value) in parts {
+            let gap = if x == 0 { 0 } else { 2 };
+            let blank = u16::from(!label.is_empty());
+            let length = gap + label.chars().count() as u16 + blank + value.chars().count() as u16;
+            if x + length > right {
+                return;
+            }
+            x = self.text(x + gap, y, right, label, self.theme.quiet()) + blank;
+            x = self.text(x, y, right, value, Style::new());
+        }
+    }
+
+    /// The line above a table.
+    pub fn title(&mut self, area: Rect, title: &str, focused: bool) {
+        let (line, style) = if focused { ("\u{2501}", self.theme.focus()) } else { ("\u{2500}", self.theme.quiet()) };
+        self.text(area.x, area.y, area.width, &line.repeat(area.width.into()), style);
+        let title = format!(" {} ", shortened(title, usize::from(area.width).saturating_sub(4)));
+        self.text(area.x + 1, area.y, area.width - 1, &title, if focused { style } else { self.theme.strong() });
+    }
+
+    /// The titles of the columns, with a sign at the one that the table is sorted by; gives where they end.
+    pub fn titles(&mut self, area: Rect, grid: &Grid, fitted: &[Fitted], sorted: Option<(usize, char)>) -> u16 {
+        let mut x = area.x + 2;
+        for (at, Fitted { column, width }) in fitted.iter().enumerate() {
+            if at > 0 {
+                x += 2;
+            }
+            let of = &grid.columns[*column];
+            let sign = sorted.filter(|(by, _)| by == column).map(|(_, sign)| sign);
+            let title: String = of.title.chars().chain(sign).collect();
+            let style = if sign.is_some() { self.theme.strong() } else { self.theme.quiet() };
+            self.cell(x, area.y, *width, &title, of.is_text, style);
+            x += *width as u16;
+        }
+        x
+    }
+
+    /// A row of a table, in the columns that fit.
+    pub fn row(&mut self, area: Rect, row: &[Value], grid: &Grid, fitted: &[Fitted]) {
+        let mut x = area.x + 2;
+        for (at, Fitted { column, width }) in fitted.iter().enumerate() {
+            if at > 0 {
+                x += 2;
+            }
+            let value = &row[*column];
+            let style = match (grid.columns[*column].name, value) {
+                ("noise_ratio" | "recent_noise_ratio", Value::Ratio(ratio)) => self.theme.noise(*ratio),
+                ("bar", _) => self.theme.spark(),
+                _ => Style::new(),
+            };
+            self.cell(x, area.y, *width, &value.cell(), grid.columns[*column].is_text, style);
+            x += *width as u16;
+        }
+    }
+
+    /// A text to the left or to the right of a column.
+    fn cell(&mut self, x: u16, y: u16, width: usize, text: &str, left: bool, style: Style) {
+        let text = shortened(text, width);
+        let pad = if left { 0 } else { width - text.chars().count() };
+        self.text(x + pad as u16, y, width as u16, &text, style);
+    }
+}
+
+/// A text that is not wider than this; what is cut off leaves an ellipsis.
+pub fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width > 0 {
+        short.push('\u{2026}');
+    }
+    short
+}

@@ -1,0 +1,143 @@
+//! What the thread that measures and the one that draws share, and what the one asks of the other.
+
+use std::collections::VecDeque;
+use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use becalm_linux::signals;
+use becalm_model::{LoopThread, NodeDoc};
+
+use crate::live::Live;
+
+/// For how long something is said.
+const NEWS: Duration = Duration::from_secs(10);
+
+/// What can be asked of the thread that measures. Each ends the present recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// Keep the recording under a name of its own, and begin another.
+    Save,
+    /// Drop the recording, which has become too large, and begin another.
+    Renew,
+    /// Drop the recording, stop the process as a shell's job, and begin another when it goes on.
+    Suspend,
+    /// End.
+    Quit,
+}
+
+/// Where the thread that measures is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Between two recordings, or before the first.
+    Preparing,
+    /// Measuring.
+    Measuring,
+    /// At its end.
+    Over,
+}
+
+#[derive(Debug)]
+struct State {
+    live: Arc<Live>,
+    phase: Phase,
+    requests: VecDeque<Request>,
+    message: Option<(Instant, String)>,
+    /// Whether the recording is stored, so that it can be saved.
+    storing: bool,
+}
+
+/// A view and its recordings.
+#[derive(Debug)]
+pub struct Session(Mutex<State>);
+
+impl Session {
+    /// Before the first recording.
+    pub fn new() -> Self {
+        Self(Mutex::new(State {
+            live: Arc::default(),
+            phase: Phase::Preparing,
+            requests: VecDeque::new(),
+            message: None,
+            storing: false,
+        }))
+    }
+
+    /// What is known now.
+    pub fn live(&self) -> Arc<Live> {
+        Arc::clone(&self.lock().live)
+    }
+
+    /// Brings what is known up to date. What others still look at stays as it was.
+    pub fn update(&self, update: impl FnOnce(&mut Live)) {
+        update(Arc::make_mut(&mut self.lock().live));
+    }
+
+    /// A recording begins.
+    pub fn begin(&self, node: &NodeDoc, threads: &[LoopThread]) {
+        let mut state = self.lock();
+        state.phase = Phase::Measuring;
+        Arc::make_mut(&mut state.live).begin(node, threads);
+    }
+
+    /// The recording has ended.
+    pub fn pause(&self) {
+        self.lock().phase = Phase::Preparing;
+    }
+
+    /// There will be no other.
+    pub fn end(&self) {
+        self.lock().phase = Phase::Over;
+    }
+
+    /// Where the thread that measures is.
+    pub fn phase(&self) -> Phase {
+        self.lock().phase
+    }
+
+    /// Asks something of the thread that measures, and tells whether it will be done: one thing at a time, but quitting
+    /// always.
+    pub fn ask(&self, request: Request) -> bool {
+        let mut state = self.lock();
+        let busy = state.phase != Phase::Measuring || !state.requests.is_empty();
+        if busy && request != Request::Quit {
+            return false;
+        }
+        state.requests.push_back(request);
+        drop(state);
+        // It sleeps until a signal comes. Where that cannot be sent it looks when a segment is over.
+        let _ = signals::terminate(process::id());
+        true
+    }
+
+    /// What was asked first.
+    pub fn take_request(&self) -> Option<Request> {
+        self.lock().requests.pop_front()
+    }
+
+    /// Says something in the view.
+    pub fn say(&self, message: Option<String>) {
+        self.lock().message = message.map(|message| (Instant::now(), message));
+    }
+
+    /// What is to be said, as long as it is news.
+    pub fn message(&self) -> Option<String> {
+        let state = self.lock();
+        state.message.as_ref().filter(|(said, _)| said.elapsed() < NEWS).map(|(_, message)| message.clone())
+    }
+
+    /// Notes whether the recording is stored, so that it can be saved.
+    pub fn set_storing(&self, storing: bool) {
+        self.lock().storing = storing;
+    }
+
+    /// Whether the recording is stored.
+    pub fn is_storing(&self) -> bool {
+        self.lock().storing
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked with it, what is in it is a view of the past at worst.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

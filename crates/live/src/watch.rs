@@ -1,0 +1,289 @@
+//! The thread that shows the view: it runs where nothing is measured, or is known as becalm's own; it looks at the keys,
+//! draws at each interval and after each key, and sleeps else.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::sync::{Arc, mpsc::Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use becalm_linux::sched::{self, Policy};
+use becalm_measure::CounterSnapshot;
+use becalm_report::Value;
+use becalm_units::CpuList;
+use ratatui::crossterm::event::KeyEvent;
+use ratatui::crossterm::terminal;
+
+use crate::draw::{Status, draw};
+use crate::keys::Keyboard;
+use crate::live::Live;
+use crate::plain::Plain;
+use crate::screen::Screen;
+use crate::session::{Phase, Request, Session};
+use crate::tables::tables;
+use crate::theme::Theme;
+use crate::view::{Action, View};
+
+/// A view that is over notices it within this time.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long a view that is over may take to end.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How the view is shown.
+#[derive(Clone, Debug)]
+pub enum Front {
+    /// On a terminal.
+    Terminal,
+    /// As text, so many times; or as one JSON document at the end.
+    Text {
+        /// How many times.
+        iterations: u32,
+        /// As JSON.
+        json: bool,
+    },
+}
+
+/// How and how often the view is shown.
+#[derive(Clone, Debug)]
+pub struct Showing {
+    /// How.
+    pub front: Front,
+    /// How often.
+    pub interval: Duration,
+    /// The class of the loops.
+    pub policy: Policy,
+    /// Below which the kernel's own counters are read.
+    pub root: PathBuf,
+}
+
+/// The thread that shows the view, once it is started.
+pub struct Watcher {
+    showing: Showing,
+    thread: Option<(i32, JoinHandle<io::Result<()>>)>,
+}
+
+impl Watcher {
+    /// Not started yet.
+    pub const fn new(showing: Showing) -> Self {
+        Self { showing, thread: None }
+    }
+
+    /// Starts it, unless it runs; gives its number.
+    ///
+    /// # Errors
+    /// If the system has no room for a thread.
+    pub fn start(&mut self, session: &Arc<Session>, free: CpuList) -> io::Result<i32> {
+        if let Some((tid, _)) = &self.thread {
+            return Ok(*tid);
+        }
+        let (showing, session) = (self.showing.clone(), Arc::clone(session));
+        let (sender, receiver) = mpsc::channel();
+        let thread = thread::Builder::new().name("becalm-view".to_owned());
+        let thread = thread.spawn(move || show(&showing, &session, &free, &sender))?;
+        let tid = receiver.recv().map_err(|_| io::Error::other("the thread that draws ended at once"))?;
+        self.thread = Some((tid, thread));
+        Ok(tid)
+    }
+
+    /// Waits for its end. The session must be over.
+    ///
+    /// # Errors
+    /// What it failed of.
+    pub fn join(&mut self) -> io::Result<()> {
+        match self.thread.take() {
+            Some((_, thread)) => {
+                let give_up = Instant::now() + LAST_PATIENCE;
+                while !thread.is_finished() {
+                    if Instant::now() > give_up {
+                        // It ends with the process.
+                        return Err(io::Error::other("the thread that draws does not end"));
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+                // A panic has printed its own message.
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that draws failed")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ends the session when the thread does, for whatever reason.
+struct QuitAtEnd<'a>(&'a Session);
+
+impl Drop for QuitAtEnd<'_> {
+    fn drop(&mut self) {
+        if self.0.phase() != Phase::Over {
+            self.0.ask(Request::Quit);
+        }
+    }
+}
+
+fn show(showing: &Showing, session: &Session, free: &CpuList, tid: &Sender<i32>) -> io::Result<()> {
+    let _quit = QuitAtEnd(session);
+    if free.is_empty() && showing.policy.is_realtime() {
+        // Beside real-time loops on every CPU it would never run.
+        let _ = sched::set_policy(Policy::Fifo((showing.policy.priority() + 1).min(99)));
+    }
+    let _ = tid.send(sched::current_tid());
+    let mut counters = Counters::new(showing);
+    match showing.front {
+        Front::Terminal => on_terminal(showing, session, free, &mut counters),
+        Front::Text { iterations, json } => {
+            let mut plain = Plain::new(json)?;
+            for _ in 0..iterations {
+                if !wait(session, showing.interval) {
+                    break;
+                }
+                counters.look(session);
+                plain.show(&session.live())?;
+            }
+            plain.end()
+        }
+    }
+}
+
+/// Sleeps for an interval; tells whether the session still goes on then.
+fn wait(session: &Session, interval: Duration) -> bool {
+    let end = Instant::now() + interval;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        if session.phase() == Phase::Over {
+            return false;
+        }
+        thread::sleep(left.min(PATIENCE));
+    }
+    true
+}
+
+/// The kernel's counters, where they are all that is known of sources.
+struct Counters {
+    root: PathBuf,
+    since: Option<CounterSnapshot>,
+}
+
+impl Counters {
+    fn new(showing: &Showing) -> Self {
+        Self { root: showing.root.clone(), since: None }
+    }
+
+    /// Enters how they grew.
+    fn look(&mut self, session: &Session) {
+        let live = session.live();
+        if live.is_tracing() || !live.has_begun() {
+            return;
+        }
+        let now = CounterSnapshot::take(&self.root);
+        match &self.since {
+            Some(since) => {
+                let grown = now.since(since, &live.cpu_list());
+                drop(live);
+                session.update(|live| live.set_counters(grown));
+            }
+            None => self.since = Some(now),
+        }
+    }
+
+    /// Begins anew.
+    fn forget(&mut self) {
+        self.since = None;
+    }
+}
+
+fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &mut Counters) -> io::Result<()> {
+    let theme = Theme::from_environment();
+    let place = if free.is_empty() { "drawn on measured CPUs".to_owned() } else { format!("drawn on CPU {free}") };
+    let mut view = View::default();
+    let mut screen = Screen::take()?;
+    let mut keyboard = Keyboard::new()?;
+    let mut next = Instant::now();
+    while session.phase() != Phase::Over && screen.is_taken() {
+        if Instant::now() >= next {
+            counters.look(session);
+            next = Instant::now() + showing.interval;
+        }
+        let live = view.paused.clone().unwrap_or_else(|| session.live());
+        let status = status(session, &live, &place);
+        let mut drawn = None;
+        screen.drawing.draw(|frame| drawn = Some(draw(frame, &live, &view, &status, theme)))?;
+        // Held no longer than needed: the thread that measures copies what somebody still looks at.
+        drop(live);
+        let (Some(drawn), Some(keys)) = (drawn, wait_for_keys(&mut keyboard, session, next)) else { break };
+        for (number, key) in keys.into_iter().enumerate() {
+            // Of keys that come together each acts on what the ones before it have made of the tables.
+            let now = || tables(&view.paused.clone().unwrap_or_else(|| session.live()), &view);
+            let shown = if number == 0 { drawn.clone() } else { now() };
+            let action = view.key(key, &shown, || session.live());
+            if !act(action, session, &mut screen, counters)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps until there is something to draw: news, keys, another size of the terminal. `None` if the terminal is gone.
+fn wait_for_keys(keyboard: &mut Keyboard, session: &Session, next: Instant) -> Option<Vec<KeyEvent>> {
+    let size = terminal::size().ok();
+    loop {
+        let left = next.saturating_duration_since(Instant::now());
+        if left.is_zero() || session.phase() == Phase::Over || terminal::size().ok() != size {
+            return Some(Vec::new());
+        }
+        let keys = keyboard.read(left.min(PATIENCE)).ok()?;
+        if !keys.is_empty() {
+            return Some(keys);
+        }
+    }
+}
+
+/// Does what a key asks for; tells whether the view goes on.
+fn act(action: Action, session: &Session, screen: &mut Screen, counters: &mut Counters) -> io::Result<bool> {
+    match action {
+        Action::None => {}
+        Action::Redraw => screen.wipe()?,
+        Action::Quit => return Ok(false),
+        Action::Save => save(session),
+        Action::Forget => {
+            session.update(Live::forget);
+            counters.forget();
+        }
+        Action::Suspend => suspend(session, screen)?,
+    }
+    Ok(true)
+}
+
+fn save(session: &Session) {
+    if !session.is_storing() {
+        session.say(Some("nothing can be saved: nothing is stored".to_owned()));
+    } else if session.ask(Request::Save) {
+        session.say(Some("saving; a new recording begins".to_owned()));
+    }
+}
+
+/// Gives the terminal back until the process goes on.
+fn suspend(session: &Session, screen: &mut Screen) -> io::Result<()> {
+    screen.leave();
+    if session.ask(Request::Suspend) {
+        while session.phase() == Phase::Measuring {
+            thread::sleep(Duration::from_millis(10));
+        }
+        while session.phase() == Phase::Preparing {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    if session.phase() == Phase::Over { Ok(()) } else { screen.enter() }
+}
+
+fn status(session: &Session, live: &Live, place: &str) -> Status {
+    let mut standing = vec![place.to_owned()];
+    if session.is_storing() {
+        standing.push(format!("s saves the last {}", Value::Time(live.recording().get()).cell()));
+    }
+    let message = match session.phase() {
+        Phase::Preparing if live.has_begun() => Some("a new recording begins".to_owned()),
+        _ => session.message(),
+    };
+    Status { message, standing }
+}
