@@ -12,7 +12,7 @@ use becalm_linux::sched::Usage;
 use becalm_units::{CpuId, Nanos, TickRate};
 
 use super::{CostError, Place, counting};
-use crate::counted::countable;
+use crate::loops::countable;
 
 /// How many rounds a series has. Between rounds a probe sets itself up anew, so that they differ by what does not change
 /// within one: where pages lie, what else runs. Of twenty, the 6th and the 15th in order bound the median with 95.9 %.

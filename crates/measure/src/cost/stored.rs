@@ -16,7 +16,7 @@ use super::probe::Probe;
 use super::scheduler::SchedulerCost;
 use super::tick::Timed;
 use super::tick::events::CountedWork;
-use crate::counted::event_count;
+use crate::loops::event_count;
 use crate::machine;
 
 /// The document of a measurement at a place, before anything is measured. `policy` is the class of what is measured.

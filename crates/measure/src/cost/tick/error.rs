@@ -9,7 +9,7 @@ use becalm_linux::perf::{CountersError, PerfError};
 use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_units::CpuId;
 
-use crate::preflight::CpuError;
+use crate::machine::CpuError;
 use crate::work::Unsupported;
 
 /// A measurement of ticks that could not be made.
