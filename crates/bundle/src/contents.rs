@@ -11,7 +11,7 @@ use super::{BundleError, SUFFIX, document, layout};
 pub enum Contents {
     /// Detours, or samples of work; see [`Bundle`](super::Bundle).
     Recording,
-    /// Costs; see [`CostRun`](super::CostRun).
+    /// Costs; see [`cost`](super::cost).
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
     Campaign,
@@ -24,7 +24,7 @@ impl Contents {
     ///
     /// # Errors
     /// If there is no bundle, if it holds no node, and if that document is damaged or of another version.
-    pub fn of(path: &Path) -> Result<Self, BundleError> {
+    pub fn read(path: &Path) -> Result<Self, BundleError> {
         let (_, documents) = open(path)?;
         let first = documents.into_values().next().expect("an open bundle has a document");
         document::contents(&first)

@@ -1,7 +1,7 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fmt, process};
@@ -9,7 +9,7 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::tally::{Moments, Tally};
+use becalm_inject::tally::Tally;
 use becalm_inject::{Delivered, DeliveredThread, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
@@ -19,11 +19,13 @@ use becalm_measure::{Companion, select_cpus};
 use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
+use becalm_stats::Moments;
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
 use crate::exit::{Exit, UsageError};
 use crate::noise;
+use crate::output::{Output, emit};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
@@ -152,13 +154,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
 
     if args.json || !args.quiet {
         let report = InjectReport { noise: name, synchronized: args.sync, seed: args.seed, way, places };
-        let mut out = BufWriter::new(out);
-        if args.json {
-            out.write_all(becalm_report::inject_json(&report).as_bytes())?;
-        } else {
-            becalm_report::render_inject(&report, &mut out)?;
-        }
-        out.flush()?;
+        emit(&report, Output::new(args.json, false), out)?;
     }
     if let Some(status) = status
         && !stopped
@@ -356,13 +352,13 @@ fn number(name: &str) -> u64 {
 
 fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
     Injected {
-        count: lengths.count,
-        interval_ns: intervals.mean_ns(),
-        interval_stddev_ns: intervals.stddev_ns(),
-        length_ns: lengths.mean_ns(),
-        length_stddev_ns: lengths.stddev_ns(),
-        ends: lengths.ends(),
-        ratio: (observed > Nanos::ZERO).then(|| lengths.sum_ns() / observed.get() as f64),
+        count: lengths.count(),
+        interval_ns: intervals.mean(),
+        interval_stddev_ns: intervals.stddev(),
+        length_ns: lengths.mean(),
+        length_stddev_ns: lengths.stddev(),
+        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
+        ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The node's document, before the loops have measured and after.
 
-use becalm_bundle::node_name;
 use becalm_linux::clock::{Anchor, Calibration, Counter};
 use becalm_linux::procfs::kernel;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings};
+use becalm_model::node_name;
 use becalm_units::{Nanos, TicksToNanos};
 
 use super::collector::{Collector, FeedCounts};
@@ -50,7 +50,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 work: None,
             },
             rung,
-            cpus: lanes.iter().map(|lane| CpuDoc::of(lane.cpu)).collect(),
+            cpus: lanes.iter().map(|lane| CpuDoc::new(lane.cpu)).collect(),
             tracing: self.tracing.as_ref().map(|tracing| tracing.doc.clone()),
             counters: Vec::new(),
             warnings: self.warnings.clone(),

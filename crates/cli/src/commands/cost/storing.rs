@@ -1,18 +1,20 @@
 //! A measurement of costs on its way into its bundle, and from there to its reader: what is printed is what was stored.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use becalm_bundle::CostSamples;
-use becalm_bundle::{BundleError, CostRun, CostWriter};
-use becalm_model::cost::{CostDoc, Measured};
+use becalm_bundle::BundleError;
+use becalm_bundle::cost::{self, CostWriter};
+use becalm_model::cost::{CostDoc, CostRun, CostSamples, Measured};
 use becalm_model::node::Ended;
+use becalm_report::CostRunReport;
 use clap::Args;
 
 use crate::arguments::default_path;
 use crate::arguments::refuse_existing;
 use crate::messages::say;
+use crate::output::{Output, emit};
 
 /// Where a measurement goes, and how it is printed.
 #[derive(Args, Debug)]
@@ -71,7 +73,7 @@ impl Storing {
     /// # Errors
     /// If it cannot be read, or `out` cannot be written.
     pub fn show(&self, out: &mut dyn Write) -> Result<()> {
-        show(&CostRun::open(&self.path, Some(&self.doc.node))?, self.json, out)?;
+        show(&cost::load(&self.path, Some(&self.doc.node))?, self.json, out)?;
         say(format_args!("stored in {}", self.path.display()));
         Ok(())
     }
@@ -82,11 +84,5 @@ impl Storing {
 /// # Errors
 /// If `out` cannot be written.
 pub fn show(run: &CostRun, json: bool, out: &mut dyn Write) -> Result<()> {
-    let mut out = BufWriter::new(out);
-    if json {
-        out.write_all(becalm_report::cost_run_json(run).as_bytes())?;
-    } else {
-        becalm_report::render_cost_run(run, &mut out)?;
-    }
-    Ok(out.flush()?)
+    emit(&CostRunReport::new(run), Output::new(json, false), out)
 }
