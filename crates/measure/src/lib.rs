@@ -13,7 +13,6 @@ mod plan;
 mod recorder;
 mod sink;
 mod trace;
-mod warnings;
 pub mod work;
 
 pub use error::RecordError;
@@ -24,4 +23,3 @@ pub use plan::{Plan, Task, Threshold, WorkPlan};
 pub use recorder::{Collector, Companion, Progress, Recording, TraceSide, record};
 pub use sink::{Batch, Sink};
 pub use trace::{EventClock, Names, Translator};
-pub use warnings::of_cpus as closing_warnings;

@@ -18,6 +18,7 @@ pub mod phases;
 mod step;
 pub mod study;
 pub mod task;
+pub mod warning;
 
 pub use activity::{Activity, Detour, Kind, Sample};
 pub use document::Document;

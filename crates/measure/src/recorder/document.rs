@@ -4,6 +4,7 @@ use becalm_linux::clock::{Anchor, Calibration, Counter};
 use becalm_linux::procfs::kernel;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings};
 use becalm_model::node_name;
+use becalm_model::warning;
 use becalm_units::{Nanos, TicksToNanos};
 
 use super::collector::{Collector, FeedCounts};
@@ -11,7 +12,6 @@ use super::prepared::Prepared;
 use crate::loops::acquire::{End, Tally};
 use crate::loops::{Lanes, Loop, Measured, StepRing};
 use crate::machine::{self, KernelCounters};
-use crate::warnings;
 
 /// When the recording begins, on all axes.
 #[derive(Clone, Copy, Debug)]
@@ -81,11 +81,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
         debug_assert!(self.rings.iter().all(|ring| ring.readings().waiting() == 0), "every step was taken");
         if node.clock.backwards > 0 {
-            node.warnings.push(warnings::backwards(node.clock.backwards));
+            node.warnings.push(warning::backwards(node.clock.backwards));
         }
         if let Some((cpu, error)) = collector.first_broken() {
             let pages: u64 = collector.counts().map(|counts| counts.broken_pages).sum();
-            node.warnings.push(warnings::broken_pages(pages, *cpu, &error.to_string()));
+            node.warnings.push(warning::broken_pages(pages, *cpu, &error.to_string()));
         }
     }
 }

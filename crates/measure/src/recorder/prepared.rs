@@ -8,6 +8,7 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::memory;
 use becalm_linux::sched::{self, AffinityGuard};
 use becalm_model::node::{ClockDoc, Warning};
+use becalm_model::warning;
 use becalm_units::{CpuList, Nanos};
 
 use super::{Outside, Recording};
@@ -17,7 +18,6 @@ use crate::machine;
 use crate::plan::Plan;
 use crate::sink::Sink;
 use crate::trace::{Names, Tracing};
-use crate::warnings;
 
 /// How long the counter's rate is measured before the start.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -53,17 +53,17 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         why_not_native: Option<String>,
     ) -> Result<Self, RecordError<E>> {
         let mut warnings = Vec::new();
-        warnings.extend(why_not_native.map(|why| warnings::slow_clock(&why)));
+        warnings.extend(why_not_native.map(|why| warning::slow_clock(&why)));
         kind.check()?;
         let selection = machine::select_cpus(&plan.root, plan.cpus.as_ref())?;
         if !selection.left_out.is_empty() {
-            warnings.push(warnings::left_out(&selection.left_out));
+            warnings.push(warning::left_out(&selection.left_out));
         }
         let cpus = selection.cpus;
         let allowed = sched::allowed_cpus()?;
         let free = allowed.without(&cpus);
         if free.is_empty() {
-            warnings.push(warnings::no_free_cpu());
+            warnings.push(warning::no_free_cpu());
         }
         let calibration = clock::calibrate::<C>(CALIBRATION)?;
         let clock = clock_document::<C>(&cpus, calibration, &mut warnings);
@@ -96,7 +96,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     /// Records.
     pub fn run<S: Sink>(mut self, outside: Outside<'_, S>) -> Result<Recording, RecordError<S::Error>> {
         if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
-            self.warnings.push(warnings::not_locked());
+            self.warnings.push(warning::not_locked());
         }
         // Becoming a quiet neighbor before the loops exist, so that their calibration is not disturbed.
         let apart = AffinityGuard::keep_on(&self.free)?;
@@ -113,7 +113,7 @@ fn clock_document<C: Counter>(cpus: &CpuList, calibration: Calibration, warnings
     let resolution = clock::resolution::<C>(calibration.rate);
     // Counters that move in leaps may be a leap apart at any instant without being off.
     if agreement.proven > resolution {
-        warnings.push(warnings::counters_differ(agreement.proven));
+        warnings.push(warning::counters_differ(agreement.proven));
     }
     ClockDoc {
         counter: C::NAME.to_owned(),

@@ -8,10 +8,10 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::node::{TracingDoc, Warning};
+use becalm_model::warning;
 use becalm_units::{CpuList, Named};
 
 use crate::plan::Plan;
-use crate::warnings;
 
 /// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
 /// second on each of 1,024 CPUs some thousand reads a second do.
@@ -42,7 +42,7 @@ impl Tracing {
         warnings: &mut Vec<Warning>,
     ) -> Option<Self> {
         if let Err(why) = guard {
-            warnings.push(warnings::no_janitor(why));
+            warnings.push(warning::no_janitor(why));
         }
         match Self::try_set_up(plan, cpus, counter, guard.as_ref().ok().cloned(), warnings) {
             Ok(tracing) => Some(tracing),
@@ -54,7 +54,7 @@ impl Tracing {
                     }
                     _ => error.to_string(),
                 };
-                warnings.push(warnings::no_tracing(&why));
+                warnings.push(warning::no_tracing(&why));
                 None
             }
         }
@@ -85,12 +85,12 @@ impl Tracing {
             .map(|event| format!("{} ({}): {}", event.event, event.why, event.unseen))
             .collect();
         if !missing.is_empty() {
-            warnings.push(warnings::missing_events(&missing));
+            warnings.push(warning::missing_events(&missing));
         }
         let symbols = match Kallsyms::read(&plan.root) {
             Ok(symbols) => Some(symbols),
             Err(error) => {
-                warnings.push(warnings::no_symbols(&error.to_string()));
+                warnings.push(warning::no_symbols(&error.to_string()));
                 None
             }
         };
