@@ -12,9 +12,9 @@ use becalm_bench::programs;
 use becalm_linux::clock::{self, Counter, Native};
 use becalm_linux::sched;
 use becalm_measure::StepProfile;
-use becalm_measure::acquire::acquire;
-use becalm_measure::ring::Ring;
-use becalm_units::{CpuId, Nanos, TickRate};
+use becalm_measure::loops::acquire::acquire;
+use becalm_measure::loops::ring::Ring;
+use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 
 /// How long each side runs before it is the other's turn: most turns hold no tick.
 const TURN: Nanos = Nanos::from_micros(500);
@@ -65,12 +65,12 @@ impl Bench {
         ticks * self.rate.tick_ns()
     }
 
-    /// The automatic threshold, in ticks: the smallest of several calibrations, since each is raised by what runs beside
+    /// The automatic threshold: the smallest of several calibrations, since each is raised by what runs beside
     /// it and none can be too small.
-    fn threshold(&self, claims: &mut Claims) -> u64 {
+    fn threshold(&self, claims: &mut Claims) -> Ticks {
         let profiles: Vec<StepProfile> =
             (0..self.effort.share(PROFILES)).map(|_| StepProfile::measure::<Native>()).collect();
-        let thresholds = profiles.iter().map(|profile| self.ns(profile.auto_threshold() as f64)).collect();
+        let thresholds = profiles.iter().map(|profile| self.ns(profile.auto_threshold().get() as f64)).collect();
         let thresholds = Repetitions::new(thresholds);
         claims.at_most(
             &format!("smallest automatic threshold on CPU {}", self.cpu),
@@ -78,19 +78,19 @@ impl Bench {
             150.0,
         );
         claims.remark(&format!("median {:.0}ns, {}", thresholds.median(), thresholds.range("ns")));
-        profiles.iter().map(|profile| profile.auto_threshold()).min().unwrap_or(u64::MAX)
+        profiles.iter().map(|profile| profile.auto_threshold()).min().unwrap_or(Ticks::new(u64::MAX))
     }
 
     /// The mean step of the acquisition loop over one turn, in ticks, without the steps that it kept as detours.
-    fn acquire(&self, threshold: u64, ticks: u64) -> f64 {
+    fn acquire(&self, threshold: Ticks, ticks: u64) -> f64 {
         self.ring.clear();
         let start = Native::read();
-        self.ring.set_deadline(start + ticks);
-        let tally = acquire::<Native>(&self.ring, self.cpu, start, threshold);
-        tally.below as f64 / (tally.iterations - tally.kept_steps).max(1) as f64
+        self.ring.set_deadline(Ticks::new(start + ticks));
+        let tally = acquire::<Native>(&self.ring, self.cpu, Ticks::new(start), threshold);
+        tally.below.get() as f64 / (tally.iterations - tally.kept_steps).max(1) as f64
     }
 
-    fn against_reading(&self, claims: &mut Claims, threshold: u64) {
+    fn against_reading(&self, claims: &mut Claims, threshold: Ticks) {
         let ticks = self.rate.ticks_in(TURN).get();
         // As many steps as fill a turn, found by a first one.
         let trial = 1 << 14;
@@ -112,7 +112,7 @@ impl Bench {
     }
 
     /// The loop's mean step in the quieter turns beside a round of another program.
-    fn beside(&self, threshold: u64) -> f64 {
+    fn beside(&self, threshold: Ticks) -> f64 {
         let ticks = self.rate.ticks_in(TURN).get();
         std::thread::scope(|scope| {
             let measured = scope.spawn(|| {
@@ -126,7 +126,7 @@ impl Bench {
 
     /// Compares our mean step with the shortest step that the other program says it had: the comparison that is the
     /// best for the other one.
-    fn compare(&self, claims: &mut Claims, name: &str, threshold: u64, shortest: impl Fn() -> Result<f64, String>) {
+    fn compare(&self, claims: &mut Claims, name: &str, threshold: Ticks, shortest: impl Fn() -> Result<f64, String>) {
         let what = format!("loop's mean step, against the shortest step of {name}");
         let (mut ours, mut other) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
@@ -141,7 +141,7 @@ impl Bench {
         claims.remark(&format!("ours {}, other {}", ours.range("ns"), other.range("ns")));
     }
 
-    fn against_hiccups(&self, claims: &mut Claims, threshold: u64) {
+    fn against_hiccups(&self, claims: &mut Claims, threshold: Ticks) {
         let Some(program) = std::env::var_os("HICCUPS") else {
             return claims.skip("loop's mean step, against hiccups", "set HICCUPS to its program: rigtorp/hiccups");
         };
@@ -152,7 +152,7 @@ impl Bench {
         });
     }
 
-    fn against_osjitter(&self, claims: &mut Claims, threshold: u64) {
+    fn against_osjitter(&self, claims: &mut Claims, threshold: Ticks) {
         let Some(program) = std::env::var_os("OSJITTER") else {
             return claims.skip("loop's mean step, against osjitter", "set OSJITTER to its program: gsauthof/osjitter");
         };

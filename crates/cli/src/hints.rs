@@ -23,34 +23,34 @@ pub fn after(error: &anyhow::Error) -> &'static str {
 }
 
 fn hint(cause: &(dyn Error + 'static)) -> &'static str {
-    fn of<E: Error + 'static>(cause: &(dyn Error + 'static), hint: fn(&E) -> &'static str) -> &'static str {
+    fn hint_for<E: Error + 'static>(cause: &(dyn Error + 'static), hint: fn(&E) -> &'static str) -> &'static str {
         cause.downcast_ref::<E>().map_or("", hint)
     }
     let hints = [
-        of(cause, bundle),
-        of(cause, summary),
-        of(cause, noise),
-        of(cause, compare),
-        of(cause, work),
-        of(cause, |_: &Incomparable| OTHER_WORK),
-        of(cause, |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" }),
-        of(cause, cpu),
-        of(cause, plan),
-        of(cause, tune),
-        of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
-        of(cause, |error: &TickError| match error {
+        hint_for(cause, bundle),
+        hint_for(cause, summary),
+        hint_for(cause, noise),
+        hint_for(cause, compare),
+        hint_for(cause, work),
+        hint_for(cause, |_: &Incomparable| OTHER_WORK),
+        hint_for(cause, |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" }),
+        hint_for(cause, cpu),
+        hint_for(cause, plan),
+        hint_for(cause, tune),
+        hint_for(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
+        hint_for(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
             TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
             _ => "",
         }),
-        of(cause, |error: &RecordError<BundleError>| match error {
+        hint_for(cause, |error: &RecordError<BundleError>| match error {
             RecordError::Cpus(error) => cpu(error),
             RecordError::Sink(error) => bundle(error),
             _ => "",
         }),
-        of(cause, inject),
-        of(cause, program),
-        of(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
+        hint_for(cause, inject),
+        hint_for(cause, program),
+        hint_for(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
     ];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
 }

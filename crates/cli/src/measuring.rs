@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use becalm_linux::sched::Policy;
-use becalm_measure::{Plan, Threshold};
+use becalm_measure::{Plan, Task, Threshold};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -41,7 +41,7 @@ impl MeasuringArgs {
     pub fn plan(&self, root: &Path) -> Plan {
         let mut plan = Plan::new();
         plan.cpus = self.cpus.clone();
-        plan.threshold = self.threshold;
+        plan.task = Task::Watch(self.threshold);
         plan.policy = self.sched;
         plan.sources = !self.no_sources;
         plan.ring_bytes = self.buffer as usize * 1024;

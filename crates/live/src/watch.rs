@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::{self, Policy};
-use becalm_measure::CounterSnapshot;
+use becalm_measure::KernelCounters;
 use becalm_report::Value;
 use becalm_units::CpuList;
 use ratatui::crossterm::event::KeyEvent;
@@ -160,7 +160,7 @@ fn wait(session: &Session, interval: Duration) -> bool {
 /// The kernel's counters, where they are all that is known of sources.
 struct Counters {
     root: PathBuf,
-    since: Option<CounterSnapshot>,
+    since: Option<KernelCounters>,
 }
 
 impl Counters {
@@ -174,7 +174,7 @@ impl Counters {
         if live.is_tracing() || !live.has_begun() {
             return;
         }
-        let now = CounterSnapshot::take(&self.root);
+        let now = KernelCounters::take(&self.root);
         match &self.since {
             Some(since) => {
                 let grown = now.since(since, &live.cpu_list());

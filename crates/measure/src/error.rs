@@ -3,12 +3,13 @@
 use std::io;
 
 use becalm_linux::clock::RateError;
+use becalm_linux::ftrace::TracefsError;
 use becalm_linux::memory::MemoryError;
 use becalm_linux::sched::SchedError;
-use becalm_units::{CpuId, Nanos};
+use becalm_units::CpuId;
 
-use crate::preflight::CpuError;
-use crate::work::Unsupported;
+use crate::loops::{LoopError, ThreadError};
+use crate::machine::CpuError;
 
 /// A recording that could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
@@ -22,26 +23,25 @@ pub enum RecordError<S> {
     /// A buffer cannot be had.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// A loop cannot be placed or get its scheduling class.
+    /// The recorder cannot be placed or get its scheduling class.
     #[error(transparent)]
     Sched(#[from] SchedError),
-    /// The work cannot be done on this machine.
+    /// A loop cannot measure.
     #[error(transparent)]
-    Work(#[from] Unsupported),
-    /// The threshold lies within the loop's own steps.
-    #[error(
-        "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \
-         give at least {least}, or auto"
-    )]
-    Threshold {
-        /// What was asked for.
-        threshold: Nanos,
-        /// The loop's shortest step.
-        t_min: Nanos,
-        /// On this CPU.
+    Loop(#[from] LoopError),
+    /// A measuring thread ended by a fault of its own, so that nothing is known of what it measured.
+    #[error("the measuring thread on CPU {cpu} failed by a fault of becalm's own")]
+    Panicked {
+        /// The CPU.
         cpu: CpuId,
-        /// What would do.
-        least: Nanos,
+    },
+    /// The kernel's trace fails.
+    #[error("cannot {action}: {source}")]
+    Trace {
+        /// What was attempted.
+        action: &'static str,
+        /// Why it failed.
+        source: TracefsError,
     },
     /// The command that was to run meanwhile cannot be started.
     #[error("cannot start the command '{command}': {source}")]
@@ -67,6 +67,20 @@ pub enum RecordError<S> {
 impl<S> RecordError<S> {
     /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Threshold { .. } | Self::Work(_) | Self::Cpus(CpuError::Empty | CpuError::Unknown { .. }))
+        match self {
+            Self::Cpus(error) => error.is_usage(),
+            Self::Loop(error) => error.is_usage(),
+            _ => false,
+        }
+    }
+}
+
+impl<S> From<ThreadError> for RecordError<S> {
+    fn from(error: ThreadError) -> Self {
+        match error {
+            ThreadError::Spawn(source) => Self::System { action: "start a measuring thread", source },
+            ThreadError::Loop(error) => Self::Loop(error),
+            ThreadError::Panicked(cpu) => Self::Panicked { cpu },
+        }
     }
 }

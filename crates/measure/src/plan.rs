@@ -1,4 +1,4 @@
-//! What a recording shall be.
+//! A recording as it is planned.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,16 +41,25 @@ impl FromStr for Threshold {
     }
 }
 
+/// What the loops do.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Task {
+    /// They watch the counter, and keep the steps from this threshold on.
+    Watch(Threshold),
+    /// They work, and keep every sample.
+    Work(WorkPlan),
+}
+
 /// Work for the loops to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkPlan {
     /// What they do.
     pub body: Body,
-    /// How long a sample shall take, or takes.
+    /// How long a sample is to take, or takes.
     pub grain: Nanos,
     /// What stays the same from sample to sample.
     pub fixed: Fixed,
-    /// How many samples each loop takes; nothing means until another end.
+    /// How many samples each loop takes; `None` means until the recording ends for another reason.
     pub samples: Option<u64>,
     /// The maximum allowable variation, as parts of 1, by which the loops end when they have repeated enough.
     pub maiv: Option<f64>,
@@ -65,12 +74,12 @@ pub struct WorkPlan {
 /// A recording as it was asked for.
 #[derive(Debug)]
 pub struct Plan {
-    /// The CPUs to measure; nothing means every online CPU on which the process may run, isolated ones included.
+    /// The CPUs to measure; `None` means every online CPU on which the process may run, isolated ones included.
     pub cpus: Option<CpuList>,
-    /// How long; nothing means until a signal or the end of the command.
+    /// How long to measure; `None` means until a signal or the end of the command.
     pub duration: Option<Nanos>,
-    /// What is kept.
-    pub threshold: Threshold,
+    /// What the loops do.
+    pub task: Task,
     /// The scheduling class of the loops.
     pub policy: Policy,
     /// Whether the kernel's activity is traced.
@@ -85,8 +94,6 @@ pub struct Plan {
     pub trace_bytes: usize,
     /// The bytes of raw trace that may wait for the end of their segment; with more, the segment ends early.
     pub backlog_bytes: usize,
-    /// What the loops do; nothing means that they watch the counter, and that steps from the threshold on are kept.
-    pub work: Option<WorkPlan>,
     /// The root of the file system: `/` outside of tests.
     pub root: PathBuf,
 }
@@ -98,7 +105,7 @@ impl Plan {
         Self {
             cpus: None,
             duration: Some(Nanos::from_secs(10)),
-            threshold: Threshold::Auto,
+            task: Task::Watch(Threshold::Auto),
             policy: Policy::Other,
             sources: true,
             command: None,
@@ -106,7 +113,6 @@ impl Plan {
             ring_bytes: 4 << 20,
             trace_bytes: 16 << 20,
             backlog_bytes: 256 << 20,
-            work: None,
             root: PathBuf::from("/"),
         }
     }

@@ -21,6 +21,7 @@ mod step;
 pub mod study;
 pub mod task;
 pub mod tune;
+pub mod warning;
 
 pub use activity::{Activity, Detour, Kind, Sample};
 pub use document::Document;

@@ -4,6 +4,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
+pub use crate::warning::Warning;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.run/1";
@@ -323,17 +324,6 @@ pub struct Counter {
     /// By how much it grew from just before the loops began until just after they ended. `stat/` counters are in
     /// nanoseconds, the others are counts.
     pub growth: u64,
-}
-
-/// Something that limits what the numbers say: what, with its figures, and what to do.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Warning {
-    /// A stable name for scripts: `lost_events`, `rt_throttling`.
-    pub code: String,
-    /// What was seen, with its figures, in one sentence.
-    pub message: String,
-    /// What the user can do about it.
-    pub advice: String,
 }
 
 impl Document for NodeDoc {

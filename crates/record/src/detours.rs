@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, BundleWriter};
 use becalm_measure::Names;
-use becalm_model::node::{CpuDoc, NodeDoc, Warning};
+use becalm_model::node::{CpuDoc, NodeDoc};
+use becalm_model::warning;
 use becalm_model::{Activity, Detour, LoopThread};
 use becalm_units::Nanos;
 
@@ -59,11 +60,7 @@ impl Detours {
     /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
     pub fn fail(&mut self, why: &str) -> bool {
         let Some(output) = &mut self.output else { return false };
-        output.fail(Warning {
-            code: "failed".to_owned(),
-            message: format!("the recording failed: {why}; what is shown is what was stored until then"),
-            advice: "remove the cause and record again".to_owned(),
-        });
+        output.fail(warning::recording_failed(why));
         true
     }
 

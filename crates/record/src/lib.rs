@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod closing;
 mod detours;
 mod lane;
 mod memory;

@@ -11,6 +11,7 @@ use becalm_attribute::Tally;
 use becalm_bundle::{Bundle, BundleError};
 use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoop};
+use becalm_model::warning;
 use becalm_model::{Activity, Kind, LoopThread, Sample};
 use becalm_units::{CpuId, Nanos};
 
@@ -58,11 +59,7 @@ impl Samples {
     /// Says in the document that the run failed, and why. Returns whether anything of the run was stored.
     pub fn fail(&mut self, why: &str) -> bool {
         let Some(output) = &mut self.output else { return false };
-        output.fail(Warning {
-            code: "failed".to_owned(),
-            message: format!("the run failed: {why}; what is shown is what was stored until then"),
-            advice: "remove the cause and resume it".to_owned(),
-        });
+        output.fail(warning::work_failed(why));
         true
     }
 
@@ -176,26 +173,11 @@ fn calibration_warnings(node: &NodeDoc) -> Vec<Warning> {
     let Some(work) = &node.settings.work else { return Vec::new() };
     let mut warnings = Vec::new();
     if work.cache_bytes.is_some() && !work.cache_known {
-        warnings.push(Warning {
-            code: "cache_unknown".to_owned(),
-            message: format!(
-                "the kernel does not tell the size of the cache that the body {} is made for; {} KiB were assumed",
-                work.body,
-                work.cache_bytes.unwrap_or(0) >> 10
-            ),
-            advice: "read the results as those of an array of that size".to_owned(),
-        });
+        warnings.push(warning::cache_unknown(&work.body, work.cache_bytes.unwrap_or(0)));
     }
     let longer = |one: &&WorkLoop| one.iterations == 1 && one.calibrated_ns > work.grain_ns;
     if let Some(one) = work.loops.iter().find(longer).filter(|_| work.fixed == Fixed::Work) {
-        warnings.push(Warning {
-            code: "grain_too_short".to_owned(),
-            message: format!(
-                "one iteration of the body {} takes {:.3} on CPU {}, longer than the grain of {}",
-                work.body, one.calibrated_ns, one.cpu, work.grain_ns
-            ),
-            advice: "nothing to do: a sample is one iteration".to_owned(),
-        });
+        warnings.push(warning::grain_too_short(&work.body, one.calibrated_ns, one.cpu, work.grain_ns));
     }
     warnings
 }

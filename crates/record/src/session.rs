@@ -15,6 +15,7 @@ use becalm_model::LoopThread;
 use becalm_model::node::NodeDoc;
 use becalm_units::Nanos;
 
+use crate::closing::closing_warnings;
 use crate::{Lane, Store};
 
 /// A process that records.
@@ -102,7 +103,7 @@ impl<S: Store> Recorded<S> {
         let tallies: Vec<Tally> = self.lanes.iter_mut().map(Lane::finish).collect();
         self.store.enter(&mut self.node.cpus, &tallies);
         let limit = realtime_limit(&self.root, self.policy);
-        let warnings = becalm_measure::closing_warnings(&self.node.cpus, self.node.tracing.as_ref(), limit);
+        let warnings = closing_warnings(&self.node.cpus, self.node.tracing.as_ref(), limit);
         self.node.warnings.extend(warnings);
         self.store.close(&mut self.node)
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Rung, Warning};
+use becalm_model::warning;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::CompareError;
@@ -189,12 +190,7 @@ impl Ground {
         let sides = [Side::read(a.0, docs_a)?, Side::read(b.0, docs_b)?];
         let matched = keys(&sides[0].docs, by_name) == keys(&sides[1].docs, by_name);
         if !matched {
-            let message = format!(
-                "the CPUs of A ({}) and of B ({}) are not the same: they are compared as a whole, not one by one",
-                sides[0].cpus(),
-                sides[1].cpus()
-            );
-            notes.push(note("cpus_differ", message, "name the same CPUs of both to see them one by one"));
+            notes.push(warning::cpus_differ(&sides[0].cpus().to_string(), &sides[1].cpus().to_string()));
         }
         let shortest_ns = sides[0].shortest(a.0)?.max(sides[1].shortest(b.0)?);
         let lengths = || sides.iter().flat_map(|side| &side.loops).map(|of_cpu| of_cpu.length);
@@ -218,44 +214,28 @@ impl Ground {
                 let noise = sample.dropped_ns.saturating_add(sample.all.durations().total());
                 let percent = 100.0 * sample.dropped_ns as f64 / noise.max(1) as f64;
                 let percent = if percent < 0.01 { "less than 0.01".to_owned() } else { format!("{percent:.2}") };
-                let message = format!(
-                    "{} of {} detours of {name}, {percent}% of its noise, are shorter than {}, which the loops of the other \
-                     run did not keep; they are left out",
-                    sample.dropped,
-                    sample.dropped + sample.all.durations().count(),
-                    Nanos::new(self.shortest_ns)
-                );
-                notes.push(note("below_common_threshold", message, "record both with the same --threshold"));
+                let all = sample.dropped + sample.all.durations().count();
+                let shortest = Nanos::new(self.shortest_ns);
+                notes.push(warning::below_common_threshold(name, sample.dropped, all, &percent, shortest));
             }
             if sample.incomplete > 0 && self.has_sources() {
-                let message = format!(
-                    "detours of {name} in which kernel events were lost: {}; the sources of these may be wrong",
-                    sample.incomplete
-                );
-                notes.push(note("lost_events", message, "record fewer CPUs at once, or leave one CPU unmeasured"));
+                notes.push(warning::lost_events_in(name, sample.incomplete));
             }
         }
         if let (Some(t_a), Some(t_b)) = (a.t_min_ns, b.t_min_ns)
             && t_a.max(t_b) * 5 > t_a.min(t_b) * 6
         {
-            let message = format!(
-                "the shortest step, t_min, is {} in A and {} in B: the loops do not resolve alike",
-                Nanos::new(t_a),
-                Nanos::new(t_b)
-            );
-            notes.push(note("t_min_differs", message, "look at differences of detours near t_min with care"));
+            notes.push(warning::t_min_differs(Nanos::new(t_a), Nanos::new(t_b)));
         }
         for (name, side) in [("A", a), ("B", b)] {
             if side.open_ended {
-                let message = format!("{name} did not end: its time is taken to end with the last stored detour");
-                notes.push(note("not_ended", message, "record again for exact rates"));
+                notes.push(warning::not_ended_in(name));
             }
         }
         self.note_sources(&mut notes);
         let sched = |side: &Side| side.docs.first().map(|doc| doc.settings.sched.clone()).unwrap_or_default();
         if sched(a) != sched(b) {
-            let message = format!("the loops ran in different classes: {} in A, {} in B", sched(a), sched(b));
-            notes.push(note("sched_differs", message, "record both with the same --sched"));
+            notes.push(warning::sched_differs(&sched(a), &sched(b)));
         }
         notes
     }
@@ -268,9 +248,7 @@ impl Ground {
             .map(|(name, _)| name)
             .collect();
         if !blind.is_empty() {
-            let message =
-                format!("{} was recorded without the kernel's trace: sources are not compared", blind.join(" and "));
-            notes.push(note("sources_unknown", message, "record both as root"));
+            notes.push(warning::sources_unknown(&blind));
             return;
         }
         let missing = |side: &Side| -> BTreeSet<String> {
@@ -280,8 +258,7 @@ impl Ground {
         for (name, only) in [("A", &missing_a - &missing_b), ("B", &missing_b - &missing_a)] {
             if !only.is_empty() {
                 let only: Vec<String> = only.into_iter().collect();
-                let message = format!("only {name} could not see all sources: {}", only.join("; "));
-                notes.push(note("seen_differently", message, "compare sources of the same kernel"));
+                notes.push(warning::seen_differently(name, &only));
             }
         }
     }
@@ -339,10 +316,5 @@ fn left_out(name: &str, before: &[NodeDoc], docs: &[NodeDoc], by_name: bool, not
         false => format!("CPU {}", cpus_of(node)),
     };
     let lists: Vec<String> = nodes.iter().map(list).collect();
-    let message = format!("only {name} measured {}; that is left out", lists.join(", "));
-    notes.push(note("cpus_left_out", message, "--cpus-a and --cpus-b compare different CPUs as a whole"));
-}
-
-fn note(code: &str, message: String, advice: &str) -> Warning {
-    Warning { code: code.to_owned(), message, advice: advice.to_owned() }
+    notes.push(warning::cpus_left_out_of(name, &lists.join(", ")));
 }

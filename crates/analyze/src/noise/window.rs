@@ -1,6 +1,7 @@
 //! The part of a recording in which all CPUs of a node were watched.
 
 use becalm_model::node::{NodeDoc, Warning};
+use becalm_model::warning;
 use becalm_units::Nanos;
 
 /// A part of a recording.
@@ -21,26 +22,14 @@ impl Window {
         let end = if doc.ended.is_some() {
             ends.min()
         } else {
-            warnings.push(Warning {
-                code: "not_ended".to_owned(),
-                message: format!("the recording of node {} did not end: it is used up to its last detour", doc.node),
-                advice: "record again for a prediction that matters".to_owned(),
-            });
+            warnings.push(warning::not_ended_on(&doc.node));
             last
         };
         let end = end.unwrap_or(Nanos::ZERO);
         let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or(Nanos::ZERO);
         let length = end.checked_sub(begin).unwrap_or(Nanos::ZERO);
         if doc.ended.is_some() && length.as_secs_f64() < 0.99 * longest.as_secs_f64() {
-            warnings.push(Warning {
-                code: "cut_to_common".to_owned(),
-                message: format!(
-                    "node {}: its CPUs were watched for up to {longest}, but all of them together only for {length}, \
-                     which is used",
-                    doc.node
-                ),
-                advice: "choose CPUs that were watched to the end with --cpus".to_owned(),
-            });
+            warnings.push(warning::cut_to_common(&doc.node, longest, length));
         }
         Self { begin, length }
     }

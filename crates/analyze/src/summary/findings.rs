@@ -1,6 +1,7 @@
 //! What a summary finds wrong with a run, as warnings: what, with its figures, and what to do.
 
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
+use becalm_model::warning;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::{Books, NodeSummary};
@@ -11,35 +12,24 @@ use becalm_stats::Moments;
 pub(super) struct Findings(Vec<(String, Warning)>);
 
 impl Findings {
-    fn add(&mut self, node: &str, code: &str, message: String, advice: &str) {
-        let warning = Warning { code: code.to_owned(), message, advice: advice.to_owned() };
+    fn add(&mut self, node: &str, warning: Warning) {
         self.0.push((node.to_owned(), warning));
     }
 
     /// What the node's document alone tells.
     pub(super) fn of_document(&mut self, doc: &NodeDoc) {
         if doc.ended.is_none() {
-            let message = "the recording did not end: it still runs, or was killed; what is shown is what was stored, and \
-                the observed time is taken to end with the last stored detour";
-            self.add(&doc.node, "not_ended", message.to_owned(), "record again for exact noise ratios");
+            self.add(&doc.node, warning::not_ended());
         }
         // The recorder warns of these itself, unless it was killed before.
         let said = |code: &str| doc.warnings.iter().any(|warning| warning.code == code);
         let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
         if lost > 0 && !said("lost_events") {
-            let message =
-                format!("the kernel lost {lost} trace events; the detours they touch are counted as incomplete");
-            self.add(&doc.node, "lost_events", message, "record fewer CPUs at once, or leave one CPU unmeasured");
+            self.add(&doc.node, warning::lost_events_untold(lost));
         }
-        let cut: Vec<String> = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu.to_string()).collect();
+        let cut: Vec<CpuId> = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu).collect();
         if !cut.is_empty() && !said("cut_short") {
-            let message = format!("the loop on CPU {} ended before the others", cut.join(", "));
-            self.add(
-                &doc.node,
-                "cut_short",
-                message,
-                "raise --threshold if its buffer was full; see whether it went offline",
-            );
+            self.add(&doc.node, warning::cut_short_untold(&cut));
         }
     }
 
@@ -51,12 +41,7 @@ impl Findings {
         }
         let (rows, total) = (durations.count(), Nanos::new(durations.total()));
         if rows != cpu.detours || total != cpu.total_ns {
-            let message = format!(
-                "the tables hold {rows} detours of CPU {}, {total} in all, but its loop counted {}, {} in all",
-                cpu.cpu, cpu.detours, cpu.total_ns
-            );
-            let advice = "copy the whole bundle; if it is whole, this is a fault of the program that wrote it";
-            self.add(&doc.node, "rows_differ", message, advice);
+            self.add(&doc.node, warning::rows_differ(cpu.cpu, (rows, total), (cpu.detours, cpu.total_ns)));
         }
     }
 
@@ -64,9 +49,7 @@ impl Findings {
     pub(super) fn of_unlisted(&mut self, doc: &NodeDoc, unexpected: impl Iterator<Item = CpuId>, whole: bool) {
         let cpus: CpuList = unexpected.collect();
         if whole && !cpus.is_empty() {
-            let message = format!("the tables hold detours of CPU {cpus}, which the run's document does not list");
-            let advice = "they are left out here; this is a fault of the program that wrote the bundle";
-            self.add(&doc.node, "rows_unlisted", message, advice);
+            self.add(&doc.node, warning::rows_unlisted(&cpus));
         }
     }
 
@@ -74,20 +57,7 @@ impl Findings {
     pub(super) fn of_books(&mut self, books: &Books) {
         let Books::Open(open) = books else { return };
         for (at, book) in open.iter().enumerate() {
-            // In whole nanoseconds, since that is what they differ by.
-            let sum = format!("{} ns", book.activities_ns);
-            let (cpu, detour) = (book.cpu, book.detour);
-            let message = match book.duration_ns {
-                Some(ns) => format!(
-                    "the books do not close: detour {detour} of CPU {cpu} lasts {ns} ns, but its activities add up to {sum}"
-                ),
-                None => format!(
-                    "the books do not close: activities of {sum} name detour {detour} of CPU {cpu}, which is not there"
-                ),
-            };
-            let advice =
-                "do not believe the sources; this is a fault of the program that wrote the bundle, please report it";
-            let warning = Warning { code: "books_open".to_owned(), message, advice: advice.to_owned() };
+            let warning = warning::books_open(book.cpu, book.detour, book.duration_ns, book.activities_ns);
             self.0.insert(at, (book.node.clone(), warning));
         }
     }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use becalm_bundle::BundleWriter;
 use becalm_bundle::exchange::selfish::{self, SelfishError};
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, Warning};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings};
+use becalm_model::warning;
 use becalm_model::{Detour, Labels};
 use becalm_units::{CpuId, Nanos};
 use clap::{Args, ValueEnum};
@@ -152,13 +153,6 @@ fn document(cpu: CpuId, length: Nanos, detours: &[Detour]) -> NodeDoc {
         }],
         tracing: None,
         counters: Vec::new(),
-        warnings: vec![Warning {
-            code: "imported".to_owned(),
-            message:
-                "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what \
-                      was too short to be kept"
-                    .to_owned(),
-            advice: "compare it with a recording of becalm's own".to_owned(),
-        }],
+        warnings: vec![warning::imported()],
     }
 }

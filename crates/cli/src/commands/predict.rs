@@ -9,6 +9,7 @@ use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_model::node::Warning;
+use becalm_model::warning;
 use becalm_report::PredictReport;
 use becalm_scale::ScaleError;
 use becalm_scale::blame::{Blame, blame};
@@ -254,15 +255,5 @@ pub(in crate::commands) fn short_recording(source: &NoiseInput, question: &Quest
     let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
     let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
     let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;
-    source.recorded.then(|| Warning {
-        code: "short_recording".to_owned(),
-        message: format!(
-            "from {} ranks on, a phase of {} takes more CPU time than the {:.1} that were recorded: the longest \
-             detours decide, and a longer recording may hold longer ones",
-            Count::new(ranks),
-            question.grain,
-            Nanos::new((recorded * 1e9) as i64),
-        ),
-        advice: "record for longer, or on more CPUs or nodes".to_owned(),
-    })
+    source.recorded.then(|| warning::short_recording(ranks, question.grain, Nanos::new((recorded * 1e9) as i64)))
 }

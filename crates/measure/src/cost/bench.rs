@@ -15,7 +15,7 @@ use becalm_stats::median_high;
 use becalm_units::{CpuId, Nanos, TickRate};
 
 use super::{CostError, Site, counting};
-use crate::counted::countable;
+use crate::loops::countable;
 
 /// How many further rounds are counted by the processor.
 const ROUNDS_COUNTED: u64 = 5;

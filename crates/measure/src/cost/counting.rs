@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use becalm_linux::perf::{Counters, Event, Space};
 use becalm_model::event_count::EventCount;
 
-use crate::counted::event_count;
+use crate::loops::event_count;
 
 thread_local! {
     static ARMED: RefCell<Option<Counters>> = const { RefCell::new(None) };

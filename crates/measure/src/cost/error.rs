@@ -3,7 +3,7 @@
 use becalm_linux::clock::RateError;
 use becalm_linux::sched::SchedError;
 
-use crate::preflight::CpuError;
+use crate::machine::CpuError;
 
 /// Why nothing could be measured at all.
 #[derive(Debug, thiserror::Error)]

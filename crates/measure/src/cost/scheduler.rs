@@ -26,8 +26,8 @@ use becalm_units::{CpuId, Nanos};
 
 use super::tick::campaign::StepAside;
 use super::tick::{TickError, events, record_timer};
-use crate::counted::event_count;
-use crate::preflight;
+use crate::loops::event_count;
+use crate::machine;
 
 /// Whether the kernel's trace is used.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub fn measure(
     tracing: &Tracing,
     events: &[String],
 ) -> Result<SchedulerDoc, TickError> {
-    preflight::select(root, Some(&[cpu].into_iter().collect()))?;
+    machine::select_cpus(root, Some(&[cpu].into_iter().collect()))?;
     let _away = StepAside::from(cpu)?;
     let ticks = match tracing {
         Tracing::On(janitor) => {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn threads_are_counted_together() {
         let wanted = [Event::TaskClock, Event::ContextSwitches];
-        let (countable, _) = crate::counted::countable(&wanted);
+        let (countable, _) = crate::loops::countable(&wanted);
         if countable.len() < wanted.len() {
             // A container that forbids it says so.
             return;

@@ -12,7 +12,7 @@ use becalm_model::node_name;
 use becalm_units::{CpuId, CpuList};
 
 use super::CostError;
-use crate::{machine, preflight};
+use crate::machine;
 
 /// Why a CPU was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,10 +60,10 @@ impl Site {
     /// # Errors
     /// If the CPU that is asked for cannot be used, or there is none.
     pub fn choose(root: &Path, cpu: Option<CpuId>, policy: Policy) -> Result<Self, CostError> {
-        let all = preflight::select(root, None)?.cpus;
+        let all = machine::select_cpus(root, None)?.cpus;
         let (cpu, reason) = match cpu {
             Some(cpu) => {
-                preflight::select(root, Some(&[cpu].into_iter().collect()))?;
+                machine::select_cpus(root, Some(&[cpu].into_iter().collect()))?;
                 (cpu, Reason::Asked)
             }
             None => {

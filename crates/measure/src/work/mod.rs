@@ -2,13 +2,12 @@
 //! 2008). What interrupts them shows in how long they take (fixed work) or how far they get (fixed time).
 //!
 //! What is done is a [`Body`]; [`Work`] is one ready to run on a CPU; [`calibrate`] finds how much of it takes the grain;
-//! [`fixed_work`] and [`fixed_time`] are the measuring loops.
+//! [`crate::loops::sampling`] has the measuring loops.
 
 mod body;
 mod calibration;
 mod decile;
 mod repetitions;
-mod sampling;
 mod sort;
 mod stream;
 
@@ -16,5 +15,4 @@ pub use body::{Body, ParseBodyError, Unsupported, Work};
 pub use calibration::{Calibrated, calibrate, calibrate_unit};
 pub use decile::third_decile_mean;
 pub use repetitions::Repetitions;
-pub use sampling::{Keep, Quanta, Sampled, Stop, fixed_time, fixed_work};
 pub use sort::{introsort, sequence};

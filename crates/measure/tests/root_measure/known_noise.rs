@@ -215,8 +215,8 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
     use becalm_linux::sched::{Usage, current_tid};
     use becalm_linux::signals::StopSignals;
-    use becalm_measure::acquire::acquire;
-    use becalm_measure::ring::Ring;
+    use becalm_measure::loops::acquire::acquire;
+    use becalm_measure::loops::ring::Ring;
     use becalm_measure::{Batch, Collector, EventClock, Names, Sink, TraceSide, Translator};
     use becalm_model::node::NodeDoc;
     use becalm_model::{Detour, LoopThread, Pid};
@@ -257,7 +257,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     instance.start().expect("tracing starts");
     let start = now().get() + rate.ticks_in(Nanos::from_millis(50)).get();
     let duration = rate.ticks_in(Nanos::from_secs(3)).get();
-    ring.set_deadline(start + duration);
+    ring.set_deadline(Ticks::new(start + duration));
     let (tally, usage, tid) = std::thread::scope(|scope| {
         let ring = &ring;
         // SAFETY: the ring's memory is one shared anonymous mapping of whole pages, which outlives the maker.
@@ -266,7 +266,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
             pin_current_thread(cpu).expect("the CPU is ours");
             burn_until(start - duration / 1000);
             let before = Usage::of_current_thread();
-            let tally = acquire::<Native>(ring, cpu, start, rate.ticks_in(Nanos::new(200)).get());
+            let tally = acquire::<Native>(ring, cpu, Ticks::new(start), rate.ticks_in(Nanos::new(200)));
             (tally, Usage::of_current_thread().since(before), current_tid())
         });
         let measured = measuring.join().expect("the loop ends");

@@ -9,8 +9,9 @@ use std::time::Duration;
 use becalm_analyze::work::{MainBody, Samples, SourceTimes, subtract, tones};
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread, set_policy};
-use becalm_measure::work::{Body, Stop, Work, calibrate, fixed_work, third_decile_mean};
-use becalm_measure::{Plan, WorkPlan};
+use becalm_measure::loops::sampling::{Stop, fixed_work};
+use becalm_measure::work::{Body, Work, calibrate, third_decile_mean};
+use becalm_measure::{Plan, Task, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc};
 use becalm_model::{Activity, Kind};
 use becalm_record::{Memory, Session};
@@ -113,7 +114,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
     plan.cpus = Some([cpu].into_iter().collect());
     plan.duration = None;
     let grain = Nanos::from_millis(1);
-    plan.work = Some(WorkPlan {
+    plan.task = Task::Work(WorkPlan {
         body: Body::Lcg,
         grain,
         fixed,

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use becalm_linux::clock::Counter;
 use becalm_measure::StepProfile;
-use becalm_measure::acquire::{End, acquire};
-use becalm_measure::ring::Ring;
+use becalm_measure::loops::acquire::{End, acquire};
+use becalm_measure::loops::ring::Ring;
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
@@ -58,22 +58,22 @@ pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<OwnNoi
     let ring = job.agree(Ring::new(STEPS).map_err(Into::into))?;
     let profile = StepProfile::measure::<C>();
     // Loads the code of the loop: with a threshold of zero every step is stored, until the ring is full.
-    acquire::<C>(&ring, seat.cpu, C::read(), 0);
+    acquire::<C>(&ring, seat.cpu, Ticks::new(C::read()), Ticks::new(0));
     ring.clear();
     job.world.barrier();
     let start = C::read();
-    ring.set_deadline(start + seat.rate.ticks_in(time).get());
-    let tally = acquire::<C>(&ring, seat.cpu, start, profile.auto_threshold());
+    ring.set_deadline(Ticks::new(start + seat.rate.ticks_in(time).get()));
+    let tally = acquire::<C>(&ring, seat.cpu, Ticks::new(start), profile.auto_threshold());
     let ended = match tally.end {
         End::Deadline => Ok(()),
         End::Full => Err(anyhow::anyhow!("more than {STEPS} detours of CPU {} in {time}", seat.cpu)),
         End::Moved => Err(anyhow::anyhow!("the kernel took this rank off CPU {}", seat.cpu)),
     };
     job.agree(ended)?;
-    let instant = |ticks| seat.axis.instant(Ticks::new(ticks)) - seat.axis.instant(Ticks::new(tally.first));
+    let instant = |reading| seat.axis.instant(reading) - seat.axis.instant(tally.first);
     let mut detours = Vec::new();
     ring.drain(|before, after| {
-        let length = instant(after) - instant(before) - seat.axis.duration(Ticks::new(profile.shortest));
+        let length = instant(after) - instant(before) - seat.axis.duration(profile.shortest);
         detours.push((instant(before), length.max(Nanos::ZERO)));
     });
     Ok(OwnNoise { length: instant(tally.last).max(Nanos::new(1)), detours })

@@ -9,6 +9,7 @@ use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_model::node::{Rung, Warning};
+use becalm_model::warning;
 use becalm_report::{Drawn, PredictReport, RunReport, Scaling};
 use becalm_scale::blame::{Blame, blame};
 use becalm_scale::collective::Collective;
@@ -123,16 +124,9 @@ impl Predicted {
         drop(prediction);
         let mut warnings = source.warnings.clone();
         warnings.extend(short_recording(&source, &question, &RANKS));
-        let path = bundle.path().display();
         if detours > REPLAY_LIMIT {
-            warnings.push(Warning {
-                code: "not_replayed".to_owned(),
-                message: format!(
-                    "with {} detours the phases were not replayed: what is shown is the mean that order statistics expect",
-                    becalm_report::Value::Count(detours).cell()
-                ),
-                advice: format!("becalm predict {path} --ranks 64,1k,16k --grain 1ms replays them"),
-            });
+            let shown = becalm_report::Value::Count(detours).cell();
+            warnings.push(warning::not_replayed(&shown.to_string(), bundle.path()));
         }
         let mut blames = Vec::new();
         if let (Some(booked), Some(steps)) = (&source.booked, blame_steps) {
@@ -141,11 +135,7 @@ impl Predicted {
             let found = blame(booked, question, ranks, steps as usize, &none, Watch::by(&told))?;
             blames.push((question.grain, found));
         } else if named {
-            warnings.push(Warning {
-                code: "no_blame".to_owned(),
-                message: "which sources are to blame would take too much time or memory to find out here".to_owned(),
-                advice: format!("becalm predict {path} --ranks 16k --grain 1ms --blame finds it out"),
-            });
+            warnings.push(warning::no_blame(bundle.path()));
         }
         Ok(Self { question, source, names, rows, blame: blames, warnings })
     }

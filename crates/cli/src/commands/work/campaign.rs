@@ -10,7 +10,7 @@ use becalm_bundle::Bundle;
 use becalm_linux::perf::Event;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
-use becalm_measure::{Plan, Progress, WorkPlan};
+use becalm_measure::{Plan, Progress, Task, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -29,6 +29,16 @@ pub struct Part {
     pub path: PathBuf,
     /// What it is.
     pub plan: Plan,
+}
+
+impl Part {
+    /// The work that the loops are to do.
+    pub fn work(&self) -> Option<&WorkPlan> {
+        match &self.plan.task {
+            Task::Work(work) => Some(work),
+            Task::Watch(_) => None,
+        }
+    }
 }
 
 /// A run that goes on.
@@ -85,7 +95,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         plan.cpus = Some(run.work.loops.iter().map(|of| of.cpu).collect());
         plan.limit_trace_buffers();
         plan.policy = run.doc.settings.sched.parse().unwrap_or(args.sched);
-        plan.work = Some(left_of(args, run)?);
+        plan.task = Task::Work(left_of(args, run)?);
         return Ok(vec![Part { path: run.path.clone(), plan }]);
     }
     let grain = args.grain.unwrap_or(Nanos::from_millis(1));
@@ -126,7 +136,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
 /// # Errors
 /// If it is one, or of no work at all.
 pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
-    for part in parts.iter().filter_map(|part| part.plan.work.as_ref()) {
+    for part in parts.iter().filter_map(Part::work) {
         for doc in baseline.nodes() {
             let Some(work) = &doc.settings.work else {
                 return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
@@ -146,7 +156,7 @@ fn again(plan: &Plan, work: WorkPlan) -> Plan {
         sources: plan.sources,
         ring_bytes: plan.ring_bytes,
         trace_bytes: plan.trace_bytes,
-        work: Some(work),
+        task: Task::Work(work),
         root: plan.root.clone(),
         ..Plan::new()
     }

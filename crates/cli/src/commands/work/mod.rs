@@ -85,8 +85,8 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
 
 /// One run, from the start to its bundle.
 fn measure(args: &WorkArgs, part: Part, resumed: Option<&campaign::Resumed>, session: &Session) -> Result<NodeDoc> {
+    let bar = campaign::progress_bar(args, part.work());
     let Part { path, plan } = part;
-    let bar = campaign::progress_bar(args, plan.work.as_ref());
     let store = match resumed {
         Some(run) => Samples::resume(&path, run.doc.clone()),
         None => Samples::new(&path),

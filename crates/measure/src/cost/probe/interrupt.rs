@@ -9,13 +9,13 @@ use std::time::Duration;
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
 use becalm_model::cost::{Probe, Samples, into_rounds};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, Ticks};
 
 use super::switch::{Arrival, ONE_CPU};
-use crate::acquire::acquire;
 use crate::cost::bench::{Bench, text};
-use crate::ring::Ring;
-use crate::steps::StepProfile;
+use crate::loops::StepProfile;
+use crate::loops::acquire::acquire;
+use crate::loops::ring::Ring;
 
 /// How many interrupts are sent.
 const SENT: usize = 1_000;
@@ -61,18 +61,18 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
             while C::read().saturating_sub(start) < pause {}
             // Where another thread has taken the loop's CPU, there is nobody to interrupt: the loop must be seen to run.
             let progress = ring.progress();
-            while ring.progress() == progress && C::read() < ring.deadline() {}
+            while ring.progress() == progress && C::read() < ring.deadline().get() {}
             let before = C::read_ordered();
             if !membarrier::private() {
                 break;
             }
             sent[count] = (before, C::read_ordered());
             count += 1;
-            if ring.deadline() <= C::read() {
+            if ring.deadline().get() <= C::read() {
                 break;
             }
         }
-        ring.set_deadline(0);
+        ring.stop();
         count
     };
     let count = thread::scope(|scope| {
@@ -81,21 +81,22 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
             started.spawn_scoped(scope, sender).map_err(|error| format!("cannot start a second thread: {error}"))?;
         let arrived = arrival.wait(other);
         let start = C::read();
-        ring.set_deadline(if arrived.is_err() { 0 } else { start + bench.rate.ticks_in(LIMIT).get() });
+        let limit = if arrived.is_err() { 0 } else { start + bench.rate.ticks_in(LIMIT).get() };
+        ring.set_deadline(Ticks::new(limit));
         begun.store(true, Ordering::Release);
         if arrived.is_ok() {
-            acquire::<C>(&ring, bench.site.cpu, start, threshold);
+            acquire::<C>(&ring, bench.site.cpu, Ticks::new(start), threshold);
         }
         let count = sender.join().map_err(|_| "the sending thread failed".to_owned())?;
         arrived.map(|()| count)
     })?;
     let mut steps = Vec::with_capacity(KEPT);
-    ring.drain(|before, after| steps.push((before, after)));
+    ring.drain(|before, after| steps.push((before.get(), after.get())));
     let hit = matched(&sent[..count], &steps);
     if hit.len() < count / 2 || hit.is_empty() {
         return Err(format!("of {count} interrupts only {} were seen as detours on CPU {}", hit.len(), bench.site.cpu));
     }
-    let detours: Vec<u64> = hit.iter().map(|step| step.saturating_sub(profile.shortest)).collect();
+    let detours: Vec<u64> = hit.iter().map(|step| step.saturating_sub(profile.shortest.get())).collect();
     let mut series = bench.finish(watch, 1, &into_rounds(&detours));
     // The loop's steps are made of single readings, so only its shortest step is in them, which is taken off already.
     let overhead = bench.instrument().overhead_ps;

@@ -14,8 +14,8 @@ use becalm_model::node_name;
 use becalm_units::{CpuList, Nanos};
 
 use super::{Job, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
+use crate::machine;
 use crate::work::{Body, Work};
-use crate::{machine, preflight};
 
 /// How far a campaign is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ pub enum CampaignEnd {
 /// # Errors
 /// Whatever makes the plan impossible, with what is missing.
 pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError> {
-    preflight::select(root, Some(&[plan.cpu].into_iter().collect()))?;
+    machine::select_cpus(root, Some(&[plan.cpu].into_iter().collect()))?;
     let limits = limits(root, &plan)?;
     // Whether it is allowed is found out now and not in the midst.
     if let Some(rate_hz) = plan.rates_hz.iter().copied().find(|rate_hz| *rate_hz > 0) {

@@ -8,7 +8,7 @@ use becalm_linux::perf::{CountersError, PerfError};
 use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_units::CpuId;
 
-use crate::preflight::CpuError;
+use crate::machine::CpuError;
 use crate::work::Unsupported;
 
 /// Why what was measured could not be stored: the error of whoever keeps it.

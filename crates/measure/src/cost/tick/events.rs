@@ -8,7 +8,7 @@ use becalm_units::{Named, Nanos};
 
 use super::copies::prepare;
 use super::{Job, TickError, timer_interrupts};
-use crate::counted::{countable, event_count};
+use crate::loops::{countable, event_count};
 
 /// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
 /// reason why others cannot.

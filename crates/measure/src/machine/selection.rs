@@ -5,7 +5,7 @@ use std::path::Path;
 use becalm_linux::sched;
 use becalm_units::{CpuId, CpuList};
 
-use crate::machine::cpu_list;
+use super::description::cpu_list;
 
 /// CPUs that cannot be measured as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -54,7 +54,7 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
 
 /// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
 /// others cannot.
-pub(crate) fn countable(events: &[Event]) -> (Vec<Event>, Vec<String>) {
+pub fn countable(events: &[Event]) -> (Vec<Event>, Vec<String>) {
     let counters = Counters::of_current_thread(events, &Space::APART);
     let missing = counters.missing();
     let is_counted = |event: &Event| missing.iter().filter(|one| one.event == *event).count() < Space::APART.len();
@@ -62,7 +62,7 @@ pub(crate) fn countable(events: &[Event]) -> (Vec<Event>, Vec<String>) {
 }
 
 /// A count as it is stored.
-pub(crate) fn event_count(count: &Count) -> EventCount {
+pub fn event_count(count: &Count) -> EventCount {
     EventCount {
         event: count.event.name().to_owned(),
         space: count.space.name().to_owned(),

@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use becalm_linux::clock::Counter;
 
-use super::body::Work;
+use crate::work::Work;
 
 /// Takes the samples.
 pub trait Keep {

@@ -7,7 +7,7 @@ use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_model::{Event, Happening, Label, Labels, Pid};
 use becalm_units::Nanos;
 
-use crate::threads::Names;
+use super::names::Names;
 
 /// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), which has not changed since 2.6.
 const SOFTIRQS: [&str; 10] =

@@ -11,13 +11,13 @@ use becalm_units::CpuList;
 
 /// The counters at one instant, as far as they could be read.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct KernelCounters {
     interrupts: Option<Interrupts>,
     softirqs: Option<Softirqs>,
     stat: Option<Stat>,
 }
 
-impl Snapshot {
+impl KernelCounters {
     /// Reads them below a root.
     #[must_use]
     pub fn take(root: &Path) -> Self {
@@ -98,9 +98,9 @@ mod tests {
             std::fs::write(proc.join("stat"), stat).unwrap();
         };
         write(200, 7, 10);
-        let before = Snapshot::take(root.path());
+        let before = KernelCounters::take(root.path());
         write(1200, 9, 12);
-        let grown = Snapshot::take(root.path()).since(&before, &"1".parse().unwrap());
+        let grown = KernelCounters::take(root.path()).since(&before, &"1".parse().unwrap());
         let grown: Vec<_> = grown.iter().map(|counter| (counter.name.as_str(), counter.growth)).collect();
         assert_eq!(grown[..2], [("interrupts/LOC", 1000), ("interrupts/virtio1-req.0", 2)]);
         assert_eq!(grown[2].0, "stat/steal");

@@ -1,8 +1,9 @@
 //! How long the loop's own steps are on a quiet CPU, and the threshold that follows.
 
 use becalm_linux::clock::Counter;
+use becalm_units::Ticks;
 
-use crate::acquire::only_read;
+use super::acquire::only_read;
 
 /// The steps of one CPU's loop, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,11 +11,11 @@ pub struct StepProfile {
     /// The shortest step, `t_min`: the length that not more than one step in a thousand undercuts. Not the very
     /// shortest, as counters that move in leaps show a difference of zero, or of a fraction of a leap, now and then. Where
     /// the counter is so coarse that even this is zero, the mean step of the quietest batch.
-    pub shortest: u64,
+    pub shortest: Ticks,
     /// The median step.
-    pub median: u64,
+    pub median: Ticks,
     /// The 99th percentile of the quietest batch.
-    pub p99: u64,
+    pub p99: Ticks,
 }
 
 /// Steps in one batch: half a millisecond at 8 ns a step, so that most batches hold no tick.
@@ -38,7 +39,7 @@ impl StepProfile {
         for _ in 0..BATCHES {
             buckets.fill(0);
             only_read::<C>(BATCH_STEPS, &mut buckets);
-            let profile = Self::of_buckets(&buckets);
+            let profile = Self::from_buckets(&buckets);
             if best.is_none_or(|best| (profile.p99, profile.median) < (best.p99, best.median)) {
                 best = Some(profile);
             }
@@ -46,7 +47,7 @@ impl StepProfile {
         best.expect("at least one batch was measured")
     }
 
-    fn of_buckets(buckets: &[u32]) -> Self {
+    fn from_buckets(buckets: &[u32]) -> Self {
         let total: u64 = buckets.iter().map(|count| u64::from(*count)).sum();
         let quantile = |numerator: u64, denominator: u64| {
             let mut seen = 0;
@@ -69,19 +70,19 @@ impl StepProfile {
             0 => mean(),
             shortest => shortest,
         };
-        Self { shortest, median: quantile(1, 2), p99 }
+        Self { shortest: Ticks::new(shortest), median: Ticks::new(quantile(1, 2)), p99: Ticks::new(p99) }
     }
 
-    /// The automatic threshold, in ticks: three times the 99th percentile of the quiet steps, and at least twice the
+    /// The automatic threshold: three times the 99th percentile of the quiet steps, and at least twice the
     /// median plus one tick, for counters so coarse that most steps are zero.
     ///
     /// The loop's own variation (a counter that moves in leaps, the sibling thread's load, a store to the ring) stays
     /// below about twice the 99th percentile; the shortest interrupts of today's processors take more than 200 ns.
     #[must_use]
-    pub const fn auto_threshold(self) -> u64 {
-        let by_tail = self.p99 * 3;
-        let by_median = self.median * 2 + 1;
-        if by_tail > by_median { by_tail } else { by_median }
+    pub const fn auto_threshold(self) -> Ticks {
+        let by_tail = self.p99.get() * 3;
+        let by_median = self.median.get() * 2 + 1;
+        Ticks::new(if by_tail > by_median { by_tail } else { by_median })
     }
 }
 
@@ -98,9 +99,10 @@ mod tests {
         buckets[20] = 6_000;
         buckets[40] = 3_990;
         buckets[199] = 9;
-        let profile = StepProfile::of_buckets(&buckets);
-        assert_eq!(profile, StepProfile { shortest: 20, median: 20, p99: 40 });
-        assert_eq!(profile.auto_threshold(), 120);
+        let profile = StepProfile::from_buckets(&buckets);
+        let [short, long] = [20, 40].map(Ticks::new);
+        assert_eq!(profile, StepProfile { shortest: short, median: short, p99: long });
+        assert_eq!(profile.auto_threshold(), Ticks::new(120));
     }
 
     #[test]
@@ -108,13 +110,14 @@ mod tests {
         let mut buckets = vec![0; 200];
         buckets[0] = 7_500;
         buckets[40] = 2_500;
-        assert_eq!(StepProfile::of_buckets(&buckets).shortest, 10);
+        assert_eq!(StepProfile::from_buckets(&buckets).shortest, Ticks::new(10));
     }
 
     #[test]
     fn a_coarse_counter_still_gets_a_threshold() {
-        let profile = StepProfile { shortest: 0, median: 0, p99: 0 };
-        assert_eq!(profile.auto_threshold(), 1);
+        let zero = Ticks::new(0);
+        let profile = StepProfile { shortest: zero, median: zero, p99: zero };
+        assert_eq!(profile.auto_threshold(), Ticks::new(1));
     }
 
     #[test]

@@ -3,25 +3,25 @@
 
 use becalm_linux::clock::Counter;
 use becalm_linux::sched;
-use becalm_units::CpuId;
+use becalm_units::{CpuId, Ticks};
 
-use crate::ring::Ring;
+use super::ring::Ring;
 
-/// What a loop says of itself at its end. All times are in ticks of the counter.
+/// What a loop says of itself at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// The first reading.
-    pub first: u64,
+    pub first: Ticks,
     /// The last reading. `last - first` is the sum of all steps: `below + kept`.
-    pub last: u64,
+    pub last: Ticks,
     /// How many steps.
     pub iterations: u64,
     /// The shortest step.
-    pub shortest: u64,
+    pub shortest: Ticks,
     /// The sum of the steps below the threshold.
-    pub below: u64,
+    pub below: Ticks,
     /// The sum of the steps that were kept.
-    pub kept: u64,
+    pub kept: Ticks,
     /// How many were kept.
     pub kept_steps: u64,
     /// How often the counter ran backwards. Such a step is part of `below`, which makes it smaller.
@@ -46,22 +46,23 @@ const PROGRESS_STEPS: u64 = 1024;
 
 /// Runs the loop on the current CPU from the reading `start` until the ring's deadline.
 ///
-/// `threshold` is in ticks. Nothing in here allocates, locks or calls the kernel. What storing a step costs is part of
+/// Nothing in here allocates, locks or calls the kernel. What storing a step costs is part of
 /// the step after it, since that one begins at the reading that ended the stored one: no time vanishes.
 #[inline(never)]
-pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: u64, threshold: u64) -> Tally {
+pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, threshold: Ticks) -> Tally {
+    let (start, threshold) = (start.get(), threshold.get());
     let mut previous = C::read();
     while previous < start {
         previous = C::read();
     }
-    ring.set_began(previous);
+    ring.set_began(Ticks::new(previous));
     let mut tally = Tally {
-        first: previous,
-        last: previous,
+        first: Ticks::new(previous),
+        last: Ticks::new(previous),
         iterations: 0,
-        shortest: u64::MAX,
-        below: 0,
-        kept: 0,
+        shortest: Ticks::new(u64::MAX),
+        below: Ticks::new(0),
+        kept: Ticks::new(0),
         kept_steps: 0,
         backwards: 0,
         end: End::Deadline,
@@ -90,17 +91,17 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: u64, threshold: u64) 
         iterations += 1;
         previous = now;
         if iterations % PROGRESS_STEPS == 0 {
-            ring.set_progress(now);
+            ring.set_progress(Ticks::new(now));
         }
-        if now >= ring.deadline() {
+        if now >= ring.deadline().get() {
             break;
         }
     }
-    ring.set_progress(previous);
-    tally.last = previous;
+    ring.set_progress(Ticks::new(previous));
+    tally.last = Ticks::new(previous);
     tally.iterations = iterations;
-    tally.shortest = shortest;
-    tally.below = below;
+    tally.shortest = Ticks::new(shortest);
+    tally.below = Ticks::new(below);
     tally
 }
 
@@ -114,10 +115,10 @@ fn keep(ring: &Ring, cpu: CpuId, before: u64, after: u64, tally: &mut Tally) -> 
         tally.backwards += 1;
         return None;
     }
-    if !ring.push(before, after) {
+    if !ring.push(Ticks::new(before), Ticks::new(after)) {
         return Some(End::Full);
     }
-    tally.kept += step;
+    tally.kept = Ticks::new(tally.kept.get() + step);
     tally.kept_steps += 1;
     // Only a thread that lost the CPU can have been moved, and that takes a step of some length.
     match sched::current_cpu() {
@@ -165,22 +166,28 @@ mod tests {
     fn run(readings: &[u64], capacity: usize, deadline: u64, threshold: u64) -> (Tally, Vec<(u64, u64)>) {
         READINGS.with_borrow_mut(|queue| *queue = readings.iter().copied().collect());
         let ring = Ring::new(capacity).unwrap();
-        ring.set_deadline(deadline);
+        ring.set_deadline(Ticks::new(deadline));
         let cpu = sched::current_cpu().unwrap();
         sched::pin_current_thread(cpu).unwrap();
-        let tally = acquire::<Prepared>(&ring, cpu, 100, threshold);
+        let tally = acquire::<Prepared>(&ring, cpu, Ticks::new(100), Ticks::new(threshold));
         let mut steps = Vec::new();
-        ring.drain(|before, after| steps.push((before, after)));
+        ring.drain(|before, after| steps.push((before.get(), after.get())));
         (tally, steps)
+    }
+
+    /// The sum of all steps, as the loop accounts for them.
+    fn both(tally: &Tally) -> Ticks {
+        Ticks::new(tally.below.get().wrapping_add(tally.kept.get()))
     }
 
     #[test]
     fn keeps_what_reaches_the_threshold_and_no_time_vanishes() {
         let (tally, steps) = run(&[50, 99, 101, 103, 110, 111, 141, 200, 202, 999], 16, 202, 10);
         assert_eq!(steps, [(111, 141), (141, 200)]);
-        assert_eq!((tally.first, tally.last, tally.iterations), (101, 202, 6));
-        assert_eq!((tally.shortest, tally.below, tally.kept, tally.kept_steps), (1, 12, 89, 2));
-        assert_eq!(tally.last - tally.first, tally.below + tally.kept);
+        assert_eq!((tally.first, tally.last, tally.iterations), (Ticks::new(101), Ticks::new(202), 6));
+        let steps = (tally.shortest, tally.below, tally.kept, tally.kept_steps);
+        assert_eq!(steps, (Ticks::new(1), Ticks::new(12), Ticks::new(89), 2));
+        assert_eq!(tally.last - tally.first, both(&tally));
         assert_eq!(tally.end, End::Deadline);
     }
 
@@ -188,8 +195,8 @@ mod tests {
     fn a_full_ring_ends_the_loop_before_the_step_that_does_not_fit() {
         let (tally, steps) = run(&[100, 200, 300, 301, 400, 401, 500], 2, 1000, 10);
         assert_eq!(steps, [(100, 200), (200, 300)]);
-        assert_eq!((tally.end, tally.last), (End::Full, 301));
-        assert_eq!(tally.last - tally.first, tally.below + tally.kept);
+        assert_eq!((tally.end, tally.last), (End::Full, Ticks::new(301)));
+        assert_eq!(tally.last - tally.first, both(&tally));
     }
 
     #[test]
@@ -197,6 +204,6 @@ mod tests {
         let (tally, steps) = run(&[100, 150, 140, 141, 142, 300], 16, 300, 10);
         assert_eq!(tally.backwards, 1);
         assert_eq!(steps, [(100, 150), (142, 300)]);
-        assert_eq!(tally.last - tally.first, tally.below.wrapping_add(tally.kept));
+        assert_eq!(tally.last - tally.first, both(&tally));
     }
 }

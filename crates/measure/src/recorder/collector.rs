@@ -4,19 +4,18 @@
 //! Taking is kept apart from decoding, so that where no CPU is free of loops the decoding can wait until a segment ends.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::{DecodeError, Decoder, PageReader, RawHappening};
 use becalm_model::{Event, Step};
-use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
+use becalm_units::{CpuId, Nanos, TicksToNanos};
 
-use crate::event_clock::EventClock;
-use crate::ring::Ring;
-use crate::threads::Names;
-use crate::translate::Translator;
+use crate::loops::StepRing;
+use crate::sink::{Batch, Sink};
+use crate::trace::{EventClock, Names, Translator};
 use crate::work::Repetitions;
-use crate::{Batch, Sink};
 
 /// No record of ours takes more bytes; a page with more room than that at its end is not full.
 const LONGEST_RECORD: usize = 256;
@@ -33,9 +32,9 @@ struct Pages {
 
 /// One measured CPU.
 #[derive(Debug)]
-struct Feed {
+struct Feed<R> {
     cpu: CpuId,
-    ring: Arc<Ring>,
+    ring: Arc<R>,
     pages: Option<Pages>,
     steps: Vec<Step>,
     work: Vec<u64>,
@@ -65,17 +64,64 @@ pub struct FeedCounts {
 
 /// Collects from all CPUs. Lives in one thread.
 #[derive(Debug)]
-pub struct Collector {
-    feeds: Vec<Feed>,
+pub struct Collector<R> {
+    feeds: Vec<Feed<R>>,
     axis: TicksToNanos,
-    decoder: Option<Decoder>,
-    clock: Option<EventClock>,
-    translator: Option<Translator>,
+    trace: Option<Reading>,
     page: Vec<u8>,
     /// The decoded events of one CPU, while they are handed over. One place for all, since on a machine of many CPUs as
     /// many of them would hold more memory than everything else.
     events: Vec<Event>,
     first_broken: Option<(CpuId, DecodeError)>,
+}
+
+/// How the pages of the trace are read.
+#[derive(Debug)]
+struct Reading {
+    decoder: Decoder,
+    clock: EventClock,
+    translator: Translator,
+}
+
+impl Reading {
+    /// Decodes all pages of a CPU and empties them. Events outside of the span are left out. Returns the first error.
+    fn decode(
+        &mut self,
+        pages: &mut Pages,
+        span: &RangeInclusive<Nanos>,
+        counts: &mut FeedCounts,
+        names: &mut Names,
+        events: &mut Vec<Event>,
+    ) -> Option<DecodeError> {
+        let Self { decoder, clock, translator } = self;
+        let mut first_broken = None;
+        let mut start = 0;
+        for end in pages.ends.drain(..) {
+            let decoded = decoder.page(&pages.bytes[start..end], &mut |raw| {
+                let time = clock.instant(raw.time);
+                if span.contains(&time) {
+                    match raw.what {
+                        RawHappening::Lost { .. } => counts.gaps += 1,
+                        _ => counts.events += 1,
+                    }
+                    events.push(translator.translate(&raw, time, names));
+                }
+            });
+            match decoded {
+                Ok(page) => {
+                    counts.ignored += page.ignored;
+                    counts.lost_events += page.lost_events;
+                }
+                Err(error) => {
+                    counts.broken_pages += 1;
+                    first_broken.get_or_insert(error);
+                }
+            }
+            start = end;
+        }
+        pages.bytes.clear();
+        first_broken
+    }
 }
 
 /// How the trace is to be understood.
@@ -91,13 +137,15 @@ pub struct TraceSide {
     pub readers: Vec<PageReader>,
 }
 
-impl Collector {
+impl<R: StepRing> Collector<R> {
     /// A collector of these loops, in the order in which batches number them.
     #[must_use]
-    pub fn new(loops: Vec<(CpuId, Arc<Ring>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
-        let (decoder, clock, translator, readers) = match trace {
-            Some(trace) => (Some(trace.decoder), Some(trace.clock), Some(trace.translator), trace.readers),
-            None => (None, None, None, Vec::new()),
+    pub fn new(loops: Vec<(CpuId, Arc<R>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
+        let (trace, readers) = match trace {
+            Some(TraceSide { decoder, clock, translator, readers }) => {
+                (Some(Reading { decoder, clock, translator }), readers)
+            }
+            None => (None, Vec::new()),
         };
         let page = vec![0; readers.iter().map(PageReader::page_size).max().unwrap_or(0)];
         let mut readers = readers.into_iter();
@@ -112,7 +160,7 @@ impl Collector {
             complete_until: Nanos::ZERO,
             counts: FeedCounts::default(),
         });
-        Self { feeds: feeds.collect(), axis, decoder, clock, translator, page, events: Vec::new(), first_broken: None }
+        Self { feeds: feeds.collect(), axis, trace, page, events: Vec::new(), first_broken: None }
     }
 
     /// From now on watches the steps of each loop for when they have been repeated enough, by this maximum allowable
@@ -123,7 +171,7 @@ impl Collector {
         }
     }
 
-    /// Whether they have, at some time, on every CPU; never if they are not watched.
+    /// Whether the steps of every CPU have been repeated enough at some time; never if they are not watched.
     #[must_use]
     pub fn repeated_enough(&self) -> bool {
         self.feeds.iter().all(|feed| feed.enough)
@@ -140,23 +188,20 @@ impl Collector {
         for feed in &mut self.feeds {
             // In this order: what is in the ring is complete up to `progress`, and every kernel event before
             // `progress` is in the trace buffer by now, since the loop wrote `progress` after it.
-            feed.complete_until = feed.complete_until.max(axis.instant(Ticks::new(feed.ring.progress())));
+            feed.complete_until = feed.complete_until.max(axis.instant(feed.ring.readings().progress()));
             let before = feed.steps.len();
-            let (keeps_work, enough) = (feed.ring.is_of_samples(), &mut feed.enough);
-            feed.ring.drain_samples(|before, after, work| {
-                let instant = |reading| axis.instant(Ticks::new(reading));
-                feed.steps.push(Step { start: instant(before), end: instant(after) });
-                if keeps_work {
-                    feed.work.push(work);
-                }
+            let enough = &mut feed.enough;
+            feed.ring.take_all(|before, after, work| {
+                feed.steps.push(Step { start: axis.instant(before), end: axis.instant(after) });
+                feed.work.extend(work);
                 if let Some(repetitions) = &mut feed.repetitions {
-                    *enough |= repetitions.add(after.wrapping_sub(before) as f64);
+                    *enough |= repetitions.add((after - before).get() as f64);
                 }
             });
             let steps = (feed.steps.len() - before) as u64;
             feed.counts.steps += steps;
             taken += steps;
-            let (Some(pages), Some(decoder)) = (&mut feed.pages, &self.decoder) else { continue };
+            let (Some(pages), Some(trace)) = (&mut feed.pages, &self.trace) else { continue };
             // The first page may be the rest of one that was taken half full last time. A second one that is not full is
             // the one being written: what comes after it came after `progress`, and chasing it would not end on a CPU
             // whose own reading makes events.
@@ -165,7 +210,7 @@ impl Collector {
                 && let Some(length) = pages.reader.read_page(&mut self.page)?
             {
                 let page = &self.page[..length];
-                let used = decoder.used(page);
+                let used = trace.decoder.used(page);
                 partial += u32::from(used + LONGEST_RECORD < length);
                 pages.bytes.extend_from_slice(&page[..used]);
                 pages.ends.push(pages.bytes.len());
@@ -177,14 +222,14 @@ impl Collector {
     /// The bytes of raw trace and steps that wait to be handed on.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        let of = |feed: &Feed| feed.pages.as_ref().map_or(0, |pages| pages.bytes.len()) + feed.steps.len() * 16;
-        self.feeds.iter().map(of).sum()
+        let waiting = |feed: &Feed<R>| feed.pages.as_ref().map_or(0, |pages| pages.bytes.len()) + feed.steps.len() * 16;
+        self.feeds.iter().map(waiting).sum()
     }
 
     /// Whether anchors between the trace's clock and the loops' counter are needed at every hand-over.
     #[must_use]
     pub fn needs_anchors(&self) -> bool {
-        self.clock.is_some_and(|clock| clock.needs_anchors())
+        self.trace.as_ref().is_some_and(|trace| trace.clock.needs_anchors())
     }
 
     /// Decodes what was taken and gives it to the sink, CPU by CPU.
@@ -200,49 +245,24 @@ impl Collector {
         anchor: Option<Anchor>,
         all: bool,
     ) -> Result<(), S::Error> {
-        if let (Some(clock), Some(anchor)) = (&mut self.clock, anchor) {
-            clock.advance(anchor);
+        let Self { feeds, axis, trace, events, first_broken, .. } = self;
+        if let (Some(trace), Some(anchor)) = (&mut *trace, anchor) {
+            trace.clock.advance(anchor);
         }
-        let Self { feeds, axis, decoder, clock, translator, events, first_broken, .. } = self;
         for (index, feed) in feeds.iter_mut().enumerate() {
-            let first_reading = feed.ring.began().map(|reading| axis.instant(Ticks::new(reading)));
-            if let (Some(pages), Some(decoder), Some(clock), Some(translator)) =
-                (&mut feed.pages, &*decoder, &*clock, &mut *translator)
-            {
+            let began = feed.ring.readings().began().map(|reading| axis.instant(reading));
+            if let (Some(pages), Some(trace)) = (&mut feed.pages, &mut *trace) {
                 // What happened before the loop's first reading or after its last is none of its business; at both it
                 // was running, with nothing above it.
-                let began = first_reading.unwrap_or(Nanos::MAX);
-                let ended = if all { axis.instant(Ticks::new(feed.ring.progress())) } else { Nanos::MAX };
-                let mut start = 0;
-                for end in pages.ends.drain(..) {
-                    let counts = &mut feed.counts;
-                    let decoded = decoder.page(&pages.bytes[start..end], &mut |raw| {
-                        let time = clock.instant(raw.time);
-                        if time >= began && time <= ended {
-                            match raw.what {
-                                RawHappening::Lost { .. } => counts.gaps += 1,
-                                _ => counts.events += 1,
-                            }
-                            events.push(translator.translate(&raw, time, names));
-                        }
-                    });
-                    match decoded {
-                        Ok(page) => {
-                            counts.ignored += page.ignored;
-                            counts.lost_events += page.lost_events;
-                        }
-                        Err(error) => {
-                            counts.broken_pages += 1;
-                            first_broken.get_or_insert((feed.cpu, error));
-                        }
-                    }
-                    start = end;
+                let ended = if all { axis.instant(feed.ring.readings().progress()) } else { Nanos::MAX };
+                let span = began.unwrap_or(Nanos::MAX)..=ended;
+                if let Some(error) = trace.decode(pages, &span, &mut feed.counts, names, events) {
+                    first_broken.get_or_insert((feed.cpu, error));
                 }
-                pages.bytes.clear();
             }
             let complete_until = if all { Nanos::MAX } else { feed.complete_until };
             let (steps, work) = (&feed.steps, &feed.work);
-            sink.batch(Batch { index, steps, work, events, began: first_reading, complete_until }, names)?;
+            sink.batch(Batch { index, steps, work, events, began, complete_until }, names)?;
             feed.steps.clear();
             feed.work.clear();
             events.clear();

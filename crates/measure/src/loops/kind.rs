@@ -1,0 +1,152 @@
+//! What every kind of loop has: a ring, a calibration, and the measuring itself.
+
+use becalm_linux::clock::Counter;
+use becalm_linux::memory::MemoryError;
+use becalm_linux::sched::{SchedError, Usage};
+use becalm_model::node::{CpuDoc, NodeDoc, Settings};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
+
+use super::acquire::Tally;
+use super::event_counts::Counted;
+use super::ring::Ring;
+use crate::work::Unsupported;
+
+/// Why a loop cannot measure on a CPU.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopError {
+    /// It cannot be placed there, or not get its scheduling class.
+    #[error(transparent)]
+    Sched(#[from] SchedError),
+    /// Its work cannot be done on this machine.
+    #[error(transparent)]
+    Work(#[from] Unsupported),
+    /// The threshold lies within the loop's own steps.
+    #[error(
+        "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \
+         give at least {least}, or auto"
+    )]
+    Threshold {
+        /// What was asked for.
+        threshold: Nanos,
+        /// The loop's shortest step.
+        t_min: Nanos,
+        /// On this CPU.
+        cpu: CpuId,
+        /// The smallest threshold that can be had.
+        least: Nanos,
+    },
+}
+
+impl LoopError {
+    /// Whether the loop that was asked for cannot be, on this machine at least.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Threshold { .. } | Self::Work(_))
+    }
+}
+
+/// What a loop measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// The loop's own account.
+    pub tally: Tally,
+    /// The kernel's account of the thread while it measured.
+    pub usage: Usage,
+    /// Iterations that the other copies of its work did meanwhile.
+    pub others_iterations: u64,
+    /// What the processor's counters say of the loop.
+    pub counted: Counted,
+}
+
+/// A way from a loop to the collector.
+pub trait StepRing: Send + Sync + Sized + 'static {
+    /// Makes a ring that takes so much memory.
+    fn with_bytes(bytes: usize) -> Result<Self, MemoryError>;
+
+    /// The ring of the readings alone.
+    fn readings(&self) -> &Ring;
+
+    /// Whether all of the memory could be locked.
+    fn is_locked(&self) -> bool;
+
+    /// Takes all steps that wait, in order: the readings before and after, and the work done, if it is kept.
+    fn take_all(&self, take: impl FnMut(Ticks, Ticks, Option<u64>));
+}
+
+impl StepRing for Ring {
+    fn with_bytes(bytes: usize) -> Result<Self, MemoryError> {
+        Self::new(bytes / 16)
+    }
+
+    fn readings(&self) -> &Ring {
+        self
+    }
+
+    fn is_locked(&self) -> bool {
+        self.is_locked()
+    }
+
+    fn take_all(&self, mut take: impl FnMut(Ticks, Ticks, Option<u64>)) {
+        self.drain(|before, after| take(before, after, None));
+    }
+}
+
+/// What a loop found out about itself before the start, as far as all kinds have it.
+pub trait Calibration: Clone + Send + Sync + 'static {
+    /// How long the shortest step is, which every detour is shorter by than its step; 0 if all steps are kept.
+    fn shortest_step(&self) -> Ticks;
+}
+
+/// A kind of loop, with all that was asked of it.
+///
+/// One value is shared by the threads of all CPUs. While it measures, a loop neither allocates, nor locks, nor calls the
+/// kernel.
+pub trait Loop: Send + Sync + Sized + 'static {
+    /// Whether preparing the loop takes memory that is to be locked.
+    const ALLOCATES: bool;
+
+    /// Takes what the loop finds.
+    type Ring: StepRing;
+    /// What the loop finds out about itself before the start.
+    type Calibration: Calibration;
+    /// What the loop's thread holds from then on; it stays in the thread.
+    type Ready;
+
+    /// Whether the loop can be on this machine.
+    fn check(&self) -> Result<(), LoopError>;
+
+    /// Prepares the loop on the current CPU, whose counter runs at this rate.
+    fn prepare<C: Counter>(
+        &self,
+        cpu: CpuId,
+        rate: TickRate,
+        ring: &Self::Ring,
+    ) -> Result<(Self::Ready, Self::Calibration), LoopError>;
+
+    /// Measures from the reading `start` until the ring's deadline.
+    fn measure<C: Counter>(&self, ready: Self::Ready, cpu: CpuId, ring: &Self::Ring, start: Ticks) -> (Tally, Counted);
+
+    /// How many further threads run on each CPU beside the one that measures.
+    fn further_threads(&self) -> u32;
+
+    /// What a further thread does: gets ready, waits for the start with `calibrated`, which answers nothing if there is
+    /// none, and returns the iterations that it did until the ring's deadline.
+    fn accompany<'a, C: Counter>(
+        &self,
+        cpu: CpuId,
+        ring: &Self::Ring,
+        calibrated: impl FnOnce() -> Option<&'a Self::Calibration>,
+    ) -> u64;
+
+    /// The maximum allowable variation by which the loops have repeated enough; `None` if nobody asked for that.
+    fn variation(&self) -> Option<f64>;
+
+    /// The threshold as the document has it.
+    fn threshold_text(&self) -> String;
+
+    /// Enters the calibrations into the document of the start. They are in the order of the document's CPUs.
+    fn describe(&self, calibrations: &[&Self::Calibration], axis: TicksToNanos, rate: TickRate, node: &mut NodeDoc);
+
+    /// Enters how a loop ended into its CPU's document, and what it counted into that of the node.
+    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut Settings);
+}

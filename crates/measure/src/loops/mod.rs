@@ -1,0 +1,26 @@
+//! The loops that measure, one on each CPU, and what they need: rings to hand over what they find, a common start, the
+//! counters of the processor beside them.
+//!
+//! Two kinds of loops are recorded: [`Watch`] reads the counter and keeps what is longer than a threshold
+//! ([`acquire`]), [`WorkLoop`] does work, of a fixed amount or for a fixed time ([`sampling`]).
+
+pub mod acquire;
+mod event_counts;
+mod kind;
+pub mod ring;
+mod sample_ring;
+pub mod sampling;
+mod start;
+mod steps;
+mod threads;
+mod watch;
+mod work;
+
+pub(crate) use event_counts::{countable, event_count};
+pub use kind::LoopError;
+pub(crate) use kind::{Calibration, Loop, Measured, StepRing};
+pub use steps::StepProfile;
+pub use threads::ThreadError;
+pub(crate) use threads::{Lane, Lanes};
+pub(crate) use watch::Watch;
+pub(crate) use work::WorkLoop;

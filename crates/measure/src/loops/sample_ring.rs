@@ -1,0 +1,77 @@
+//! The ring of a loop that does work: steps, each with the iterations done in it.
+
+use std::sync::atomic::Ordering;
+
+use becalm_linux::memory::{LockedWords, MemoryError};
+use becalm_units::Ticks;
+
+use super::kind::StepRing;
+use super::ring::Ring;
+
+/// A ring of samples.
+#[derive(Debug)]
+pub struct SampleRing {
+    readings: Ring,
+    /// The work of the step in each slot.
+    work: LockedWords,
+}
+
+impl SampleRing {
+    /// Makes a ring for this many samples, rounded up to a power of two; 24 bytes each.
+    ///
+    /// # Errors
+    /// If there is not so much memory.
+    pub fn new(samples: usize) -> Result<Self, MemoryError> {
+        let readings = Ring::new(samples)?;
+        let work = LockedWords::new(readings.capacity() as usize)?;
+        Ok(Self { readings, work })
+    }
+
+    /// For the loop: adds a sample. Returns whether there was room.
+    #[inline]
+    pub fn push(&self, before: Ticks, after: Ticks, work: u64) -> bool {
+        // A slot that is still to be read must stay as it is.
+        if let Some(slot) = self.readings.next_slot() {
+            self.work[slot].store(work, Ordering::Relaxed);
+        }
+        self.readings.push(before, after)
+    }
+}
+
+impl StepRing for SampleRing {
+    fn with_bytes(bytes: usize) -> Result<Self, MemoryError> {
+        Self::new(bytes / 24)
+    }
+
+    fn readings(&self) -> &Ring {
+        &self.readings
+    }
+
+    fn is_locked(&self) -> bool {
+        self.readings.is_locked() && self.work.is_locked()
+    }
+
+    fn take_all(&self, mut take: impl FnMut(Ticks, Ticks, Option<u64>)) {
+        self.readings.drain_slots(|slot, before, after| {
+            take(before, after, Some(self.work[slot].load(Ordering::Relaxed)));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_keep_their_work() {
+        let ring = SampleRing::new(2).unwrap();
+        let push = |before: u64, work| ring.push(Ticks::new(before), Ticks::new(before + 1), work);
+        for round in 0..3 {
+            assert!(push(round, 10 * round) && push(round + 1, 7));
+            assert!(!push(9, 9));
+            let mut seen = Vec::new();
+            ring.take_all(|before, after, work| seen.push((before.get(), after.get(), work)));
+            assert_eq!(seen, [(round, round + 1, Some(10 * round)), (round + 1, round + 2, Some(7))]);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The loop that does work, as a recorded loop: prepared, measured into a ring, and done by further copies that share the
+//! CPU.
+
+use std::path::{Path, PathBuf};
+
+use becalm_linux::clock::Counter;
+use becalm_linux::perf::{Counters, Space};
+use becalm_linux::sched;
+use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Settings, WorkDoc, WorkLoop as WorkLoopDoc, WorkSession};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
+
+use super::acquire::{End, Tally};
+use super::event_counts::{Counted, beside};
+use super::kind::{Calibration, Loop, LoopError, Measured, StepRing};
+use super::ring::Ring;
+use super::sample_ring::SampleRing;
+use super::sampling::{Quanta, Stop, fixed_time, fixed_work};
+use crate::plan::{Threshold, WorkPlan};
+use crate::work::{Body, Calibrated, Unsupported, Work, calibrate, calibrate_unit};
+
+/// How long before the loop its counters start: a few system calls.
+const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
+
+/// Does the same work again and again.
+#[derive(Clone, Debug)]
+pub struct WorkLoop {
+    /// What was asked for.
+    pub plan: WorkPlan,
+    /// The root of the file system.
+    pub root: PathBuf,
+}
+
+/// What a sample consists of, and the memory that it works on.
+#[derive(Clone, Copy, Debug)]
+pub struct Sized {
+    calibrated: Calibrated,
+    memory_bytes: u64,
+    /// The cache's size by which the memory was chosen, and whether that is known.
+    cache: Option<(u64, bool)>,
+}
+
+impl Calibration for Sized {
+    fn shortest_step(&self) -> Ticks {
+        Ticks::new(0)
+    }
+}
+
+/// Work that is ready to be measured.
+pub struct Ready {
+    work: Work,
+    iterations: u64,
+    rate: TickRate,
+    counters: Option<Counters>,
+}
+
+impl WorkLoop {
+    fn work(&self, cpu: CpuId) -> Result<Work, Unsupported> {
+        Work::new(self.plan.body, &self.root as &Path, cpu)
+    }
+
+    /// Finds the iterations of a sample, unless they are given.
+    fn calibrate<C: Counter>(&self, work: &mut Work, cpu: CpuId, rate: TickRate) -> Calibrated {
+        let plan = &self.plan;
+        match (plan.iterations.get(&cpu), plan.fixed) {
+            // What it takes is measured again, for one sample's length.
+            (Some(iterations), _) => {
+                let before = C::read();
+                work.run::<C>(*iterations);
+                Calibrated { iterations: *iterations, ticks: C::read().wrapping_sub(before) as f64, trials: 1 }
+            }
+            (None, Fixed::Work) => calibrate::<C>(work, plan.grain, rate),
+            (None, Fixed::Time) => calibrate_unit::<C>(work, plan.grain, rate),
+        }
+    }
+
+    /// Loads the loop's code and resolves what the linker left for later.
+    fn rehearse<C: Counter>(&self, work: &mut Work, rate: TickRate) {
+        let stop = Stop { samples: 2, deadline: u64::MAX };
+        let quanta = Quanta { ticks: rate.ticks_in(Nanos::from_micros(10)).get(), step: 1 };
+        match self.plan.fixed {
+            Fixed::Work => fixed_work::<C>(work, 1, 0, stop, &mut |_, _, _| true),
+            Fixed::Time => fixed_time::<C>(work, quanta, 0, stop, &mut |_, _, _| true),
+        };
+    }
+
+    /// Measures for as many samples as asked for, `iterations` a sample or, of fixed time, a step.
+    fn sample<C: Counter>(
+        &self,
+        work: &mut Work,
+        (iterations, rate): (u64, TickRate),
+        samples: &SampleRing,
+        ring: &Ring,
+        cpu: CpuId,
+        start: Ticks,
+    ) -> Tally {
+        let mut end = End::Deadline;
+        let mut began = false;
+        let mut shortest = u64::MAX;
+        let mut keep = |before: u64, after: u64, work: u64| {
+            let (from, until) = (Ticks::new(before), Ticks::new(after));
+            if !began {
+                began = true;
+                ring.set_began(from);
+            }
+            if !samples.push(from, until, work) {
+                end = End::Full;
+                return false;
+            }
+            ring.set_progress(until);
+            shortest = shortest.min(after.wrapping_sub(before));
+            if sched::current_cpu().is_some_and(|now| now != cpu) {
+                end = End::Moved;
+                return false;
+            }
+            until < ring.deadline()
+        };
+        let stop = Stop { samples: self.plan.samples.unwrap_or(u64::MAX), deadline: u64::MAX };
+        let sampled = match self.plan.fixed {
+            Fixed::Work => fixed_work::<C>(work, iterations, start.get(), stop, &mut keep),
+            Fixed::Time => {
+                let quanta = Quanta { ticks: rate.ticks_in(self.plan.grain).get(), step: iterations };
+                fixed_time::<C>(work, quanta, start.get(), stop, &mut keep)
+            }
+        };
+        // The other copies on this CPU end with the measured one.
+        ring.stop();
+        let first = Ticks::new(sampled.first);
+        let kept = if end == End::Full { sampled.samples - 1 } else { sampled.samples };
+        // A sample that found no room is not part of the tally.
+        let last = if end == End::Full { ring.progress().max(first) } else { Ticks::new(sampled.last) };
+        Tally {
+            first,
+            last,
+            iterations: kept,
+            shortest: Ticks::new(shortest),
+            below: Ticks::new(0),
+            kept: last - first,
+            kept_steps: kept,
+            backwards: 0,
+            end,
+        }
+    }
+
+    /// What the document says of the work before anything was measured.
+    fn document(&self) -> WorkDoc {
+        let plan = &self.plan;
+        WorkDoc {
+            body: plan.body.name().to_owned(),
+            iteration: plan.body.iteration().to_owned(),
+            fixed: plan.fixed,
+            grain_ns: plan.grain,
+            copies: plan.copies,
+            samples: plan.samples,
+            memory_bytes: 0,
+            cache_bytes: None,
+            cache_known: true,
+            loops: Vec::new(),
+            sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: None }],
+            counts: Vec::new(),
+            not_counted: Vec::new(),
+        }
+    }
+}
+
+impl Loop for WorkLoop {
+    const ALLOCATES: bool = true;
+
+    type Ring = SampleRing;
+    type Calibration = Sized;
+    type Ready = Ready;
+
+    fn check(&self) -> Result<(), LoopError> {
+        Ok(Body::check(self.plan.body)?)
+    }
+
+    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, _: &SampleRing) -> Result<(Ready, Sized), LoopError> {
+        let events = &self.plan.counters;
+        let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
+        let mut work = self.work(cpu)?;
+        let calibrated = self.calibrate::<C>(&mut work, cpu, rate);
+        self.rehearse::<C>(&mut work, rate);
+        let sized = Sized { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes() };
+        Ok((Ready { work, iterations: calibrated.iterations, rate, counters }, sized))
+    }
+
+    fn measure<C: Counter>(&self, ready: Ready, cpu: CpuId, ring: &SampleRing, start: Ticks) -> (Tally, Counted) {
+        let Ready { mut work, iterations, rate, counters } = ready;
+        let lead = rate.ticks_in(COUNTERS_LEAD);
+        let readings = ring.readings();
+        let sample = || self.sample::<C>(&mut work, (iterations, rate), ring, readings, cpu, start);
+        beside::<C, _>(counters, start.get().saturating_sub(lead.get()), sample)
+    }
+
+    fn further_threads(&self) -> u32 {
+        self.plan.copies.saturating_sub(1)
+    }
+
+    fn accompany<'a, C: Counter>(
+        &self,
+        cpu: CpuId,
+        ring: &SampleRing,
+        calibrated: impl FnOnce() -> Option<&'a Sized>,
+    ) -> u64 {
+        let work = self.work(cpu);
+        let (Some(sized), Ok(mut work)) = (calibrated(), work) else { return 0 };
+        let iterations = sized.calibrated.iterations;
+        let readings = ring.readings();
+        let mut done = 0;
+        while Ticks::new(C::read()) < readings.deadline() {
+            std::hint::black_box(work.run::<C>(iterations));
+            done += iterations;
+        }
+        done
+    }
+
+    fn variation(&self) -> Option<f64> {
+        self.plan.maiv
+    }
+
+    fn threshold_text(&self) -> String {
+        Threshold::Auto.to_string()
+    }
+
+    fn describe(&self, calibrations: &[&Sized], _: TicksToNanos, rate: TickRate, node: &mut NodeDoc) {
+        let mut doc = self.document();
+        for (cpu, sized) in node.cpus.iter().zip(calibrations) {
+            doc.memory_bytes = doc.memory_bytes.max(sized.memory_bytes);
+            doc.cache_bytes = doc.cache_bytes.max(sized.cache.map(|(bytes, _)| bytes));
+            doc.cache_known &= sized.cache.is_none_or(|(_, known)| known);
+            doc.loops.push(WorkLoopDoc {
+                cpu: cpu.cpu,
+                iterations: sized.calibrated.iterations,
+                calibrated_ns: sized.calibrated.duration(rate),
+                others_iterations: 0,
+            });
+        }
+        node.settings.work = Some(doc);
+    }
+
+    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut Settings) {
+        let Some(work) = &mut settings.work else { return };
+        for one in work.loops.iter_mut().filter(|one| one.cpu == cpu.cpu) {
+            one.others_iterations = measured.others_iterations;
+        }
+        work.counts.extend(measured.counted.rows(cpu.cpu));
+        for line in &measured.counted.not_counted {
+            if !work.not_counted.contains(line) {
+                work.not_counted.push(line.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The machine that is measured: its description, which of its CPUs can be measured, and the kernel's own counters.
+
+mod description;
+mod kernel_counters;
+mod selection;
+
+pub use description::{cpu_list, describe};
+pub use kernel_counters::KernelCounters;
+pub use selection::{CpuError, Selection as CpuSelection, select as select_cpus};

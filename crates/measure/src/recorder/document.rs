@@ -1,0 +1,125 @@
+//! The node's document, before the loops have measured and after.
+
+use becalm_linux::clock::{Anchor, Calibration, Counter};
+use becalm_linux::procfs::kernel;
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings};
+use becalm_model::node_name;
+use becalm_model::warning;
+use becalm_units::{Nanos, TicksToNanos};
+
+use super::collector::{Collector, FeedCounts};
+use super::prepared::Prepared;
+use crate::loops::acquire::{End, Tally};
+use crate::loops::{Lanes, Loop, Measured, StepRing};
+use crate::machine::{self, KernelCounters};
+
+/// When the recording begins, on all axes.
+#[derive(Clone, Copy, Debug)]
+pub struct Onset {
+    /// Readings of all clocks at one instant.
+    pub anchor: Anchor,
+    /// How far the origin lies behind the anchor: the time that waking all the threads takes.
+    pub wake_up: Nanos,
+    /// From the counter to the time since the origin.
+    pub axis: TicksToNanos,
+}
+
+impl<C: Counter, L: Loop> Prepared<C, L> {
+    /// The document at the start: nothing has been measured yet.
+    pub(super) fn document(&self, onset: &Onset, lanes: &Lanes<L>) -> NodeDoc {
+        let root = self.plan.root.as_path();
+        let rung = match &self.tracing {
+            Some(_) => Rung::Tracepoints,
+            None if KernelCounters::take(root).is_some() => Rung::Proc,
+            None => Rung::Loop,
+        };
+        let wall = onset.anchor.wall_ns as i128 + i128::from(onset.wake_up.get());
+        let mut node = NodeDoc {
+            schema: SCHEMA.to_owned(),
+            node: node_name(&kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned())),
+            program: format!("becalm {}", env!("CARGO_PKG_VERSION")),
+            origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
+            ended: None,
+            machine: machine::describe(root),
+            clock: ClockDoc { origin_ticks: onset.axis.origin().get(), ..self.clock.clone() },
+            settings: Settings {
+                sched: self.plan.policy.to_string(),
+                threshold: self.kind.threshold_text(),
+                duration_ns: self.plan.duration,
+                command: self.plan.command.as_ref().map(|(_, written)| written.clone()).unwrap_or_default(),
+                work: None,
+            },
+            rung,
+            cpus: lanes.iter().map(|lane| CpuDoc::new(lane.cpu)).collect(),
+            tracing: self.tracing.as_ref().map(|tracing| tracing.doc.clone()),
+            counters: Vec::new(),
+            warnings: self.warnings.clone(),
+        };
+        let calibrations: Vec<_> = lanes.iter().map(|lane| lane.calibration()).collect();
+        self.kind.describe(&calibrations, onset.axis, self.calibration.rate, &mut node);
+        node
+    }
+
+    /// Enters what the loops measured and the collector counted.
+    pub(super) fn conclude(
+        &self,
+        node: &mut NodeDoc,
+        onset: &Onset,
+        end: &Anchor,
+        measured: &[Measured],
+        collector: &Collector<L::Ring>,
+    ) {
+        // The whole run is the longest baseline there is: how far was the rate off that was used?
+        if let Ok(whole) = Calibration::between::<C>(&onset.anchor, end) {
+            let off = (whole.rate.hz() / self.calibration.rate.hz() - 1.0).abs();
+            node.clock.rate_error_ratio = off + whole.error_ratio;
+        }
+        for ((cpu, measured), counts) in node.cpus.iter_mut().zip(measured).zip(collector.counts()) {
+            fill(cpu, measured, counts, onset.axis);
+            self.kind.conclude(measured, cpu, &mut node.settings);
+            node.clock.backwards += measured.tally.backwards;
+        }
+        debug_assert!(self.rings.iter().all(|ring| ring.readings().waiting() == 0), "every step was taken");
+        if node.clock.backwards > 0 {
+            node.warnings.push(warning::backwards(node.clock.backwards));
+        }
+        if let Some((cpu, error)) = collector.first_broken() {
+            let pages: u64 = collector.counts().map(|counts| counts.broken_pages).sum();
+            node.warnings.push(warning::broken_pages(pages, *cpu, &error.to_string()));
+        }
+    }
+}
+
+/// Says in the document how the recording ended.
+pub fn set_ended(node: &mut NodeDoc, ended: Ended) {
+    node.ended = Some(ended);
+    for session in node.settings.work.iter_mut().flat_map(|work| &mut work.sessions) {
+        session.ended = Some(ended);
+    }
+}
+
+/// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
+pub fn how_ended(seen: Ended, measured: &[Measured]) -> Ended {
+    if measured.iter().any(|measured| measured.tally.end == End::Full) {
+        Ended::BufferFull
+    } else if measured.iter().all(|measured| measured.tally.end == End::Moved) {
+        Ended::CpusGone
+    } else {
+        seen
+    }
+}
+
+/// Enters what a loop measured, and what was counted beside it, into its CPU's document.
+fn fill(doc: &mut CpuDoc, measured: &Measured, counts: FeedCounts, axis: TicksToNanos) {
+    let Tally { first, last, iterations, below, end, .. } = measured.tally;
+    doc.start_ns = axis.instant(first);
+    doc.duration_ns = axis.instant(last) - doc.start_ns;
+    doc.iterations = iterations;
+    doc.below_threshold_ns = axis.duration(below);
+    doc.faults = measured.usage.faults;
+    doc.voluntary_switches = measured.usage.voluntary_switches;
+    doc.involuntary_switches = measured.usage.involuntary_switches;
+    doc.cut_short = end != End::Deadline;
+    doc.events = counts.events;
+    doc.lost_events = counts.lost_events;
+}

@@ -1,0 +1,102 @@
+//! The recorder: sets everything up, lets the loops run, collects, and says how it went.
+
+mod collector;
+mod companion;
+mod document;
+mod prepared;
+mod run;
+
+use std::sync::Arc;
+
+use becalm_linux::clock::{self, Counter, MonotonicRaw};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::signals::StopSignals;
+use becalm_model::node::NodeDoc;
+use becalm_units::Nanos;
+
+pub use self::collector::{Collector, TraceSide};
+pub use self::companion::Companion;
+use self::prepared::Prepared;
+use crate::error::RecordError;
+use crate::loops::{Loop, Watch, WorkLoop};
+use crate::plan::{Plan, Task};
+use crate::sink::Sink;
+
+/// How far a recording is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// For how long the loops have run.
+    pub elapsed: Nanos,
+    /// For how long they are to run; `None` if that is open.
+    pub duration: Option<Nanos>,
+    /// Detours so far.
+    pub detours: u64,
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub struct Recording {
+    /// The node's document, but for what attribution counted.
+    pub node: NodeDoc,
+    /// The command that ran meanwhile, and may run still.
+    pub command: Companion,
+}
+
+/// What a recording is given from outside while it runs.
+struct Outside<'a, S> {
+    /// They end the recording in good order.
+    signals: &'a StopSignals,
+    /// Takes what is recorded.
+    sink: &'a mut S,
+    /// Is told how far the recording is.
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+/// Records as planned. `guard` removes the trace instance should the process be killed, or says why nobody will; `signals`
+/// end the recording in good order.
+///
+/// # Errors
+/// Before the start: whatever makes the plan impossible, and nothing is left behind. Later: if the sink fails, or the
+/// system in a way that leaves nothing to record.
+pub fn record<S: Sink>(
+    plan: Plan,
+    guard: Result<Arc<Janitor>, String>,
+    signals: &StopSignals,
+    sink: &mut S,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Recording, RecordError<S::Error>> {
+    let choice = clock::choose(&plan.root);
+    let outside = Outside { signals, sink, progress };
+    match choice.source {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        clock::Source::Native => by_counter::<clock::Native, S>(plan, guard, choice.why_not_native, outside),
+        _ => by_counter::<MonotonicRaw, S>(plan, guard, choice.why_not_native, outside),
+    }
+}
+
+/// Records with loops that read this counter.
+fn by_counter<C: Counter, S: Sink>(
+    plan: Plan,
+    guard: Result<Arc<Janitor>, String>,
+    why_not_native: Option<String>,
+    outside: Outside<'_, S>,
+) -> Result<Recording, RecordError<S::Error>> {
+    match plan.task.clone() {
+        Task::Watch(threshold) => by_loop::<C, _, S>(Watch { threshold }, plan, guard, why_not_native, outside),
+        Task::Work(work) => {
+            let root = plan.root.clone();
+            by_loop::<C, _, S>(WorkLoop { plan: work, root }, plan, guard, why_not_native, outside)
+        }
+    }
+}
+
+/// Records with loops of this kind.
+fn by_loop<C: Counter, L: Loop, S: Sink>(
+    kind: L,
+    plan: Plan,
+    guard: Result<Arc<Janitor>, String>,
+    why_not_native: Option<String>,
+    outside: Outside<'_, S>,
+) -> Result<Recording, RecordError<S::Error>> {
+    Prepared::<C, L>::prepare(kind, plan, guard, why_not_native)?.run(outside)
+}

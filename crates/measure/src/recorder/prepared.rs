@@ -1,0 +1,127 @@
+//! Everything that a recording needs, set up before its loops are started.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use becalm_linux::clock::{self, Calibration, Counter};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::memory;
+use becalm_linux::sched::{self, AffinityGuard};
+use becalm_model::node::{ClockDoc, Warning};
+use becalm_model::warning;
+use becalm_units::{CpuList, Nanos};
+
+use super::{Outside, Recording};
+use crate::error::RecordError;
+use crate::loops::{Loop, StepRing};
+use crate::machine;
+use crate::plan::Plan;
+use crate::sink::Sink;
+use crate::trace::{Names, Tracing};
+
+/// How long the counter's rate is measured before the start.
+const CALIBRATION: Nanos = Nanos::from_millis(100);
+
+/// A recording that can begin.
+pub struct Prepared<C, L: Loop> {
+    pub(super) plan: Plan,
+    pub(super) kind: Arc<L>,
+    pub(super) cpus: CpuList,
+    pub(super) calibration: Calibration,
+    pub(super) clock: ClockDoc,
+    /// `None` where the kernel is not traced.
+    pub(super) tracing: Option<Tracing>,
+    /// One for each CPU, in rising order.
+    pub(super) rings: Vec<Arc<L::Ring>>,
+    /// The guard process, or why there is none.
+    pub(super) guard: Result<Arc<Janitor>, String>,
+    pub(super) names: Names,
+    pub(super) warnings: Vec<Warning>,
+    /// The CPUs on which the process may run and where no loop runs.
+    pub(super) free: CpuList,
+    /// Where the process ran before.
+    pub(super) allowed: CpuList,
+    counter: PhantomData<C>,
+}
+
+impl<C: Counter, L: Loop> Prepared<C, L> {
+    /// Chooses the CPUs, measures the counter, makes the rings and sets the trace up.
+    pub fn prepare<E>(
+        kind: L,
+        plan: Plan,
+        guard: Result<Arc<Janitor>, String>,
+        why_not_native: Option<String>,
+    ) -> Result<Self, RecordError<E>> {
+        let mut warnings = Vec::new();
+        warnings.extend(why_not_native.map(|why| warning::slow_clock(&why)));
+        kind.check()?;
+        let selection = machine::select_cpus(&plan.root, plan.cpus.as_ref())?;
+        if !selection.left_out.is_empty() {
+            warnings.push(warning::left_out(&selection.left_out));
+        }
+        let cpus = selection.cpus;
+        let allowed = sched::allowed_cpus()?;
+        let free = allowed.without(&cpus);
+        if free.is_empty() {
+            warnings.push(warning::no_free_cpu());
+        }
+        let calibration = clock::calibrate::<C>(CALIBRATION)?;
+        let clock = clock_document::<C>(&cpus, calibration, &mut warnings);
+        let rings = cpus.iter().map(|_| L::Ring::with_bytes(plan.ring_bytes).map(Arc::new));
+        let rings = rings.collect::<Result<Vec<_>, _>>()?;
+        let names = Names::new(&plan.root);
+        let tracing = match plan.sources {
+            true => Tracing::set_up(&plan, &cpus, C::NAME, &guard, &mut warnings),
+            false => None,
+        };
+        let kind = Arc::new(kind);
+        let counter = PhantomData;
+        Ok(Self {
+            plan,
+            kind,
+            cpus,
+            calibration,
+            clock,
+            tracing,
+            rings,
+            guard,
+            names,
+            warnings,
+            free,
+            allowed,
+            counter,
+        })
+    }
+
+    /// Records.
+    pub fn run<S: Sink>(mut self, outside: Outside<'_, S>) -> Result<Recording, RecordError<S::Error>> {
+        if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
+            self.warnings.push(warning::not_locked());
+        }
+        // Becoming a quiet neighbor before the loops exist, so that their calibration is not disturbed.
+        let apart = AffinityGuard::keep_on(&self.free)?;
+        let result = self.run_loops(outside);
+        memory::unlock_pages();
+        drop(apart);
+        result
+    }
+}
+
+/// What the document says of the counter. Counters that differ from CPU to CPU are warned of.
+fn clock_document<C: Counter>(cpus: &CpuList, calibration: Calibration, warnings: &mut Vec<Warning>) -> ClockDoc {
+    let agreement = clock::compare_cpus::<C>(cpus, calibration.rate);
+    let resolution = clock::resolution::<C>(calibration.rate);
+    // Counters that move in leaps may be a leap apart at any instant without being off.
+    if agreement.proven > resolution {
+        warnings.push(warning::counters_differ(agreement.proven));
+    }
+    ClockDoc {
+        counter: C::NAME.to_owned(),
+        origin_ticks: 0,
+        rate_hz: calibration.rate.hz(),
+        rate_error_ratio: calibration.error_ratio,
+        resolution_ns: resolution,
+        cross_cpu_ns: (agreement.compared > 0).then_some(agreement.offset),
+        backwards: 0,
+    }
+}

@@ -1,0 +1,239 @@
+//! The run itself: the loops measure while the recorder collects.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use becalm_linux::clock::{Anchor, Counter, MonotonicRaw};
+use becalm_linux::memory;
+use becalm_linux::sched::{self, Policy, SchedError};
+use becalm_linux::signals;
+use becalm_model::node::Ended;
+use becalm_model::{LoopThread, Pid};
+use becalm_units::{Nanos, Ticks, TicksToNanos};
+
+use super::collector::{Collector, TraceSide};
+use super::companion::Companion;
+use super::document::{Onset, how_ended, set_ended};
+use super::prepared::Prepared;
+use super::{Outside, Progress, Recording};
+use crate::error::RecordError;
+use crate::loops::{Calibration as _, Lanes, Loop};
+use crate::machine::KernelCounters;
+use crate::sink::Sink;
+use crate::trace::{EventClock, Translator};
+
+/// How often the collector looks, where it has a CPU of its own.
+const QUIET_INTERVAL: Duration = Duration::from_millis(100);
+/// How often it looks where it disturbs a measured CPU.
+const SHARED_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What runs while the loops do.
+struct Running<'a, L: Loop> {
+    lanes: &'a Lanes<L>,
+    collector: &'a mut Collector<L::Ring>,
+    command: &'a mut Companion,
+    axis: TicksToNanos,
+    /// When the loops began.
+    start: Nanos,
+}
+
+impl<C: Counter, L: Loop> Prepared<C, L> {
+    pub(super) fn run_loops<S: Sink>(
+        &mut self,
+        mut outside: Outside<'_, S>,
+    ) -> Result<Recording, RecordError<S::Error>> {
+        let mut lanes = self.start_loops()?;
+        let onset = self.onset(&lanes);
+        let mut node = self.document(&onset, &lanes);
+        let threads: Vec<LoopThread> = self.threads(&lanes, onset.axis);
+        outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
+        let mut collector = self.collector(&lanes, &onset)?;
+
+        let above = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
+        if let Some(tracing) = &self.tracing {
+            tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
+        }
+        let start = self.go(&lanes, &onset);
+        let before = KernelCounters::take(&self.plan.root);
+        let mut command = Companion::start(self.plan.command.take(), &self.allowed, outside.signals)
+            .map_err(|(command, source)| RecordError::Command { command, source })?;
+        let running =
+            Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start };
+        let seen = self.collect(running, &mut outside);
+        let measured = lanes.stop();
+        if let Some(tracing) = &self.tracing {
+            // The last events are in the buffers by now; a trace that goes on would only bring our own writing.
+            let _ = tracing.instance.stop();
+        }
+        let after = KernelCounters::take(&self.plan.root);
+        drop(above);
+        let (seen, measured) = (seen?, measured?);
+
+        collector.take(true).map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+        let end = Anchor::take::<C>();
+        let late_anchor = collector.needs_anchors().then_some(end);
+        collector.hand_over(outside.sink, &mut self.names, late_anchor, true).map_err(RecordError::Sink)?;
+        outside.sink.end_segment(&self.names).map_err(RecordError::Sink)?;
+        set_ended(&mut node, how_ended(seen, &measured));
+        node.counters = after.since(&before, &self.cpus);
+        self.conclude(&mut node, &onset, &end, &measured, &collector);
+        drop(collector);
+        if let Some(tracing) = self.tracing.take() {
+            tracing
+                .instance
+                .remove()
+                .map_err(|source| RecordError::Trace { action: "remove the trace instance", source })?;
+        }
+        Ok(Recording { node, command })
+    }
+
+    /// Starts the threads of the loops, which calibrate themselves and then sleep.
+    fn start_loops<E>(&self) -> Result<Lanes<L>, RecordError<E>> {
+        let places = self.cpus.iter().zip(self.rings.iter().cloned());
+        let lanes = Lanes::start::<C>(&self.kind, (self.plan.policy, self.calibration.rate), places)?;
+        if L::ALLOCATES {
+            memory::lock_current_pages();
+        }
+        Ok(lanes)
+    }
+
+    /// Chooses the origin, a little ahead, and names our own threads.
+    fn onset(&mut self, lanes: &Lanes<L>) -> Onset {
+        let rate = self.calibration.rate;
+        let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
+        // Whatever else this process does is not becalm's work: a benchmark or an MPI rank may record itself.
+        self.names.set_own(Pid(sched::current_tid()));
+        for lane in lanes.iter() {
+            self.names.set_own(lane.pid());
+        }
+        if let Ok(janitor) = &self.guard {
+            self.names.set_own(Pid(janitor.pid()));
+        }
+        let anchor = Anchor::take::<C>();
+        let origin = Ticks::new(anchor.ticks.get() + rate.ticks_in(wake_up).get());
+        Onset { anchor, wake_up, axis: TicksToNanos::new(origin, rate) }
+    }
+
+    /// The measuring threads, as attribution must know them.
+    fn threads(&self, lanes: &Lanes<L>, axis: TicksToNanos) -> Vec<LoopThread> {
+        let realtime = self.plan.policy.is_realtime();
+        let thread = |lane: &crate::loops::Lane<L>| LoopThread {
+            cpu: lane.cpu,
+            pid: lane.pid(),
+            t_min: axis.duration(lane.calibration().shortest_step()),
+            realtime,
+        };
+        lanes.iter().map(thread).collect()
+    }
+
+    /// What collects from the loops and the trace.
+    fn collector<E>(&mut self, lanes: &Lanes<L>, onset: &Onset) -> Result<Collector<L::Ring>, RecordError<E>> {
+        let trace = match &mut self.tracing {
+            None => None,
+            Some(tracing) => {
+                let readers: Result<Vec<_>, _> = self.cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect();
+                let decoder = tracing.instance.decoder().clone();
+                let (symbols, labels) = (tracing.symbols.take(), &mut self.names.labels);
+                let native = C::NAME != MonotonicRaw::NAME;
+                Some(TraceSide {
+                    translator: Translator::new(&decoder, symbols, &tracing.strings, labels),
+                    clock: EventClock::new(tracing.clock, native, onset.axis, onset.anchor),
+                    decoder,
+                    readers: readers.map_err(|source| RecordError::Trace { action: "open the trace", source })?,
+                })
+            }
+        };
+        let rings = lanes.iter().map(|lane| (lane.cpu, std::sync::Arc::clone(&lane.ring))).collect();
+        let mut collector = Collector::new(rings, onset.axis, trace);
+        if let Some(variation) = self.kind.variation() {
+            collector.watch_repetitions(variation);
+        }
+        Ok(collector)
+    }
+
+    /// Lets the loops go, and sleeps until they begin. Returns when they do.
+    fn go(&self, lanes: &Lanes<L>, onset: &Onset) -> Nanos {
+        let rate = self.calibration.rate;
+        // Everything before took time; the start must lie ahead of now for every thread.
+        let origin = onset.axis.origin().get().max(C::read() + rate.ticks_in(onset.wake_up).get());
+        let deadline =
+            self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
+        lanes.go(Ticks::new(origin), Ticks::new(deadline));
+        // The kernel's counters are read when the loops begin, not before: waking them all takes long enough for many
+        // ticks.
+        let ahead = Ticks::new(origin.saturating_sub(C::read()));
+        std::thread::sleep(onset.axis.duration(ahead).to_std());
+        onset.axis.instant(Ticks::new(origin))
+    }
+
+    /// Collects until the recording is over, and says why it is.
+    fn collect<S: Sink>(
+        &mut self,
+        running: Running<'_, L>,
+        outside: &mut Outside<'_, S>,
+    ) -> Result<Ended, RecordError<S::Error>> {
+        let Running { lanes, collector, command, axis, start } = running;
+        let elapsed = || axis.instant(Ticks::new(C::read())) - start;
+        let shared = self.free.is_empty();
+        let interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let mut detours = 0;
+        let mut segment_began = Nanos::ZERO;
+        loop {
+            let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - elapsed());
+            // A millisecond past the deadline, so that the last look finds the loops ended.
+            let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
+            signals::wait_readable([Some(outside.signals.as_fd()), command.end_fd()], patience)
+                .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
+            let now = elapsed();
+            if outside.signals.take().is_some() {
+                return Ok(Ended::Signal);
+            } else if command.has_ended() {
+                return Ok(Ended::Command);
+            } else if lanes.all_ended() {
+                return Ok(Ended::Duration);
+            }
+            if left <= Nanos::ZERO {
+                // The loops are about to end; one may be in a long detour.
+                continue;
+            }
+            detours += collector
+                .take(false)
+                .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+            let segment_is_full = now - segment_began >= self.plan.segment;
+            if !shared || segment_is_full || collector.backlog() >= self.plan.backlog_bytes {
+                let anchor = collector.needs_anchors().then(Anchor::take::<C>);
+                collector.hand_over(outside.sink, &mut self.names, anchor, false).map_err(RecordError::Sink)?;
+            }
+            if segment_is_full {
+                outside.sink.end_segment(&self.names).map_err(RecordError::Sink)?;
+                segment_began = now;
+            }
+            if self.kind.variation().is_some() && collector.repeated_enough() {
+                return Ok(Ended::Duration);
+            }
+            (outside.progress)(Progress { elapsed: now, duration: self.plan.duration, detours });
+        }
+    }
+}
+
+/// Keeps the recorder above real-time loops where it has no CPU of its own, without which it would not get through to end
+/// the recording.
+struct AboveLoops(bool);
+
+impl AboveLoops {
+    fn raise(policy: Policy, shared: bool) -> Result<Self, SchedError> {
+        let raised = shared && policy.is_realtime();
+        if raised {
+            sched::set_policy(Policy::Fifo((policy.priority() + 1).min(99)))?;
+        }
+        Ok(Self(raised))
+    }
+}
+
+impl Drop for AboveLoops {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = sched::set_policy(Policy::Other);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The kernel's trace beside the loops: how it is set up, what its clock, its events and its threads mean.
+
+mod event_clock;
+mod names;
+mod setup;
+mod translate;
+
+pub use event_clock::EventClock;
+pub use names::Names;
+pub use setup::Tracing;
+pub use translate::Translator;

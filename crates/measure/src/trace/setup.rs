@@ -1,0 +1,106 @@
+//! Setting up the kernel's trace for the measured CPUs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::sysfs::machine::Lockdown;
+use becalm_model::node::{TracingDoc, Warning};
+use becalm_model::warning;
+use becalm_units::{CpuList, Named};
+
+use crate::plan::Plan;
+
+/// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
+/// second on each of 1,024 CPUs some thousand reads a second do.
+const SUBBUF_KB: u32 = 64;
+
+/// The kernel's trace, set up and off.
+pub struct Tracing {
+    /// What the kernel records into.
+    pub instance: Instance,
+    /// The clock of its time stamps.
+    pub clock: TraceClock,
+    /// The names of the kernel's functions; `None` if the kernel does not tell them.
+    pub symbols: Option<Kallsyms>,
+    /// The kernel's strings by address, which name the reasons of inter-processor interrupts on Arm.
+    pub strings: BTreeMap<u64, String>,
+    /// What the node's document says of it.
+    pub doc: TracingDoc,
+}
+
+impl Tracing {
+    /// Sets up the trace of these CPUs beside loops that read a counter of this name. What cannot be had is added to the
+    /// warnings: a part of the trace, or all of it, for which the answer is `None`.
+    pub fn set_up(
+        plan: &Plan,
+        cpus: &CpuList,
+        counter: &str,
+        guard: &Result<Arc<Janitor>, String>,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<Self> {
+        if let Err(why) = guard {
+            warnings.push(warning::no_janitor(why));
+        }
+        match Self::try_set_up(plan, cpus, counter, guard.as_ref().ok().cloned(), warnings) {
+            Ok(tracing) => Some(tracing),
+            Err(error) => {
+                // The kernel's own answer is a plain "no such file" or "not permitted" then.
+                let why = match Lockdown::read(&plan.root) {
+                    Ok(Lockdown::Confidentiality) => {
+                        format!("kernel lockdown (confidentiality) forbids it, also to root; {error}")
+                    }
+                    _ => error.to_string(),
+                };
+                warnings.push(warning::no_tracing(&why));
+                None
+            }
+        }
+    }
+
+    fn try_set_up(
+        plan: &Plan,
+        cpus: &CpuList,
+        counter: &str,
+        janitor: Option<Arc<Janitor>>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, TracefsError> {
+        let proc_root = plan.root.join("proc");
+        let tracefs = Tracefs::find_or_mount(&proc_root, &plan.root.join(&Tracefs::MOUNT_POINT[1..]))?;
+        // Instances of becalms that were killed together with their janitors cost every event of everybody.
+        remove_dead(&tracefs, &proc_root)?;
+        // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.
+        let offered = tracefs.clocks()?;
+        let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
+        let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
+        let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
+        let config =
+            InstanceConfig { cpus: cpus.clone(), clock, buffer_kb: kib(plan.trace_bytes), subbuf_kb: Some(SUBBUF_KB) };
+        let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
+        let missing: Vec<String> = instance
+            .missing()
+            .iter()
+            .map(|event| format!("{} ({}): {}", event.event, event.why, event.unseen))
+            .collect();
+        if !missing.is_empty() {
+            warnings.push(warning::missing_events(&missing));
+        }
+        let symbols = match Kallsyms::read(&plan.root) {
+            Ok(symbols) => Some(symbols),
+            Err(error) => {
+                warnings.push(warning::no_symbols(&error.to_string()));
+                None
+            }
+        };
+        let buffer_kb = cpus.iter().next().map_or(Ok(0), |cpu| instance.buffer_kb(cpu))?;
+        let doc = TracingDoc {
+            clock: clock.name().to_owned(),
+            events: instance.enabled().iter().map(ToString::to_string).collect(),
+            missing,
+            buffer_bytes: u64::from(buffer_kb) << 10,
+        };
+        Ok(Self { instance, clock, symbols, strings: tracefs.strings().unwrap_or_default(), doc })
+    }
+}

@@ -1,0 +1,498 @@
+//! What limits the numbers of a run, as values with their figures and the next step, and the catalogue of all of them.
+//!
+//! Warnings are stored with a run, so that their advice is written down in the words of the program that made it: options are
+//! those of `becalm`.
+
+use std::path::Path;
+
+use becalm_units::{Count, CpuId, CpuList, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::node::CpuDoc;
+
+/// Something that limits what the numbers say: what, with its figures, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable name for scripts: `lost_events`, `rt_throttling`.
+    pub code: String,
+    /// What was seen, with its figures, in one sentence.
+    pub message: String,
+    /// What the user can do about it.
+    pub advice: String,
+}
+
+impl Warning {
+    /// Makes a warning. Those of becalm itself are made by the functions of this module.
+    #[must_use]
+    pub fn new(code: &str, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), advice: advice.into() }
+    }
+}
+
+// Before and while a recording is made.
+
+/// The processor's own counter cannot be used, for this reason.
+#[must_use]
+pub fn slow_clock(why: &str) -> Warning {
+    Warning::new(
+        "slow_clock",
+        format!("the loops read CLOCK_MONOTONIC_RAW, which takes longer than a counter: {why}"),
+        "nothing to do if this is a virtual machine without an invariant counter; short detours stay unseen",
+    )
+}
+
+/// The counters of the measured CPUs are proven to differ by so much.
+#[must_use]
+pub fn counters_differ(proven: Nanos) -> Warning {
+    Warning::new(
+        "counters_differ",
+        format!("the counters of the measured CPUs differ by at least {proven}"),
+        "times on different CPUs cannot be compared to better than that; each CPU's own detours are right",
+    )
+}
+
+/// A counter ran backwards so many times.
+#[must_use]
+pub fn backwards(count: u64) -> Warning {
+    Warning::new(
+        "counter_backwards",
+        format!("the counter was seen to run backwards {count} times"),
+        "do not trust this recording: the machine's counter is broken; report it to its vendor",
+    )
+}
+
+/// These CPUs are online and were left out, as the process may not use them.
+#[must_use]
+pub fn left_out(cpus: &CpuList) -> Warning {
+    Warning::new(
+        "cpus_left_out",
+        format!("CPU {cpus} is online, but this process may not use it, so it was not measured"),
+        "run becalm outside of the cgroup or container that forbids it",
+    )
+}
+
+/// The kernel cannot be traced, for this reason.
+#[must_use]
+pub fn no_tracing(why: &str) -> Warning {
+    Warning::new(
+        "no_tracing",
+        format!("the sources of detours are unknown, as the kernel's trace cannot be had: {why}"),
+        "run becalm without arguments to see what is missing and how to get it",
+    )
+}
+
+/// This kernel lacks these events.
+#[must_use]
+pub fn missing_events(missing: &[String]) -> Warning {
+    Warning::new(
+        "missing_events",
+        format!("some kernel events cannot be recorded: {}", missing.join("; ")),
+        "what they would show counts as edge or unseen",
+    )
+}
+
+/// The kernel's functions have no names, for this reason.
+#[must_use]
+pub fn no_symbols(why: &str) -> Warning {
+    Warning::new(
+        "no_symbols",
+        format!("work items and handlers go by address: {why}"),
+        "run as root with kernel.kptr_restrict at 1 or 0",
+    )
+}
+
+/// The loops' memory could not be locked.
+#[must_use]
+pub fn not_locked() -> Warning {
+    Warning::new(
+        "memory_not_locked",
+        "the loops' memory could not be locked, so that a page fault of their own may show as a detour".to_owned(),
+        "run as root, with CAP_IPC_LOCK or a larger limit (ulimit -l)",
+    )
+}
+
+/// Every CPU is measured, so that collecting disturbs the loops.
+#[must_use]
+pub fn no_free_cpu() -> Warning {
+    Warning::new(
+        "no_free_cpu",
+        "all CPUs that becalm may use are measured, so its collector runs on them: its time shows as kind self"
+            .to_owned(),
+        "leave one CPU out of --cpus to keep the collector off the measured ones",
+    )
+}
+
+/// No guard process could be started, for this reason.
+#[must_use]
+pub fn no_janitor(why: &str) -> Warning {
+    Warning::new(
+        "no_janitor",
+        format!(
+            "no guard process could be started ({why}): after a kill -9 the trace instance stays until the next becalm \
+             removes it"
+        ),
+        "nothing to do unless becalm is killed",
+    )
+}
+
+/// So many pages of the trace could not be decoded, the first of them on this CPU, for this reason.
+#[must_use]
+pub fn broken_pages(pages: u64, cpu: CpuId, why: &str) -> Warning {
+    Warning::new(
+        "broken_pages",
+        format!("{pages} pages of the kernel's trace could not be decoded, the first on CPU {cpu}: {why}"),
+        "the sources of the detours around them are wrong; report this with the kernel's version",
+    )
+}
+
+/// The recording failed, for this reason. `what` is a recording or a run, `next` what to do once the cause is gone.
+fn failed(what: &str, why: &str, next: &str) -> Warning {
+    let message = format!("the {what} failed: {why}; what is shown is what was stored until then");
+    Warning::new("failed", message, format!("remove the cause and {next}"))
+}
+
+/// A recording of detours failed, for this reason.
+#[must_use]
+pub fn recording_failed(why: &str) -> Warning {
+    failed("recording", why, "record again")
+}
+
+/// A run of work failed, for this reason.
+#[must_use]
+pub fn work_failed(why: &str) -> Warning {
+    failed("run", why, "resume it")
+}
+
+// What a finished recording shows of itself.
+
+/// So many kernel events were lost, so that the sources of so many detours are incomplete.
+#[must_use]
+pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
+    Warning::new(
+        "lost_events",
+        format!("{lost} kernel events were lost, which leaves {incomplete} detours with incomplete sources"),
+        "give the trace more room with --trace-buffer",
+    )
+}
+
+/// Kernel events were lost in a recording that did not live to say so itself.
+#[must_use]
+pub fn lost_events_untold(lost: u64) -> Warning {
+    Warning::new(
+        "lost_events",
+        format!("the kernel lost {lost} trace events; the detours they touch are counted as incomplete"),
+        "record fewer CPUs at once, or leave one CPU unmeasured",
+    )
+}
+
+/// Kernel events were lost in so many detours of one of two runs that are compared.
+#[must_use]
+pub fn lost_events_in(run: &str, detours: u64) -> Warning {
+    Warning::new(
+        "lost_events",
+        format!("detours of {run} in which kernel events were lost: {detours}; the sources of these may be wrong"),
+        "record fewer CPUs at once, or leave one CPU unmeasured",
+    )
+}
+
+/// The trace of a CPU lacks events without admitting to a loss.
+#[must_use]
+pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
+    Warning::new(
+        "unmatched_events",
+        format!(
+            "on CPU {} the kernel's trace lacks {} switches, entries or exits among {} events, without admitting to a loss",
+            cpu.cpu, cpu.unmatched_events, cpu.events
+        ),
+        "the time since the event before each goes to the thread that the next one names; all books still close",
+    )
+}
+
+/// The loop on a CPU ended before the others.
+#[must_use]
+pub fn cut_short(cpu: &CpuDoc) -> Warning {
+    Warning::new(
+        "cut_short",
+        format!("the loop on CPU {} ended early, after {:.3}", cpu.cpu, cpu.duration_ns),
+        "its CPU went offline or left the cpuset, or its buffer was full (--buffer)",
+    )
+}
+
+/// Loops ended before the others in a recording that did not live to say so itself.
+#[must_use]
+pub fn cut_short_untold(cpus: &[CpuId]) -> Warning {
+    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    Warning::new(
+        "cut_short",
+        format!("the loop on CPU {} ended before the others", cpus.join(", ")),
+        "raise --threshold if its buffer was full; see whether it went offline",
+    )
+}
+
+/// The loop on a CPU was disturbed by itself.
+#[must_use]
+pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
+    Warning::new(
+        "loop_disturbed",
+        format!(
+            "becalm's own loop on CPU {} took {} page faults and slept {} times while it measured",
+            cpu.cpu, cpu.faults, cpu.voluntary_switches
+        ),
+        "lock its memory (run as root or raise ulimit -l); such detours show as kind fault",
+    )
+}
+
+/// The trace of a CPU shows what the loop cannot have missed.
+#[must_use]
+pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
+    Warning::new(
+        "clocks_disagree",
+        format!(
+            "on CPU {} the trace shows an interrupt of {} outside of every detour, above the threshold of {}",
+            cpu.cpu, cpu.below_threshold_max_ns, cpu.threshold_ns
+        ),
+        "the trace and the loop disagree; do not trust the sources of this CPU, and report it to becalm's developers",
+    )
+}
+
+/// Real-time loops may be kept from their CPU for so long of each second.
+#[must_use]
+pub fn rt_throttling(limit: Nanos) -> Warning {
+    Warning::new(
+        "rt_throttling",
+        format!("real-time loops may be kept from their CPU for up to {limit} a second by RT throttling"),
+        "to measure without it: echo -1 > /proc/sys/kernel/sched_rt_runtime_us, and put it back afterwards",
+    )
+}
+
+/// The cache by which a body of work is sized is not known; so many bytes were assumed.
+#[must_use]
+pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
+    let kib = assumed_bytes >> 10;
+    Warning::new(
+        "cache_unknown",
+        format!(
+            "the kernel does not tell the size of the cache that the body {body} is made for; {kib} KiB were assumed"
+        ),
+        "read the results as those of an array of that size",
+    )
+}
+
+/// One iteration of a body of work takes longer than a sample is to take.
+#[must_use]
+pub fn grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) -> Warning {
+    Warning::new(
+        "grain_too_short",
+        format!("one iteration of the body {body} takes {iteration:.3} on CPU {cpu}, longer than the grain of {grain}"),
+        "nothing to do: a sample is one iteration",
+    )
+}
+
+/// Another program measured what was imported.
+#[must_use]
+pub fn imported() -> Warning {
+    Warning::new(
+        "imported",
+        "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what was too \
+         short to be kept",
+        "compare it with a recording of becalm's own",
+    )
+}
+
+// What the reader of a run finds.
+
+/// A run that is shown did not end.
+#[must_use]
+pub fn not_ended() -> Warning {
+    Warning::new(
+        "not_ended",
+        "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time is \
+         taken to end with the last stored detour",
+        "record again for exact noise ratios",
+    )
+}
+
+/// A run whose noise is used did not end on this node.
+#[must_use]
+pub fn not_ended_on(node: &str) -> Warning {
+    Warning::new(
+        "not_ended",
+        format!("the recording of node {node} did not end: it is used up to its last detour"),
+        "record again for a prediction that matters",
+    )
+}
+
+/// One of two runs that are compared did not end.
+#[must_use]
+pub fn not_ended_in(run: &str) -> Warning {
+    Warning::new(
+        "not_ended",
+        format!("{run} did not end: its time is taken to end with the last stored detour"),
+        "record again for exact rates",
+    )
+}
+
+/// The CPUs of a node were not watched for the same time: the longest for `longest`, all together for `common`.
+#[must_use]
+pub fn cut_to_common(node: &str, longest: Nanos, common: Nanos) -> Warning {
+    Warning::new(
+        "cut_to_common",
+        format!(
+            "node {node}: its CPUs were watched for up to {longest}, but all of them together only for {common}, which is \
+             used"
+        ),
+        "choose CPUs that were watched to the end with --cpus",
+    )
+}
+
+/// A phase of this grain takes more CPU time than was recorded, from so many ranks on.
+#[must_use]
+pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
+    Warning::new(
+        "short_recording",
+        format!(
+            "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
+             detours decide, and a longer recording may hold longer ones",
+            Count::new(ranks)
+        ),
+        "record for longer, or on more CPUs or nodes",
+    )
+}
+
+/// The run has so many detours, as written, that phases were not replayed for a page.
+#[must_use]
+pub fn not_replayed(detours: &str, run: &Path) -> Warning {
+    let run = run.display();
+    Warning::new(
+        "not_replayed",
+        format!(
+            "with {detours} detours the phases were not replayed: what is shown is the mean that order statistics expect"
+        ),
+        format!("becalm predict {run} --ranks 64,1k,16k --grain 1ms replays them"),
+    )
+}
+
+/// Finding out for a page which sources are to blame would take too much.
+#[must_use]
+pub fn no_blame(run: &Path) -> Warning {
+    Warning::new(
+        "no_blame",
+        "which sources are to blame would take too much time or memory to find out here",
+        format!("becalm predict {} --ranks 16k --grain 1ms --blame finds it out", run.display()),
+    )
+}
+
+/// The tables hold other detours of a CPU than its loop counted: each a number and a sum.
+#[must_use]
+pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (counted, counted_sum): (u64, Nanos)) -> Warning {
+    Warning::new(
+        "rows_differ",
+        format!(
+            "the tables hold {rows} detours of CPU {cpu}, {rows_sum} in all, but its loop counted {counted}, {counted_sum} \
+             in all"
+        ),
+        "copy the whole bundle; if it is whole, this is a fault of the program that wrote it",
+    )
+}
+
+/// The tables hold detours of CPUs that the document does not list.
+#[must_use]
+pub fn rows_unlisted(cpus: &CpuList) -> Warning {
+    Warning::new(
+        "rows_unlisted",
+        format!("the tables hold detours of CPU {cpus}, which the run's document does not list"),
+        "they are left out here; this is a fault of the program that wrote the bundle",
+    )
+}
+
+/// The activities of a detour of a CPU do not add up to its duration; `None` if there is no such detour. Both are in
+/// nanoseconds, since that is what they differ by.
+#[must_use]
+pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_ns: i64) -> Warning {
+    let message = match duration_ns {
+        Some(ns) => format!(
+            "the books do not close: detour {detour} of CPU {cpu} lasts {ns} ns, but its activities add up to \
+             {activities_ns} ns"
+        ),
+        None => format!(
+            "the books do not close: activities of {activities_ns} ns name detour {detour} of CPU {cpu}, which is not there"
+        ),
+    };
+    let advice = "do not believe the sources; this is a fault of the program that wrote the bundle, please report it";
+    Warning::new("books_open", message, advice)
+}
+
+// What the comparison of two runs, A and B, finds.
+
+/// The CPUs of both runs are not the same.
+#[must_use]
+pub fn cpus_differ(a: &str, b: &str) -> Warning {
+    Warning::new(
+        "cpus_differ",
+        format!("the CPUs of A ({a}) and of B ({b}) are not the same: they are compared as a whole, not one by one"),
+        "name the same CPUs of both to see them one by one",
+    )
+}
+
+/// Only one of the runs, `run`, measured these CPUs.
+#[must_use]
+pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
+    Warning::new(
+        "cpus_left_out",
+        format!("only {run} measured {cpus}; that is left out"),
+        "--cpus-a and --cpus-b compare different CPUs as a whole",
+    )
+}
+
+/// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
+#[must_use]
+pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) -> Warning {
+    Warning::new(
+        "below_common_threshold",
+        format!(
+            "{dropped} of {all} detours of {run}, {percent}% of its noise, are shorter than {shortest}, which the loops of \
+             the other run did not keep; they are left out"
+        ),
+        "record both with the same --threshold",
+    )
+}
+
+/// The shortest steps of both runs are far apart.
+#[must_use]
+pub fn t_min_differs(a: Nanos, b: Nanos) -> Warning {
+    Warning::new(
+        "t_min_differs",
+        format!("the shortest step, t_min, is {a} in A and {b} in B: the loops do not resolve alike"),
+        "look at differences of detours near t_min with care",
+    )
+}
+
+/// The loops of both runs ran in different scheduling classes.
+#[must_use]
+pub fn sched_differs(a: &str, b: &str) -> Warning {
+    Warning::new(
+        "sched_differs",
+        format!("the loops ran in different classes: {a} in A, {b} in B"),
+        "record both with the same --sched",
+    )
+}
+
+/// These runs were recorded without sources.
+#[must_use]
+pub fn sources_unknown(runs: &[&str]) -> Warning {
+    Warning::new(
+        "sources_unknown",
+        format!("{} was recorded without the kernel's trace: sources are not compared", runs.join(" and ")),
+        "record both as root",
+    )
+}
+
+/// Only one of the runs, `run`, could not see these events.
+#[must_use]
+pub fn seen_differently(run: &str, missing: &[String]) -> Warning {
+    Warning::new(
+        "seen_differently",
+        format!("only {run} could not see all sources: {}", missing.join("; ")),
+        "compare sources of the same kernel",
+    )
+}
