@@ -25,6 +25,7 @@ pub use compare::{Check, CompareReport, check_text, headline};
 pub use cost::run::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};
 pub use form::grid;
+pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
 pub use inject::{InjectReport, Injected, InjectedPlace, Place, Way};

@@ -6,10 +6,11 @@ use becalm_units::Nanos;
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::form::words::plural;
 use crate::report::Report;
 
 /// Detours, asked for or delivered.
@@ -111,16 +112,18 @@ fn end(ns: Option<Nanos>) -> Value {
     ns.map_or(Value::Missing, |ns| Value::Time(ns.get()))
 }
 
-const FIGURES: &[Field<Injected>] = &[
-    Field { name: "count", title: "detours", get: |row| Value::Count(row.count) },
-    Field { name: "interval_ns", title: "interval", get: |row| time(row.interval_ns) },
-    Field { name: "interval_stddev_ns", title: "stddev", get: |row| time(row.interval_stddev_ns) },
-    Field { name: "length_ns", title: "length", get: |row| time(row.length_ns) },
-    Field { name: "length_stddev_ns", title: "stddev", get: |row| time(row.length_stddev_ns) },
-    Field { name: "length_min_ns", title: "min", get: |row| end(row.ends.map(|ends| ends.0)) },
-    Field { name: "length_max_ns", title: "max", get: |row| end(row.ends.map(|ends| ends.1)) },
-    Field { name: "ratio", title: "noise", get: |row| row.ratio.map_or(Value::Missing, Value::Ratio) },
-];
+fields! {
+    FIGURES, figures: Injected {
+        COUNT = "count", "detours", |row| Value::Count(row.count);
+        INTERVAL_NS = "interval_ns", "interval", |row| time(row.interval_ns);
+        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| time(row.interval_stddev_ns);
+        LENGTH_NS = "length_ns", "length", |row| time(row.length_ns);
+        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| time(row.length_stddev_ns);
+        LENGTH_MIN_NS = "length_min_ns", "min", |row| end(row.ends.map(|ends| ends.0));
+        LENGTH_MAX_NS = "length_max_ns", "max", |row| end(row.ends.map(|ends| ends.1));
+        RATIO = "ratio", "noise", |row| row.ratio.map_or(Value::Missing, Value::Ratio);
+    }
+}
 
 /// Threads that the table shows one by one.
 const SHOWN: usize = 16;
@@ -133,21 +136,23 @@ struct Line {
     late: Option<(Nanos, Nanos)>,
 }
 
-const LINE: &[Field<Line>] = &[
-    Field { name: "cpu", title: "cpu", get: place },
-    Field { name: "thread", title: "thread", get: place },
-    Field { name: "what", title: "", get: |line| Value::Text(line.what.to_owned()) },
-    Field { name: "count", title: "detours", get: |line| (FIGURES[0].get)(&line.figures) },
-    Field { name: "interval_ns", title: "interval", get: |line| (FIGURES[1].get)(&line.figures) },
-    Field { name: "interval_stddev_ns", title: "stddev", get: |line| (FIGURES[2].get)(&line.figures) },
-    Field { name: "length_ns", title: "length", get: |line| (FIGURES[3].get)(&line.figures) },
-    Field { name: "length_stddev_ns", title: "stddev", get: |line| (FIGURES[4].get)(&line.figures) },
-    Field { name: "length_min_ns", title: "min", get: |line| (FIGURES[5].get)(&line.figures) },
-    Field { name: "length_max_ns", title: "max", get: |line| (FIGURES[6].get)(&line.figures) },
-    Field { name: "ratio", title: "noise", get: |line| (FIGURES[7].get)(&line.figures) },
-    Field { name: "late_median_ns", title: "late", get: |line| end(line.late.map(|late| late.0)) },
-    Field { name: "late_p99_ns", title: "late p99", get: |line| end(line.late.map(|late| late.1)) },
-];
+fields! {
+    LINE, line: Line {
+        CPU = "cpu", "cpu", place;
+        THREAD = "thread", "thread", place;
+        WHAT = "what", "", |line| Value::Text(line.what.to_owned());
+        COUNT = "count", "detours", |line| (figures::COUNT.get)(&line.figures);
+        INTERVAL_NS = "interval_ns", "interval", |line| (figures::INTERVAL_NS.get)(&line.figures);
+        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |line| (figures::INTERVAL_STDDEV_NS.get)(&line.figures);
+        LENGTH_NS = "length_ns", "length", |line| (figures::LENGTH_NS.get)(&line.figures);
+        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |line| (figures::LENGTH_STDDEV_NS.get)(&line.figures);
+        LENGTH_MIN_NS = "length_min_ns", "min", |line| (figures::LENGTH_MIN_NS.get)(&line.figures);
+        LENGTH_MAX_NS = "length_max_ns", "max", |line| (figures::LENGTH_MAX_NS.get)(&line.figures);
+        RATIO = "ratio", "noise", |line| (figures::RATIO.get)(&line.figures);
+        LATE_MEDIAN_NS = "late_median_ns", "late", |line| end(line.late.map(|late| late.0));
+        LATE_P99_NS = "late_p99_ns", "late p99", |line| end(line.late.map(|late| late.1));
+    }
+}
 
 fn place(line: &Line) -> Value {
     match line.place {
@@ -302,9 +307,8 @@ fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
     };
     paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
     writeln!(out)?;
-    let unwanted = if each == "CPU" { "thread" } else { "cpu" };
-    let names: Vec<&str> = LINE.iter().map(|field| field.name).filter(|name| *name != unwanted).collect();
-    let fields = columns(LINE, &names);
+    let unwanted = if each == "CPU" { line::THREAD.name } else { line::CPU.name };
+    let fields: Vec<&Field<Line>> = LINE.iter().filter(|field| field.name != unwanted).collect();
     let mut table = Table::new(&fields);
     let shown = if each == "CPU" { report.places.len() } else { report.places.len().min(SHOWN) };
     for place in &report.places[..shown] {
@@ -334,13 +338,22 @@ fn remarks(report: &InjectReport) -> Vec<String> {
     };
     let hidden = report.places.len().saturating_sub(SHOWN);
     if let Way::Signal { unattended, given_up, without_signal, .. } = report.way {
-        say(hidden as u64, format!("{hidden} more threads are in the last two lines and in --json"));
-        say(unattended, format!("{unattended} threads had no noise: too many at a time, or no timer was left"));
-        say(given_up, format!("{given_up} times the program began to use the signal of the noise, which took another"));
+        let hidden = hidden as u64;
+        let more = plural(hidden, "more thread is", "more threads are");
+        say(hidden, format!("{hidden} {more} in the last two lines and in --json"));
+        let threads = plural(unattended, "thread", "threads");
+        say(unattended, format!("{unattended} {threads} had no noise: too many at a time, or no timer was left"));
+        let times = plural(given_up, "time", "times");
+        say(
+            given_up,
+            format!("{given_up} {times} the program began to use the signal of the noise, which took another"),
+        );
+        let (processes, they) =
+            (plural(without_signal, "process", "processes"), plural(without_signal, "it uses", "they use"));
         say(
             without_signal,
             format!(
-                "in {without_signal} processes the noise ended early or never began: they use all real-time signals"
+                "in {without_signal} {processes} the noise ended early or never began: {they} all real-time signals"
             ),
         );
     }
@@ -373,20 +386,27 @@ fn remarks(report: &InjectReport) -> Vec<String> {
 
 /// What was not as asked for in one place.
 fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str, place: &InjectedPlace) {
-    say(place.missed, format!("{name}: {} detours were missed: {missed}", place.missed));
-    say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
+    let many = |count: u64, one: &str, many: &str| format!("{count} {}", plural(count, one, many));
+    say(place.missed, format!("{name}: {}: {missed}", many(place.missed, "detour was missed", "detours were missed")));
+    say(
+        place.joined,
+        format!("{name}: {} late and joined the one before", many(place.joined, "detour came", "detours came")),
+    );
     let ((count, sum), shortest) = (place.left_out, place.shortest);
     say(
         count,
-        format!(
-            "{name}: {lap}{count} detours, {sum} together, are shorter than the {shortest} that one takes here, and were left out"
-        ),
+        match count {
+            1 => format!(
+                "{name}: {lap}1 detour, {sum}, is shorter than the {shortest} that one takes here, and was left out"
+            ),
+            _ => format!(
+                "{name}: {lap}{count} detours, {sum} together, are shorter than the {shortest} that one takes here, and were left out"
+            ),
+        },
     );
-    let merged = place.merged;
-    say(
-        merged as u64,
-        format!("{name}: {lap}{merged} detours came too close to the one before and became one with it"),
-    );
+    let merged = place.merged as u64;
+    let came = many(merged, "detour came", "detours came");
+    say(merged, format!("{name}: {lap}{came} too close to the one before and became one with it"));
 }
 
 #[cfg(test)]
@@ -456,7 +476,7 @@ mod tests {
   ─────────────────────────────────────────────────────────────────────────────────────────────────
   3    requested    2,000    1.00ms     0ns  50.0us     0ns  50.0us  50.0us  5.00%      -         -
        delivered    1,999    1.00ms     0ns  50.0us     0ns  50.0us  61.0us  4.99%  900ns    5.00us
-  ! CPU 3: 1 detours were missed: the CPU could not be had in time
+  ! CPU 3: 1 detour was missed: the CPU could not be had in time
   ! CPU 3: of every lap 3 detours, 9us together, are shorter than the 12us that one takes here, and were left
     out
 ";

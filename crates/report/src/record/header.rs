@@ -9,6 +9,7 @@ use becalm_units::Nanos;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::value::{grouped, three_digits, time};
+use crate::form::words::plural;
 
 /// Prints the head.
 pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -133,7 +134,7 @@ pub(crate) fn lost(summary: &Summary) -> String {
     match (summary.lost_events, summary.total.incomplete) {
         (0, 0) => "nothing".to_owned(),
         (lost, incomplete) => {
-            let detours = if incomplete == 1 { "detour is" } else { "detours are" };
+            let detours = plural(incomplete, "detour is", "detours are");
             format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
         }
     }

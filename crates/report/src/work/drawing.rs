@@ -6,6 +6,7 @@ use becalm_analyze::work::Curves;
 
 use crate::form::sheet::Sheet;
 use crate::form::value::{fine, grouped, time};
+use crate::form::words::plural;
 
 /// Columns of a drawing.
 const WIDTH: usize = 64;
@@ -145,7 +146,7 @@ pub(super) fn histogram(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> 
             "  {:>LABEL$}  and beyond: {} {}",
             edge(curves.histogram_end_ns, width),
             grouped(curves.beyond),
-            if curves.beyond == 1 { "sample" } else { "samples" }
+            plural(curves.beyond, "sample", "samples")
         )?;
     }
     Ok(())

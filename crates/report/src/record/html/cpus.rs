@@ -7,12 +7,12 @@ use becalm_analyze::summary::Summary;
 
 use super::place;
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
 use crate::html::{Block, Section};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
-use crate::record::figures::{CPU, CpuRow, interval_note};
+use crate::record::figures::{CpuRow, cpu, interval_note};
 use crate::record::sure;
 use crate::record::text;
 
@@ -34,7 +34,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     );
     if summary.cpus.len() > 1 {
         let all = CpuRow::total(summary);
-        let noise = (columns(CPU, &["noise_ratio"])[0].get)(&all).cell();
+        let noise = (cpu::NOISE_RATIO.get)(&all).cell();
         most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
     }
     let mut blocks = vec![Block::Text(most.clone())];
@@ -101,12 +101,14 @@ struct Stretch {
     worst_cell: f64,
 }
 
-const STRETCH: &[Field<Stretch>] = &[
-    Field { name: "from_ns", title: "from", get: |row| Value::Time(row.from_ns) },
-    Field { name: "noise_ratio", title: "noise", get: |row| row.noise.map_or(Value::Missing, Value::Ratio) },
-    Field { name: "worst", title: "worst", get: |row| Value::Text(row.worst.clone()) },
-    Field { name: "worst_ratio", title: "worst cell", get: |row| Value::Ratio(row.worst_cell) },
-];
+fields! {
+    stretch: Stretch {
+        FROM_NS = "from_ns", "from", |row| Value::Time(row.from_ns);
+        NOISE_RATIO = "noise_ratio", "noise", |row| row.noise.map_or(Value::Missing, Value::Ratio);
+        WORST = "worst", "worst", |row| Value::Text(row.worst.clone());
+        WORST_RATIO = "worst_ratio", "worst cell", |row| Value::Ratio(row.worst_cell);
+    }
+}
 
 /// The map for who does not see it: what all lost in each stretch of time, and the cell that stands out in it.
 fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
@@ -114,13 +116,12 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
         place(summary, node, &row.cpus)
     };
-    let names: &[&str] = match (heat.rows.len(), heat.together()) {
-        (1, 1) => &["from_ns", "noise_ratio", "worst_ratio"],
-        (_, 1) => &["from_ns", "noise_ratio", "worst", "worst_ratio"],
-        _ => &["from_ns", "worst", "worst_ratio"],
+    let fields: &[&Field<Stretch>] = match (heat.rows.len(), heat.together()) {
+        (1, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST_RATIO],
+        (_, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST, &stretch::WORST_RATIO],
+        _ => &[&stretch::FROM_NS, &stretch::WORST, &stretch::WORST_RATIO],
     };
-    let fields = columns(STRETCH, names);
-    let mut table = HtmlTable::new("The map as figures", &fields);
+    let mut table = HtmlTable::new("The map as figures", fields);
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
         table.row(&fields, stretch);
@@ -160,12 +161,12 @@ fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String)
 }
 
 fn table(summary: &Summary) -> HtmlTable {
-    let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
-    names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
+    let mut fields =
+        vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
+    fields.extend([&cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
     let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
     let all = rows.len();
     let mut table = HtmlTable::new("CPUs", &fields);

@@ -5,12 +5,12 @@ use becalm_analyze::summary::Summary;
 use becalm_stats::spectrum::Peak;
 
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::value::three_digits;
 use crate::html::HtmlTable;
 use crate::html::{Axis, Chart, Lines, Mark, Scale, Series, Spec, Unit};
 use crate::html::{Block, Section};
-use crate::record::figures::{CPU, CpuRow};
+use crate::record::figures::{CpuRow, cpu};
 
 /// Nodes beyond this have no curve of their own.
 const CURVES: usize = 8;
@@ -37,23 +37,19 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
             .collect()
     };
     let row = CpuRow::total(summary);
-    let figure = |name: &str| (columns(CPU, &[name])[0].get)(&row);
-    let marks = |names: &[&str]| -> Vec<Mark> {
-        let mark = |name: &&str| {
-            let field = columns(CPU, &[name])[0];
-            match (field.get)(&row) {
-                Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
-                _ => None,
-            }
+    let marks = |fields: [&Field<CpuRow>; 2]| -> Vec<Mark> {
+        let mark = |field: &Field<CpuRow>| match (field.get)(&row) {
+            Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
+            _ => None,
         };
-        apart(names.iter().filter_map(mark).collect())
+        apart(fields.into_iter().filter_map(mark).collect())
     };
     let text = format!(
         "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
-        figure("median_ns").cell(),
-        figure("p99_ns").cell(),
-        figure("p999_ns").cell(),
-        figure("max_ns").cell()
+        cpu::MEDIAN_NS.cell(&row),
+        cpu::P99_NS.cell(&row),
+        cpu::P999_NS.cell(&row),
+        cpu::MAX_NS.cell(&row)
     );
     let length = || Axis::new("length", Scale::Log, Unit::Time);
     let share = Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0));
@@ -67,7 +63,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
                 x: length(),
                 y: share,
                 series: curves(|at_most, all| at_most as f64 / all as f64),
-                marks: marks(&["median_ns", "p99_ns"]),
+                marks: marks([&cpu::MEDIAN_NS, &cpu::P99_NS]),
             }),
             figures: Some(curves_as_table(&picture.lengths, &longest)),
         },
@@ -80,7 +76,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
                 x: length(),
                 y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
                 series: survival(&sets),
-                marks: marks(&["p999_ns", "max_ns"]),
+                marks: marks([&cpu::P999_NS, &cpu::MAX_NS]),
             }),
             figures: None,
         },
@@ -108,12 +104,14 @@ struct Point {
     count: u64,
 }
 
-const POINT: &[Field<Point>] = &[
-    Field { name: "length_ns", title: "length", get: |row| Value::Time(row.length_ns) },
-    Field { name: "at_most_ratio", title: "at most as long", get: |row| Value::Ratio(row.at_most) },
-    Field { name: "at_least_ratio", title: "at least as long", get: |row| Value::Ratio(row.at_least) },
-    Field { name: "at_least", title: "so many", get: |row| Value::Count(row.count) },
-];
+fields! {
+    POINT, point: Point {
+        LENGTH_NS = "length_ns", "length", |row| Value::Time(row.length_ns);
+        AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Value::Ratio(row.at_most);
+        AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Value::Ratio(row.at_least);
+        AT_LEAST = "at_least", "so many", |row| Value::Count(row.count);
+    }
+}
 
 /// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
 fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
@@ -189,20 +187,21 @@ fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
 
 /// Quantiles, as the table of CPUs has them.
 fn quantiles(summary: &Summary) -> HtmlTable {
-    let names = ["detours", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"];
-    let fields = columns(CPU, &names);
+    let fields = [&cpu::DETOURS, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS];
     let mut table = HtmlTable::new("Lengths of all detours", &fields);
     table.row(&fields, &CpuRow::total(summary));
     table.sorts = false;
     table
 }
 
-/// The fields of a peak of the spectrum.
-const PEAK: &[Field<Peak>] = &[
-    Field { name: "label", title: "comes again", get: |row| Value::Text(row.label.clone()) },
-    Field { name: "frequency_hz", title: "frequency", get: |row| Value::Rate(row.hz) },
-    Field { name: "interval_ns", title: "interval", get: |row| Value::time(1e9 / row.hz) },
-];
+fields! {
+    /// The fields of a peak of the spectrum.
+    PEAK, peak: Peak {
+        LABEL = "label", "comes again", |row| Value::Text(row.label.clone());
+        FREQUENCY_HZ = "frequency_hz", "frequency", |row| Value::Rate(row.hz);
+        INTERVAL_NS = "interval_ns", "interval", |row| Value::time(1e9 / row.hz);
+    }
+}
 
 /// The spectrum, where the run is long enough for one.
 pub(super) fn spectrum(summary: &Summary) -> Option<Section> {

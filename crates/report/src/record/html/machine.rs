@@ -2,11 +2,10 @@
 
 use becalm_analyze::summary::Summary;
 
-use crate::form::field::columns;
 use crate::form::value::grouped;
 use crate::html::HtmlTable;
 use crate::html::{Block, Section};
-use crate::record::figures::{CPU, CpuRow};
+use crate::record::figures::{CpuRow, cpu};
 use crate::record::header;
 
 /// Nodes beyond this are not described one by one.
@@ -41,21 +40,20 @@ pub(super) fn section(summary: &Summary) -> Section {
 }
 
 fn loops(summary: &Summary) -> HtmlTable {
-    let mut names = vec!["cpu", "duration_ns", "iterations", "t_min_ns", "threshold_ns"];
-    names.extend(["lost_events", "incomplete"]);
-    for (name, there) in [
-        ("unseen_ns", summary.total.unseen_ns.is_some()),
-        ("steal_ns", summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
-        ("cut_short", summary.total.cut_short),
+    let mut fields = vec![&cpu::CPU, &cpu::DURATION_NS, &cpu::ITERATIONS, &cpu::T_MIN_NS, &cpu::THRESHOLD_NS];
+    fields.extend([&cpu::LOST_EVENTS, &cpu::INCOMPLETE]);
+    for (field, there) in [
+        (&cpu::UNSEEN_NS, summary.total.unseen_ns.is_some()),
+        (&cpu::STEAL_NS, summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        (&cpu::CUT_SHORT, summary.total.cut_short),
     ] {
         if there {
-            names.push(name);
+            fields.push(field);
         }
     }
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
     let mut table = HtmlTable::new("Loops that measured", &fields);
     for cpu in summary.cpus.iter().take(ROWS) {
         table.row(&fields, &CpuRow::of(cpu));

@@ -5,12 +5,12 @@ use becalm_units::Count;
 
 use crate::PredictReport;
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::value::factor;
 use crate::html::HtmlTable;
 use crate::html::{Axis, Bar, Bars, Chart, Lines, Scale, Series, Spec, Unit};
 use crate::html::{Block, Section};
-use crate::predict::{self, ROW};
+use crate::predict::{self, row};
 
 /// How many sources the table of blame has at most.
 const ROWS: usize = 100;
@@ -49,20 +49,19 @@ fn reading(report: &PredictReport<'_>) -> String {
 fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     let lines = predict::lines(report);
     let replayed = report.rows.iter().any(|row| row.slowdown.is_some());
-    let names: &[&str] = match replayed {
+    let fields: &[&Field<predict::Line>] = match replayed {
         true => &[
-            "ranks",
-            "slowdown_ratio",
-            "slowdown_low",
-            "slowdown_high",
-            "expected_ratio",
-            "mean_phase_ns",
-            "worst_phase_ns",
+            &row::RANKS,
+            &row::SLOWDOWN_RATIO,
+            &row::SLOWDOWN_LOW,
+            &row::SLOWDOWN_HIGH,
+            &row::EXPECTED_RATIO,
+            &row::MEAN_PHASE_NS,
+            &row::WORST_PHASE_NS,
         ],
-        false => &["ranks", "expected_ratio", "law_ratio"],
+        false => &[&row::RANKS, &row::EXPECTED_RATIO, &row::LAW_RATIO],
     };
-    let fields = columns(ROW, names);
-    let mut table = HtmlTable::new("Predicted slowdown", &fields);
+    let mut table = HtmlTable::new("Predicted slowdown", fields);
     lines.iter().for_each(|line| {
         table.row(&fields, line);
     });
@@ -166,15 +165,17 @@ struct Alone {
     slowdown: f64,
 }
 
-const ALONE: &[Field<Alone>] = &[
-    Field { name: "source", title: "without", get: |row| Value::Text(row.source.clone()) },
-    Field { name: "all_ratio", title: "as it is", get: |row| Value::Factor(row.all) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
-];
+fields! {
+    alone: Alone {
+        SOURCE = "source", "without", |row| Value::Text(row.source.clone());
+        ALL_RATIO = "all_ratio", "as it is", |row| Value::Factor(row.all);
+        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| Value::Factor(row.slowdown);
+    }
+}
 
 /// What is left without each source alone, at the largest number of ranks; the most rewarding first.
 fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
-    let fields = columns(ALONE, &["source", "all_ratio", "slowdown_ratio"]);
+    let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
     let mut table = HtmlTable::new(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)), &fields);
     // A gain that the figures do not show is none to act on.
     let all = factor(blame.all.slowdown);

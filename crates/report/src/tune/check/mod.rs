@@ -12,7 +12,7 @@ use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
-use crate::form::words::quoted;
+use crate::form::words::{plural, quoted};
 use crate::report::Report;
 
 /// How many pieces of evidence are shown of a finding unless all are asked for; a document has all.
@@ -251,10 +251,13 @@ fn render(report: &TuneCheckReport, out: &mut Sheet<'_>) -> io::Result<()> {
     let others = if report.others.is_empty() { "none".to_owned() } else { report.others.to_string() };
     let subject = format!("to be quiet: CPU {} ({}); for everything else: {others}", report.cpus, report.because);
     paragraph(out, "", &subject)?;
-    let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-    let counts = [("error", "error"), ("warning", "warning"), ("note", "note")];
-    let counts = counts.map(|(severity, name)| count(report.count(severity), name));
-    paragraph(out, "", &format!("{}; {} fine", counts.join(", "), count(report.count("fine"), "check")))?;
+    let count = |severity, one, many| {
+        let number = report.count(severity);
+        format!("{number} {}", plural(number as u64, one, many))
+    };
+    let counts = [("error", "errors"), ("warning", "warnings"), ("note", "notes")];
+    let counts = counts.map(|(one, many)| count(one, one, many));
+    paragraph(out, "", &format!("{}; {} fine", counts.join(", "), count("fine", "check", "checks")))?;
     if let Some(why) = &report.not_counted {
         paragraph(out, "  ! ", &format!("ticks were not counted: {why}"))?;
     }

@@ -14,7 +14,7 @@ use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object};
+use crate::form::field::{Object, fields};
 use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::predict::{Line, ROW, job};
@@ -79,20 +79,18 @@ impl Figures {
     }
 }
 
-const FIGURES: &[Field<Figures>] = &[
-    Field { name: "configuration", title: "configuration", get: |row| Value::Text(row.name.clone()) },
-    Field { name: "cpus", title: "cpus", get: |row| Value::Text(row.cpus.clone()) },
-    Field { name: "sched", title: "class", get: |row| Value::Text(row.sched.clone()) },
-    Field { name: "noise_ratio", title: "noise", get: |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio) },
-    Field { name: "rate_hz", title: "detours", get: |row| row.rate_hz.map_or(Value::Missing, Value::Rate) },
-    Field { name: "max_ns", title: "longest", get: |row| row.max_ns.map_or(Value::Missing, Value::Time) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| row.slowdown.map_or(Value::Missing, Value::Factor) },
-    Field {
-        name: "loss_change_ratio",
-        title: "loss",
-        get: |row| row.loss_change.map_or(Value::Missing, Value::Change),
-    },
-];
+fields! {
+    FIGURES, figures: Figures {
+        CONFIGURATION = "configuration", "configuration", |row| Value::Text(row.name.clone());
+        CPUS = "cpus", "cpus", |row| Value::Text(row.cpus.clone());
+        SCHED = "sched", "class", |row| Value::Text(row.sched.clone());
+        NOISE_RATIO = "noise_ratio", "noise", |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
+        RATE_HZ = "rate_hz", "detours", |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
+        MAX_NS = "max_ns", "longest", |row| row.max_ns.map_or(Value::Missing, Value::Time);
+        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| row.slowdown.map_or(Value::Missing, Value::Factor);
+        LOSS_CHANGE_RATIO = "loss_change_ratio", "loss", |row| row.loss_change.map_or(Value::Missing, Value::Change);
+    }
+}
 
 /// The slowdown at the most ranks.
 fn slowdown(studied: &Studied) -> Option<f64> {
