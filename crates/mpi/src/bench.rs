@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use becalm_analyze::phases::{PhaseFigures, Slowest};
+use becalm_bundle::{Phase, PhaseWriter};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
-use becalm_report::{Form, MpiRank, MpiReport};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
-use becalm_bundle::{Phase, PhaseWriter};
+use becalm_report::{Form, MpiRank, MpiReport};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -292,7 +292,7 @@ const TOLD: usize = 12;
 fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
     let figures = |time: fn(&Phase) -> i64| {
         let series: Vec<i64> = own.iter().map(time).collect();
-        let of = PhaseFigures::of(&series).expect("there are phases");
+        let of = PhaseFigures::from_durations(&series).expect("there are phases");
         [of.mean_ns, of.median_ns as f64, of.worst_ns, of.min_ns as f64, of.max_ns as f64]
     };
     let (node, _) = job.nodes();

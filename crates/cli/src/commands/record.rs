@@ -109,7 +109,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let bundle = Bundle::open(&path)?;
         // A bundle may hold other nodes beside this one.
         // The loops have ended.
-        let reading = Reading::of(&bundle, 1);
+        let reading = Reading::begin(&bundle, 1);
         let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
         drop(reading);
         emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, false), out)?;

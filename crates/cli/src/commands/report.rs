@@ -133,7 +133,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    match Contents::of(&args.run.path)? {
+    match Contents::read(&args.run.path)? {
         Contents::Recording => {}
         contents => return measured(args, contents, out),
     }
@@ -152,7 +152,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if let Some(file) = &args.html {
         return page::run(&args.run, file, out);
     }
-    let reading = Reading::of(&bundle, 1);
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &args.run.selection())?;
     drop(reading);
     emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;

@@ -78,7 +78,7 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let selection = args.run.selection();
     let output = Output::new(args.json, args.all);
     // Which are the longest is known when all have been read once.
-    let reading = Reading::of(&bundle, if args.longest.is_some() { 2 } else { 1 });
+    let reading = Reading::begin(&bundle, if args.longest.is_some() { 2 } else { 1 });
     let detours = match (args.detour, args.longest) {
         (Some(detour), _) => Some(vec![find(&bundle, &selection, detour)?]),
         (None, Some(count)) => Some(longest(&bundle, &selection, count as usize)?),

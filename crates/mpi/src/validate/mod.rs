@@ -262,7 +262,7 @@ fn outcome(cell: &Cell, runs: &[Result<cells::Run, String>], model: &Model) -> R
         constant_ratio: cell.ratio,
         requested_ratio: cell.detour.get() as f64 / cell.interval.get() as f64,
         delivered_ratio: delivered,
-        measured: if why_not.is_none() { becalm_scale::estimate::Estimate::of(&slowdowns) } else { None },
+        measured: if why_not.is_none() { becalm_scale::estimate::Estimate::from_replicas(&slowdowns) } else { None },
         predicted,
         why_not,
     })

@@ -63,7 +63,7 @@ pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::R
     let bundle = args.open()?;
     let selection = args.selection();
     let output = Output::page(file)?;
-    let reading = Reading::of(&bundle, 1);
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &selection)?;
     drop(reading);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();

@@ -132,7 +132,7 @@ fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
             format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
         return Err(UsageError(text).into());
     }
-    let reading = Reading::of(&bundle, 1);
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus) })?;
     drop(reading);
     Ok(summary)

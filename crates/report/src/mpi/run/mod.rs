@@ -67,7 +67,7 @@ impl MpiReport {
             if number + 1 == phases {
                 let doc = &run.nodes[node];
                 let of = doc.ranks.iter().find(|of| of.rank == rank);
-                let figures = PhaseFigures::of(&compute).zip(PhaseFigures::of(&collective));
+                let figures = PhaseFigures::from_durations(&compute).zip(PhaseFigures::from_durations(&collective));
                 ranks.extend(of.zip(figures).map(|(of, (compute, collective))| MpiRank {
                     rank,
                     node: doc.node.clone(),
@@ -89,7 +89,12 @@ impl MpiReport {
 
     fn rows(&self) -> Vec<Row> {
         let row = |what, meaning, series: &[i64]| {
-            PhaseFigures::of(series).map(|figures| Row { what, meaning, figures, grain_ns: self.job().grain_ns.get() })
+            PhaseFigures::from_durations(series).map(|figures| Row {
+                what,
+                meaning,
+                figures,
+                grain_ns: self.job().grain_ns.get(),
+            })
         };
         let Slowest { compute, collective, total } = &self.slowest;
         let rows = [row("qt", "compute", compute), row("bt", "collective", collective), row("qtbt", "both", total)];
@@ -408,7 +413,7 @@ mod tests {
             });
             PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases.collect()]).unwrap();
         }
-        assert_eq!(Contents::of(&path).unwrap(), Contents::Phases);
+        assert_eq!(Contents::read(&path).unwrap(), Contents::Phases);
         let report = MpiReport::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
         let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(json["schema"], "becalm.mpi/1");

@@ -1,15 +1,13 @@
 //! Plans, applied and restored, on machines made of files: everything is as it was, whatever the kernel refused.
 
-mod fake;
-
 use std::fs;
 use std::path::Path;
 
+use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use becalm_tune::{
     Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, PutBack, Request, Restored,
     TuneError, apply, extend, plan, restore,
 };
-use fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use proptest::prelude::*;
 
 fn request(cpus: &str) -> Request {
@@ -306,7 +304,7 @@ fn threads_that_end_and_threads_that_begin() {
     };
     assert_eq!(outcome("CPUs of sshd (100)"), Some(Outcome::Gone));
     // The number is given to another thread, which nobody moved; and a moved one starts a third.
-    let tree = fake::Tree { root: bench.root() };
+    let tree = crate::fake::Tree { root: bench.root() };
     tree.thread(1, "another", 0, 900, "0,2-3").thread(500, "child", 0, 901, "0,2-3").thread(501, "own", 0, 902, "2");
     let restored = bench.restore(false);
     assert!(restored.is_complete());
@@ -331,7 +329,7 @@ fn the_journal_of_an_earlier_boot_restores_nothing() {
 fn four_thousand_cpus_and_32_siblings() {
     let bench = Bench::new(4096, false, Groups::Two);
     let siblings: String = (0..32).map(|thread| format!("{},", 1 + thread * 128)).collect();
-    let tree = fake::Tree { root: bench.root() };
+    let tree = crate::fake::Tree { root: bench.root() };
     let path = "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list";
     tree.file(path, siblings.trim_end_matches(','));
     let before = snapshot(&bench.root());
@@ -349,7 +347,7 @@ fn four_thousand_cpus_and_32_siblings() {
 #[test]
 fn a_machine_that_has_next_to_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let tree = fake::Tree { root: place.path().join("root") };
+    let tree = crate::fake::Tree { root: place.path().join("root") };
     tree.file("/sys/devices/system/cpu/online", "0-1\n").file("/proc/sys/kernel/random/boot_id", "b\n");
     let fake = Fake::at(&tree.root);
     let plan = plan(&fake, &request("1")).unwrap();

@@ -1,17 +1,15 @@
 //! Plans as files of tuned, systemd and Slurm: as they were before, and as these programs themselves read them.
 
-mod fake;
-
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use becalm_testing::{Need, find_program, machine_has};
 use becalm_tune::format::{ConfigFile, Format, Topology, files};
 use becalm_tune::{Family, Plan, Profile, Request, plan};
 
-use fake::{Fake, Groups, machine};
+use crate::fake::{Fake, Groups, machine};
 
 /// A plan for three of four CPUs of a fake machine, the last of which is left to the system.
 fn planned(root: &Path, profile: Profile, skip: &[Family]) -> Plan {
@@ -45,22 +43,12 @@ fn put(files: &[ConfigFile], root: &Path) {
     }
 }
 
-/// Runs a program; nothing, and why, where it is not there. Where everything must run, that is a failure.
-#[allow(clippy::print_stderr)]
-fn tool(test: &str, program: &str, arguments: &[&str]) -> Option<Output> {
-    // Where administrators' programs lie, which other users may not have in their path.
-    let path = format!("{}:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default());
-    let program =
-        path.split(':').map(|folder| Path::new(folder).join(program)).find(|it| it.is_file()).unwrap_or(program.into());
-    let (program, name) = (&program, program.display());
-    match Command::new(program).args(arguments).output() {
-        Ok(output) => Some(output),
-        Err(error) => {
-            assert!(env::var_os("BECALM_CI").is_none(), "{test}: skipped, as {name} cannot be run: {error}");
-            eprintln!("{test}: skipped, as {name} cannot be run: {error}");
-            None
-        }
-    }
+/// Runs a program; `None` where it is not installed.
+fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
+    machine_has(&[Need::Program(name)]).then(|| {
+        let program = find_program(name).expect("it was found before");
+        Command::new(program).args(arguments).output().expect("a program that is there can be run")
+    })
 }
 
 #[track_caller]
@@ -106,7 +94,7 @@ for section in it.sections():
         print(section, name, value, sep='|')
 ";
     let path = folder.path().join("etc/tuned/profiles/becalm/tuned.conf");
-    let Some(output) = tool("python_reads_the_profile", "python3", &["-c", program, path.to_str().unwrap()]) else {
+    let Some(output) = tool("python3", &["-c", program, path.to_str().unwrap()]) else {
         return;
     };
     let text = succeeded(&output);
@@ -147,10 +135,9 @@ for name, unit in profile.units.items():
         print(name, option, variables.expand(value), sep='|')
 ";
     let profiles = folder.path().join("etc/tuned/profiles");
-    let python = "/usr/bin/python3";
-    let Some(output) = tool("tuned_loads_the_profile", "tuned-adm", &["--version"]) else { return };
+    let Some(output) = tool("tuned-adm", &["--version"]) else { return };
     succeeded(&output);
-    let Some(output) = tool("tuned_loads_the_profile", python, &["-c", program, profiles.to_str().unwrap()]) else {
+    let Some(output) = tool("/usr/bin/python3", &["-c", program, profiles.to_str().unwrap()]) else {
         return;
     };
     let text = succeeded(&output);
@@ -169,9 +156,7 @@ fn systemd_verifies_the_units() {
     let folder = tempfile::tempdir().unwrap();
     put(&written(Format::Systemd, Profile::Rt), folder.path());
     let unit = folder.path().join("etc/systemd/system/becalm.slice");
-    let Some(output) =
-        tool("systemd_verifies_the_units", "systemd-analyze", &["verify", "--man=no", unit.to_str().unwrap()])
-    else {
+    let Some(output) = tool("systemd-analyze", &["verify", "--man=no", unit.to_str().unwrap()]) else {
         return;
     };
     let said = succeeded(&output);
@@ -186,8 +171,7 @@ fn systemd_verifies_the_units() {
     let drop_in =
         fs::read_to_string(folder.path().join("etc/systemd/system/irqbalance.service.d/50-becalm.conf")).unwrap();
     fs::write(&service, format!("{drop_in}Type=oneshot\nExecStart=/bin/true\nAllowedCPUs=0\nCPUAffinity=0\n")).unwrap();
-    let output =
-        tool("systemd_verifies_the_units", "systemd-analyze", &["verify", "--man=no", service.to_str().unwrap()]);
+    let output = tool("systemd-analyze", &["verify", "--man=no", service.to_str().unwrap()]);
     let said = succeeded(&output.unwrap());
     assert!(!said.contains("dropped.service"), "{said}");
 }
@@ -200,7 +184,7 @@ fn systemd_writes_the_settings() {
     let all = files(Format::Systemd, &plan, &Topology::read(root).unwrap());
     put(&all, root);
     let arguments = [&format!("--root={}", root.display()), "--create", "50-becalm.conf"];
-    let Some(output) = tool("systemd_writes_the_settings", "systemd-tmpfiles", &arguments) else { return };
+    let Some(output) = tool("systemd-tmpfiles", &arguments) else { return };
     succeeded(&output);
     let text = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     assert_eq!(text("sys/kernel/mm/ksm/run").trim(), "0");
@@ -224,8 +208,7 @@ fn slurm_reads_its_settings() {
     );
     let conf = folder.path().join("slurm.conf");
     fs::write(&conf, whole).unwrap();
-    let Some(output) = tool("slurm_reads_its_settings", "slurmd", &["-f", conf.to_str().unwrap(), "-N", "node7", "-G"])
-    else {
+    let Some(output) = tool("slurmd", &["-f", conf.to_str().unwrap(), "-N", "node7", "-G"]) else {
         return;
     };
     let said = succeeded(&output);

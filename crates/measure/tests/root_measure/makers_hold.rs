@@ -1,21 +1,19 @@
 //! The noise makers make the noise that they claim, by the kernel's own counters. Needs root and two CPUs.
 
-// A test says why it is skipped, and what it has measured.
-#![allow(clippy::print_stderr)]
-
-mod makers;
-
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use becalm_linux::perf::CpuClock;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::sched::{Policy, set_policy};
 use becalm_linux::sysfs::cpu::CpuSets;
+use becalm_testing::{Need, machine_has};
 use becalm_units::{CpuId, Nanos, TickRate};
-use makers::{Maker, burn_until, faults, flood, gremlin, hotplug, ipi, is_root, now, perf_clock};
+
+use crate::makers::{Maker, burn_until, faults, flood, gremlin, hotplug, ipi, now};
 
 const LENGTH: Duration = Duration::from_secs(1);
 
@@ -23,17 +21,13 @@ const LENGTH: Duration = Duration::from_secs(1);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The CPU that a test makes noise on, and the one that it makes it from; nothing where the test is skipped.
-fn cpus(test: &str) -> Option<(CpuId, CpuId)> {
-    if !is_root(test) {
+fn cpus() -> Option<(CpuId, CpuId)> {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return None;
     }
     let online = CpuSets::read(Path::new("/")).expect("sysfs lists the CPUs").online;
     let mut cpus = online.iter();
-    let pair = cpus.next().zip(cpus.next()).map(|(from, measured)| (measured, from));
-    if pair.is_none() {
-        eprintln!("{test}: skipped, as it needs two CPUs");
-    }
-    pair
+    cpus.next().zip(cpus.next()).map(|(from, measured)| (measured, from))
 }
 
 fn locked() -> std::sync::MutexGuard<'static, ()> {
@@ -66,7 +60,7 @@ fn growth(name: &str, cpu: CpuId, earlier: &Interrupts) -> u64 {
 
 #[test]
 fn root_gremlin_burns_what_it_logs() {
-    let Some((cpu, _)) = cpus("gremlin") else { return };
+    let Some((cpu, _)) = cpus() else { return };
     let _alone = locked();
     let rate = rate();
     let maker = gremlin::start(cpu, rate);
@@ -83,7 +77,7 @@ fn root_gremlin_burns_what_it_logs() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn root_storms_interrupt_the_other_cpu() {
-    let Some((cpu, from)) = cpus("storms") else { return };
+    let Some((cpu, from)) = cpus() else { return };
     let _alone = locked();
     let pause = Duration::from_micros(200);
     for name in ["mprotect", "private", "global"] {
@@ -106,7 +100,7 @@ fn root_storms_interrupt_the_other_cpu() {
 
 #[test]
 fn root_flood_is_received_on_the_chosen_cpu() {
-    let Some((cpu, from)) = cpus("flood") else { return };
+    let Some((cpu, from)) = cpus() else { return };
     let _alone = locked();
     let softirqs = || Softirqs::read(Path::new("/")).expect("proc lists softirqs");
     let steering = || std::fs::read_to_string("/sys/class/net/lo/queues/rx-0/rps_cpus").expect("loopback");
@@ -123,24 +117,24 @@ fn root_flood_is_received_on_the_chosen_cpu() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn root_perf_clock_interrupts_at_its_rate() {
-    let Some((cpu, _)) = cpus("perf clock") else { return };
+    let Some((cpu, _)) = cpus() else { return };
     let _alone = locked();
     let spinner = spinner(cpu);
     let before = interrupts();
-    let event = perf_clock::start(cpu, 5_000).expect("root can open a perf event");
+    let event = CpuClock::start(cpu, 5_000).expect("root can open a perf event");
     std::thread::sleep(LENGTH);
-    let log = event.stop().expect("an open event can be stopped");
+    let ran = event.stop().expect("an open event can be stopped");
     let grown = growth("LOC", cpu, &before);
     spinner.stop();
-    let due = (log.ran.as_secs_f64() * 5_000.0) as u64;
-    eprintln!("perf clock: ran {}, {due} due, LOC +{grown}", log.ran);
+    let due = (ran.as_secs_f64() * 5_000.0) as u64;
+    eprintln!("perf clock: ran {}, {due} due, LOC +{grown}", ran);
     // The tick adds at most 1,000 a second.
     assert!(grown >= due * 9 / 10 && grown < due * 2, "{due} due, LOC +{grown}");
 }
 
 #[test]
 fn root_hotplug_takes_a_cpu_and_brings_it_back() {
-    let Some((cpu, _)) = cpus("hotplug") else { return };
+    let Some((cpu, _)) = cpus() else { return };
     let _alone = locked();
     let online = || CpuSets::read(Path::new("/")).expect("sysfs lists the CPUs").online;
     match hotplug::offline(cpu) {
@@ -155,7 +149,7 @@ fn root_hotplug_takes_a_cpu_and_brings_it_back() {
 
 #[test]
 fn root_faults_are_taken_and_contents_kept() {
-    let Some((cpu, from)) = cpus("faults") else { return };
+    let Some((cpu, from)) = cpus() else { return };
     let _alone = locked();
     const LENGTH_BYTES: usize = 4096;
     // SAFETY: an anonymous mapping at a place of the kernel's choice touches no other memory.

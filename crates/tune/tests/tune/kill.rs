@@ -1,14 +1,12 @@
 //! Killed with SIGKILL at every moment of applying and of restoring: restoring always brings back what was.
 
-mod fake;
-
 use std::cell::Cell;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::fake::{Fake, Groups, machine, snapshot};
 use becalm_tune::{Folder, Moment, Owner, Profile, Request, apply, plan, restore};
-use fake::{Fake, Groups, machine, snapshot};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// In the environment of a process that is to be killed: what it does, at which moment it dies, and where.
@@ -50,7 +48,7 @@ fn victim() {
 fn killed(what: &str, at: usize, place: &Path, groups: Groups) -> bool {
     let groups = if groups == Groups::One { "one" } else { "two" };
     let status = Command::new(env::current_exe().expect("this test is a program"))
-        .args(["--exact", "victim"])
+        .args(["--exact", "kill::victim"])
         .env(VICTIM, format!("{what}|{at}|{}|{groups}", place.display()))
         .stdout(Stdio::null())
         .status()

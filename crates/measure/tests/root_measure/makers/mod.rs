@@ -1,17 +1,11 @@
 //! Noise makers of the root tests: each makes one known kind of noise and logs what it did with the counter that the
 //! acquisition loop reads. Every maker ends and restores what it changed when it is stopped or dropped.
-//!
-//! A test file takes them in with `mod makers;`.
-
-// Every test file uses some of them, and says on standard error what it skips.
-#![allow(dead_code, clippy::print_stderr)]
 
 pub mod faults;
 pub mod flood;
 pub mod gremlin;
 pub mod hotplug;
 pub mod ipi;
-pub mod perf_clock;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,16 +28,6 @@ pub fn burn_until(end: u64) -> Ticks {
             return Ticks::new(now);
         }
     }
-}
-
-/// Whether this process may do what the makers do; says on standard error why a test is skipped where it may not.
-pub fn is_root(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        assert!(std::env::var_os("BECALM_CI").is_none(), "{test} must not be skipped here, but it needs root");
-        eprintln!("{test}: skipped, as it needs root");
-    }
-    root
 }
 
 /// A thread that does one thing until it is stopped, and hands back its log.

@@ -1,23 +1,20 @@
 //! Known noise is found: makers that log what they do, beside recordings. Needs root and two CPUs; the last online CPU
 //! is measured, noise comes from the first.
 
-// A test says what it has measured.
-#![allow(clippy::print_stderr)]
-
-mod makers;
-mod recording;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
+use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread};
 use becalm_measure::Plan;
 use becalm_model::{Activity, Kind};
+use becalm_testing::{Need, machine_has};
 use becalm_units::{CpuId, CpuList, Nanos};
-use makers::{burn_until, faults, flood, gremlin, hotplug, ipi, now, perf_clock};
-use recording::{Recorded, assert_within_a_hundredth, possible, recorded};
+
+use crate::makers::{burn_until, faults, flood, gremlin, hotplug, ipi, now};
+use crate::recording::{Recorded, assert_within_a_hundredth, recorded};
 
 /// The CPU where noise is made from, and the one that is measured.
 fn cpus() -> (CpuId, CpuId) {
@@ -35,7 +32,7 @@ fn plan(cpu: CpuId, seconds: i64) -> Plan {
 
 #[test]
 fn every_burst_of_the_gremlin_is_found_by_name() {
-    if !possible("every_burst_of_the_gremlin_is_found_by_name") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let (_, cpu) = cpus();
@@ -88,11 +85,11 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
 
 #[test]
 fn a_raised_tick_is_the_local_timer() {
-    if !possible("a_raised_tick_is_the_local_timer") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let (_, cpu) = cpus();
-    let clock = perf_clock::start(cpu, 5_000).expect("root may open a perf event on a CPU");
+    let clock = CpuClock::start(cpu, 5_000).expect("root may open a perf event on a CPU");
     let run = recorded(plan(cpu, 5));
     drop(clock);
     let found = run.of(cpu, Kind::Irq, "local_timer").len() as u64;
@@ -102,7 +99,7 @@ fn a_raised_tick_is_the_local_timer() {
 
 #[test]
 fn storms_of_interprocessor_interrupts_are_function_calls() {
-    if !possible("storms_of_interprocessor_interrupts_are_function_calls") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let (from, cpu) = cpus();
@@ -136,7 +133,7 @@ fn storms_of_interprocessor_interrupts_are_function_calls() {
 
 #[test]
 fn a_flood_of_datagrams_is_net_rx() {
-    if !possible("a_flood_of_datagrams_is_net_rx") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let (from, cpu) = cpus();
@@ -150,7 +147,7 @@ fn a_flood_of_datagrams_is_net_rx() {
 
 #[test]
 fn realtime_throttling_is_named() {
-    if !possible("realtime_throttling_is_named") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").expect("the limit can be read");
@@ -179,7 +176,7 @@ fn realtime_throttling_is_named() {
 
 #[test]
 fn another_cpu_going_offline_is_seen_and_harms_nothing() {
-    if !possible("another_cpu_going_offline_is_seen_and_harms_nothing") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     // Only the last CPU can be taken offline on most machines, so the first is measured.
@@ -210,7 +207,7 @@ fn another_cpu_going_offline_is_seen_and_harms_nothing() {
 
 #[test]
 fn page_faults_in_the_loops_own_memory_are_named() {
-    if !possible("page_faults_in_the_loops_own_memory_are_named") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
@@ -256,7 +253,7 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     let words = ring.memory();
     let (address, length) = (words.as_ptr() as usize, size_of_val(words));
 
-    let clock = perf_clock::start(cpu, 2_000).expect("root may open a perf event on a CPU");
+    let clock = CpuClock::start(cpu, 2_000).expect("root may open a perf event on a CPU");
     instance.start().expect("tracing starts");
     let start = now().get() + rate.ticks_in(Nanos::from_millis(50)).get();
     let duration = rate.ticks_in(Nanos::from_secs(3)).get();

@@ -1,9 +1,6 @@
 //! A machine made of files, which behaves as the kernel does where that matters: it prints values in its own way, refuses
 //! some, makes and removes what belongs to control groups, and moves threads.
 
-// Each test binary uses its part.
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -35,11 +32,6 @@ pub struct Fake {
 impl Fake {
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), faults: BTreeMap::new(), rounds: BTreeMap::new() }
-    }
-
-    pub fn fails(mut self, path: &str, error: i32) -> Self {
-        self.faults.insert(PathBuf::from(path), error);
-        self
     }
 
     /// The text of a file, as anybody sees it.

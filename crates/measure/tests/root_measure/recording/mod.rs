@@ -1,8 +1,5 @@
 //! A recording in this process, kept in memory: what the root tests hold against the logs of their noise makers.
 
-// Every test file uses some of it.
-#![allow(dead_code)]
-
 use std::path::Path;
 
 use becalm_measure::Plan;
@@ -15,20 +12,6 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 pub struct Recorded {
     pub node: NodeDoc,
     pub memory: Memory,
-}
-
-/// Whether the test can run: as root, with two CPUs. In continuous integration it must.
-pub fn possible(test: &str) -> bool {
-    let why = if !rustix::process::geteuid().is_root() {
-        "it needs root"
-    } else if becalm_linux::sched::allowed_cpus().is_ok_and(|cpus| cpus.len() < 2) {
-        "it needs two CPUs"
-    } else {
-        return true;
-    };
-    assert!(std::env::var_os("BECALM_CI").is_none(), "{test} must not be skipped here, but {why}");
-    eprintln!("{test}: skipped, as {why}");
-    false
 }
 
 /// Records, and checks what must hold of every recording.

@@ -1,10 +1,5 @@
 //! Injected noise is found, each detour of it, with its length and its name. Needs root and two CPUs.
 
-// A test says what it has measured.
-#![allow(clippy::print_stderr)]
-
-mod recording;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,8 +11,10 @@ use becalm_measure::Plan;
 use becalm_model::{Detour, Kind};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
+use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Nanos};
-use recording::{Recorded, possible, recorded};
+
+use crate::recording::{Recorded, recorded};
 
 /// A recording below the noise and above everybody else, whose time would lengthen the detours that they come after.
 fn recording(cpu: CpuId, seconds: i64) -> Plan {
@@ -53,22 +50,6 @@ fn injected(cpu: CpuId, trace: NoiseTrace, seconds: i64) -> Result<(Recorded, De
     Ok((run, delivered))
 }
 
-/// A hypervisor that takes the CPU away, or another thread of the kernel's, spoils a figure that is right: the best of some
-/// attempts counts. What must never fail is asserted within.
-fn best_of(attempts: usize, mut attempt: impl FnMut() -> Result<(), String>) {
-    let mut failures = Vec::new();
-    for _ in 0..attempts {
-        match attempt() {
-            Ok(()) => return,
-            Err(failure) => {
-                eprintln!("once more: {failure}");
-                failures.push(failure);
-            }
-        }
-    }
-    panic!("{attempts} attempts failed: {}", failures.join("; "));
-}
-
 fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why()) }
 }
@@ -87,14 +68,14 @@ fn bearing(run: &Recorded, cpu: CpuId) -> Vec<Detour> {
 /// tens of microseconds.
 #[test]
 fn every_injected_detour_is_found_with_its_length_and_name() {
-    if !possible("every_injected_detour_is_found_with_its_length_and_name") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let cpu = last_cpu();
     for (interval_or_rate, length_us) in
         [("periodic:interval=5ms", 20), ("periodic:interval=5ms,jitter=1ms", 50), ("poisson:rate=100Hz", 200)]
     {
-        best_of(4, || {
+        attempts(3, || {
             // The shortest that can be made here, where that is longer.
             let length = shortest(cpu)?.max(Nanos::from_micros(length_us));
             found(cpu, &format!("{interval_or_rate},detour={length}"), 4)
@@ -169,11 +150,11 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
 /// was injected meanwhile.
 #[test]
 fn the_ratio_is_delivered_within_two_in_a_hundred() {
-    if !possible("the_ratio_is_delivered_within_two_in_a_hundred") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let cpu = last_cpu();
-    best_of(4, || {
+    attempts(3, || {
         let injection = start(&plan(vec![(cpu, trace("periodic:interval=2ms,detour=200us"))], false))?;
         let until = Instant::now() + Duration::from_secs(10);
         // Not longer: a real-time loop has the kernel take the CPU for those that it keeps waiting, from the noise as well.
@@ -204,11 +185,11 @@ fn the_ratio_is_delivered_within_two_in_a_hundred() {
 /// two-sample Kolmogorov-Smirnov test (Smirnov 1939) does not tell apart.
 #[test]
 fn a_replayed_recording_is_recorded_as_it_was() {
-    if !possible("a_replayed_recording_is_recorded_as_it_was") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let cpu = last_cpu();
-    best_of(4, || {
+    attempts(3, || {
         let seconds = 6;
         let (original, _) = injected(cpu, various(), seconds)?;
         let (_, doc) = original.cpu(cpu);
@@ -270,7 +251,7 @@ fn smirnov(a: &[i64], b: &[i64]) -> (f64, f64) {
 /// Synchronized, two CPUs lose the same time; otherwise each its own.
 #[test]
 fn synchronized_detours_start_together() {
-    if !possible("synchronized_detours_start_together") {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
         return;
     }
     let cpus: Vec<_> =
@@ -289,7 +270,7 @@ fn synchronized_detours_start_together() {
     };
     let rate = becalm_linux::clock::calibrate::<becalm_linux::clock::Native>(Nanos::from_millis(50)).unwrap().rate;
     let us = |ticks: i64| ticks as f64 * rate.tick_ns() / 1e3;
-    best_of(4, || {
+    attempts(3, || {
         let (together, alone) = (us(apart(true)?), us(apart(false)?));
         eprintln!("detours on two CPUs start {together:.1} us apart at the median, {alone:.0} us if they need not be");
         assert!(alone > 100.0, "{alone} us");
