@@ -28,7 +28,7 @@ pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
-pub use inject::{InjectReport, Injected, InjectedPlace, Place, Way};
+pub use inject::{InjectReport, Injected, InjectedPlace, NoisePlace, Way};
 pub use law::LawReport;
 pub use mpi::run::{MpiRank, MpiReport};
 pub use mpi::validate::{ValidateCell, ValidateErrors, ValidateReport, validate_figure};

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::Value;
 use crate::form::field::Field;
 
-/// A column.
+/// What stands above a column, and how it is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     /// The figure's name in JSON.
@@ -26,18 +26,21 @@ pub struct Column {
 /// Serialized, it is an array of objects.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Grid {
-    /// Its columns.
+    /// The columns, from left to right.
     pub columns: Vec<Column>,
     /// Its rows, each as long as `columns`.
     pub rows: Vec<Vec<Value>>,
 }
 
 impl Grid {
-    pub(crate) fn of<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
-        Self::of_values(fields, rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect())
+    pub(crate) fn new<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
+        Self::from_values(
+            fields,
+            rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect(),
+        )
     }
 
-    pub(crate) fn of_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
+    pub(crate) fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
         let column = |(at, field): (usize, &&Field<R>)| Column {
             name: field.name,
             title: field.title,

@@ -16,7 +16,7 @@ use crate::report::Report;
 /// Detours, asked for or delivered.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Injected {
-    /// How many.
+    /// How many detours.
     pub count: u64,
     /// Mean time from one start to the next, in nanoseconds.
     pub interval_ns: Option<f64>,
@@ -34,12 +34,12 @@ pub struct Injected {
 
 /// Where noise was injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On a CPU.
+pub enum NoisePlace {
+    /// A CPU, by its number.
     Cpu(u32),
     /// In a thread of a program.
     Thread {
-        /// The process.
+        /// The number of its process.
         pid: u32,
         /// The thread.
         tid: u32,
@@ -68,7 +68,7 @@ pub enum Way {
 #[derive(Clone, PartialEq, Debug)]
 pub struct InjectedPlace {
     /// Which.
-    pub place: Place,
+    pub place: NoisePlace,
     /// For how long.
     pub observed: Nanos,
     /// What was due.
@@ -129,15 +129,15 @@ fields! {
 const SHOWN: usize = 16;
 
 /// A line of the table: a CPU or a thread, and which of the two it is about.
-struct Line {
-    place: Option<Place>,
+struct InjectLine {
+    place: Option<NoisePlace>,
     what: &'static str,
     figures: Injected,
     late: Option<(Nanos, Nanos)>,
 }
 
 fields! {
-    LINE, line: Line {
+    LINE, line: InjectLine {
         CPU = "cpu", "cpu", place;
         THREAD = "thread", "thread", place;
         WHAT = "what", "", |line| Value::Text(line.what.to_owned());
@@ -154,10 +154,10 @@ fields! {
     }
 }
 
-fn place(line: &Line) -> Value {
+fn place(line: &InjectLine) -> Value {
     match line.place {
         None => Value::Text(String::new()),
-        Some(Place::Cpu(number) | Place::Thread { tid: number, .. }) => Value::Number(number.into()),
+        Some(NoisePlace::Cpu(number) | NoisePlace::Thread { tid: number, .. }) => Value::Number(number.into()),
     }
 }
 
@@ -197,7 +197,7 @@ struct PlaceDoc {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct InjectDocument<'a> {
     noise: &'a str,
     synchronized: bool,
     seed: u64,
@@ -219,8 +219,8 @@ struct Document<'a> {
 }
 
 /// All CPUs together: counts added, means over all detours, noise as the mean over CPUs.
-fn together(report: &InjectReport, of: fn(&InjectedPlace) -> &Injected) -> Injected {
-    let cpus: Vec<&Injected> = report.places.iter().map(of).collect();
+fn together(report: &InjectReport, figures: fn(&InjectedPlace) -> &Injected) -> Injected {
+    let cpus: Vec<&Injected> = report.places.iter().map(figures).collect();
     let count: u64 = cpus.iter().map(|cpu| cpu.count).sum();
     let mean = |value: fn(&Injected) -> Option<f64>| {
         let sum: f64 = cpus.iter().filter_map(|cpu| Some(value(cpu)? * cpu.count as f64)).sum();
@@ -243,10 +243,10 @@ fn together(report: &InjectReport, of: fn(&InjectedPlace) -> &Injected) -> Injec
 }
 
 /// As `becalm.inject/1`.
-fn document(report: &InjectReport) -> Document<'_> {
+fn document(report: &InjectReport) -> InjectDocument<'_> {
     let requested = together(report, |cpu| &cpu.requested);
     let delivered = together(report, |cpu| &cpu.delivered);
-    let is_cpu = |place: &&InjectedPlace| matches!(place.place, Place::Cpu(_));
+    let is_cpu = |place: &&InjectedPlace| matches!(place.place, NoisePlace::Cpu(_));
     let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
     let (class, signal) = match &report.way {
         Way::Preempt(class) => (Some(class.as_str()), None),
@@ -254,7 +254,7 @@ fn document(report: &InjectReport) -> Document<'_> {
             (None, Some([*processes, *unattended, *given_up, *without_signal]))
         }
     };
-    Document {
+    InjectDocument {
         noise: &report.noise,
         synchronized: report.synchronized,
         seed: report.seed,
@@ -273,8 +273,8 @@ fn document(report: &InjectReport) -> Document<'_> {
 
 fn document_of(cpu: &InjectedPlace) -> PlaceDoc {
     let (number, pid, tid) = match cpu.place {
-        Place::Cpu(number) => (Some(number), None, None),
-        Place::Thread { pid, tid } => (None, Some(pid), Some(tid)),
+        NoisePlace::Cpu(number) => (Some(number), None, None),
+        NoisePlace::Thread { pid, tid } => (None, Some(pid), Some(tid)),
     };
     PlaceDoc {
         cpu: number,
@@ -308,18 +308,19 @@ fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
     paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
     writeln!(out)?;
     let unwanted = if each == "CPU" { line::THREAD.name } else { line::CPU.name };
-    let fields: Vec<&Field<Line>> = LINE.iter().filter(|field| field.name != unwanted).collect();
+    let fields: Vec<&Field<InjectLine>> = LINE.iter().filter(|field| field.name != unwanted).collect();
     let mut table = Table::new(&fields);
     let shown = if each == "CPU" { report.places.len() } else { report.places.len().min(SHOWN) };
     for place in &report.places[..shown] {
         let named = Some(place.place);
-        table.row(&fields, &Line { place: named, what: "requested", figures: place.requested, late: None });
-        table.row(&fields, &Line { place: None, what: "delivered", figures: place.delivered, late: place.late });
+        table.row(&fields, &InjectLine { place: named, what: "requested", figures: place.requested, late: None });
+        table.row(&fields, &InjectLine { place: None, what: "delivered", figures: place.delivered, late: place.late });
     }
     if shown < report.places.len() {
-        let [requested, delivered] = [together(report, |of| &of.requested), together(report, |of| &of.delivered)];
-        table.row(&fields, &Line { place: None, what: "all requested", figures: requested, late: None });
-        table.row(&fields, &Line { place: None, what: "all delivered", figures: delivered, late: None });
+        let [requested, delivered] =
+            [together(report, |place| &place.requested), together(report, |place| &place.delivered)];
+        table.row(&fields, &InjectLine { place: None, what: "all requested", figures: requested, late: None });
+        table.row(&fields, &InjectLine { place: None, what: "all delivered", figures: delivered, late: None });
     }
     table.print(out)?;
     for remark in remarks(report) {
@@ -360,14 +361,14 @@ fn remarks(report: &InjectReport) -> Vec<String> {
     match &report.way {
         Way::Preempt(_) => {
             for place in &report.places {
-                let Place::Cpu(cpu) = place.place else { continue };
+                let NoisePlace::Cpu(cpu) = place.place else { continue };
                 let missed = "the CPU could not be had in time";
                 say_of(&mut say, &format!("CPU {cpu}"), missed, "of every lap ", place);
             }
         }
         // Thread by thread it would be a page.
         Way::Signal { .. } => {
-            let sum = |of: fn(&InjectedPlace) -> u64| report.places.iter().map(of).sum();
+            let sum = |number: fn(&InjectedPlace) -> u64| report.places.iter().map(number).sum();
             let left_out = report.places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.1);
             if let Some(slowest) = report.places.iter().max_by_key(|place| place.shortest) {
                 let all = InjectedPlace {
@@ -415,7 +416,7 @@ mod tests {
     use crate::form::sheet::Form;
     use crate::report;
 
-    fn place(place: Place) -> InjectedPlace {
+    fn place(place: NoisePlace) -> InjectedPlace {
         let requested = Injected {
             count: 2000,
             interval_ns: Some(1e6),
@@ -458,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_cpu_has_two_lines_and_what_was_not_as_asked_for() {
-        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(Place::Cpu(3))]);
+        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(NoisePlace::Cpu(3))]);
         assert_eq!(text(&report), CPU_TEXT);
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(document["schema"], "becalm.inject/1");
@@ -484,7 +485,7 @@ mod tests {
     #[test]
     fn of_many_threads_the_first_are_shown_and_all_are_summed_up() {
         let way = Way::Signal { processes: 2, unattended: 0, given_up: 1, without_signal: 0 };
-        let threads = (0..20).map(|tid| place(Place::Thread { pid: 7, tid: 100 + tid })).collect();
+        let threads = (0..20).map(|tid| place(NoisePlace::Thread { pid: 7, tid: 100 + tid })).collect();
         let report = report(way, threads);
         let text = text(&report);
         assert!(text.contains("each thread from a random place, seed 1, by signals in 2 processes"), "{text}");

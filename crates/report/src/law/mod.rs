@@ -51,7 +51,7 @@ impl Report for LawReport {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct LawDocument {
     grain_ns: i64,
     delay_ns: i64,
     rank_delay_probability: f64,
@@ -60,8 +60,8 @@ struct Document {
 }
 
 /// As `becalm.law/1`.
-fn document(report: &LawReport) -> Document {
-    Document {
+fn document(report: &LawReport) -> LawDocument {
+    LawDocument {
         grain_ns: report.grain.get(),
         delay_ns: report.law.delay().get(),
         rank_delay_probability: report.law.probability(),

@@ -44,12 +44,12 @@ pub struct PredictReport<'a> {
 }
 
 /// A row with what is known of its error.
-pub(crate) struct Line {
+pub(crate) struct Predicted {
     row: Row,
     replicas: u64,
 }
 
-impl Line {
+impl Predicted {
     pub(crate) const fn new(row: Row, replicas: u64) -> Self {
         Self { row, replicas }
     }
@@ -65,7 +65,7 @@ impl Line {
 }
 
 fields! {
-    pub(crate) ROW, row: Line {
+    pub(crate) ROW, row: Predicted {
         RANKS = "ranks", "ranks", |line| Value::Count(line.row.ranks);
         GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
         PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
@@ -100,7 +100,7 @@ impl Report for PredictReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PredictDocument<'a> {
     noise: NoiseDoc<'a>,
     without: &'a [String],
     seed: u64,
@@ -135,11 +135,11 @@ struct BlameDoc<'a> {
 ///
 /// The blame of each number of ranks is that of the noise as it is (`without` is what was taken out from the start), then
 /// that without each source alone, then without the best ones together.
-fn document<'a>(report: &'a PredictReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
     let question = &report.question;
     let messages = question.collective != Collective::Ideal;
     let lines = lines(report);
-    Document {
+    PredictDocument {
         noise: NoiseDoc {
             name: report.name,
             nodes: report.noise.nodes().len(),
@@ -182,8 +182,8 @@ pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Ite
     entry.sources.iter().map(|source| sources[*source].as_str())
 }
 
-pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Line> {
-    report.rows.iter().map(|row| Line { row: row.clone(), replicas: report.question.replicas }).collect()
+pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Predicted> {
+    report.rows.iter().map(|row| Predicted { row: row.clone(), replicas: report.question.replicas }).collect()
 }
 
 fn detours(noise: &Noise) -> usize {
@@ -199,7 +199,7 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     let lines = lines(report);
-    let shown = |field: &Field<Line>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
+    let shown = |field: &Field<Predicted>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
     let mut fields = vec![&row::RANKS, &row::GRAIN_NS, &row::SLOWDOWN_RATIO];
     for field in [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO] {
         if shown(field) {
@@ -282,11 +282,11 @@ pub(crate) fn job(question: &Question) -> String {
 }
 
 /// A curve for each grain; where ranks are too many to be replayed, what order statistics expect.
-fn curves(lines: &[Line]) -> Vec<Curve> {
+fn curves(lines: &[Predicted]) -> Vec<Curve> {
     let same_grain = lines.chunk_by(|a, b| a.row.grain == b.row.grain);
     same_grain
         .map(|lines| {
-            let point = |line: &Line| {
+            let point = |line: &Predicted| {
                 let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
                 Some((line.row.ranks, slowdown))
             };

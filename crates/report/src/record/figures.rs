@@ -23,7 +23,7 @@ pub(crate) struct CpuRow {
 }
 
 impl CpuRow {
-    pub(crate) fn of(cpu: &CpuSummary) -> Self {
+    pub(crate) fn new(cpu: &CpuSummary) -> Self {
         Self { place: Some((cpu.node.clone(), cpu.cpu)), figures: cpu.figures.clone() }
     }
 
@@ -86,7 +86,7 @@ fn rate(hz: Option<f64>) -> Value {
 }
 
 fields! {
-    /// Of a CPU.
+    /// The figures of a CPU, or of all together.
     pub(crate) CPU, cpu: CpuRow {
         NODE = "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
         CPU = "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
@@ -145,7 +145,7 @@ fields! {
 }
 
 fields! {
-    /// Of a source.
+    /// The figures of a source of noise.
     pub(crate) SOURCE, source: SourceSummary {
         NODE = "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
         CPU = "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));

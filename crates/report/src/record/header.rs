@@ -11,7 +11,7 @@ use crate::form::sheet::Sheet;
 use crate::form::value::{grouped, three_digits, time};
 use crate::form::words::plural;
 
-/// Prints the head.
+/// Prints what was recorded, where and how, and every warning.
 pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     let lines = summary.nodes.iter().flat_map(node_lines).chain(whole_lines(summary));
     for (label, text) in lines {
@@ -21,8 +21,8 @@ pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
         writeln!(out)?;
     }
     for (node, warning) in &summary.warnings {
-        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        paragraph(out, "  ! ", &format!("{of}{}", warning.message))?;
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        paragraph(out, "  ! ", &format!("{node_prefix}{}", warning.message))?;
         if !warning.advice.is_empty() {
             paragraph(out, "    \u{2192} ", &warning.advice)?;
         }

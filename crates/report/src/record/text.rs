@@ -47,7 +47,7 @@ pub(super) fn sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> 
 
 /// The rows of the CPUs that are shown: all, or the noisiest first.
 fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     if !all && rows.len() > SHOWN {
         // The order of node and CPU breaks ties, as the sort is stable.
         let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
@@ -156,8 +156,8 @@ fn print_sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::R
         if rows.is_empty() {
             continue;
         }
-        let of = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
-        heading(out, &format!("Kernel counters that grew{of}"))?;
+        let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+        heading(out, &format!("Kernel counters that grew{on_node}"))?;
         let fields = if per_cpu { &COUNTERS[..] } else { &COUNTERS[1..] };
         let shown = if out.all() || per_cpu { rows.len() } else { SHOWN.min(rows.len()) };
         let mut table = Table::new(fields);

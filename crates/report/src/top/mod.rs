@@ -14,13 +14,13 @@ use crate::record::timeline::{self, detour};
 /// A CPU that is being measured.
 #[derive(Clone, Debug)]
 pub struct LiveCpu {
-    /// Which.
+    /// The CPU that is measured.
     pub cpu: CpuId,
     /// Its figures since the start.
     pub figures: Figures,
     /// The noise ratio of the last seconds; none before any are over.
     pub recent_ratio: Option<f64>,
-    /// The last detour.
+    /// How long the last detour took, in nanoseconds; `None` before the first.
     pub last_ns: Option<i64>,
 }
 
@@ -40,11 +40,11 @@ pub fn live_cpus(cpus: &[LiveCpu]) -> Grid {
     let rows: Vec<CpuRow> =
         cpus.iter().map(|cpu| CpuRow { place: Some((String::new(), cpu.cpu)), figures: cpu.figures.clone() }).collect();
     for part in [
-        Grid::of(&[&cpu::CPU, &cpu::NOISE_RATIO], &rows),
-        Grid::of(&[&live::RECENT_NOISE_RATIO], cpus),
-        Grid::of(&[&cpu::RATE_HZ, &cpu::DETOURS], &rows),
-        Grid::of(&[&live::LAST_NS], cpus),
-        Grid::of(&[&cpu::MEAN_NS, &cpu::MAX_NS, &cpu::TOTAL_NS, &cpu::INCOMPLETE], &rows),
+        Grid::new(&[&cpu::CPU, &cpu::NOISE_RATIO], &rows),
+        Grid::new(&[&live::RECENT_NOISE_RATIO], cpus),
+        Grid::new(&[&cpu::RATE_HZ, &cpu::DETOURS], &rows),
+        Grid::new(&[&live::LAST_NS], cpus),
+        Grid::new(&[&cpu::MEAN_NS, &cpu::MAX_NS, &cpu::TOTAL_NS, &cpu::INCOMPLETE], &rows),
     ] {
         grid.beside(part);
     }
@@ -64,7 +64,7 @@ pub fn sources(sources: &[SourceSummary]) -> Grid {
         &source::SHARE_RATIO,
         &source::TIME_RATIO,
     ];
-    Grid::of(&names, sources)
+    Grid::new(&names, sources)
 }
 
 /// Growth of the kernel's counters over the observed time, added up over the CPUs; those that stand for times first,
@@ -72,7 +72,7 @@ pub fn sources(sources: &[SourceSummary]) -> Grid {
 #[must_use]
 pub fn counters(counters: &[Counter], observed_ns: Option<i64>) -> Grid {
     let rows = figures::counter_rows("", counters, observed_ns, false);
-    Grid::of(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
+    Grid::new(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
 }
 
 /// Detours, each with what took most of it.
@@ -81,11 +81,11 @@ pub fn detours(detours: &[&Timeline]) -> Grid {
     let fields = [&detour::CPU, &detour::DURATION_NS, &detour::START_NS, &timeline::MOSTLY, &detour::INCOMPLETE];
     let rows: Vec<Vec<Value>> =
         detours.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect();
-    Grid::of_values(&fields, rows)
+    Grid::from_values(&fields, rows)
 }
 
 /// What happened in a detour, activity by activity, with a bar for where in it.
 #[must_use]
 pub fn activities(timeline: &Timeline) -> Grid {
-    Grid::of(&timeline::SHOWN, &timeline::rows(timeline))
+    Grid::new(&timeline::SHOWN, &timeline::rows(timeline))
 }

@@ -41,14 +41,14 @@ fields! {
 }
 
 /// A line of the subtraction: the samples as they were, or after a source.
-pub(super) struct Line {
+pub(super) struct Subtracted {
     pub step: Option<Step>,
     pub left: Spread,
 }
 
 fields! {
     /// Of the subtraction.
-    pub(super) STEP, step: Line {
+    pub(super) STEP, step: Subtracted {
         SOURCE = "source", "minus",
             |row| Value::Text(row.step.as_ref().map_or("nothing".to_owned(), |step| step.source.clone()));
         KIND = "kind", "kind", |row| match row.step.as_ref().and_then(|step| step.kind) {
@@ -79,7 +79,7 @@ fields! {
 }
 
 fields! {
-    /// Of a frequency.
+    /// The figures of a frequency at which samples are longer.
     pub(super) TONE, tone: Tone {
         FREQUENCY_HZ = "frequency_hz", "frequency", |row| Value::Rate(row.hz);
         PERIOD_NS = "period_ns", "period", |row| Value::time(1e9 / row.hz);
@@ -129,7 +129,7 @@ fields! {
 }
 
 fn repetition(row: &Against, ratio: fn(&Repetitions) -> f64) -> Value {
-    row.repetitions.as_ref().map_or(Value::Missing, |of| Value::Factor(ratio(of)))
+    row.repetitions.as_ref().map_or(Value::Missing, |found| Value::Factor(ratio(found)))
 }
 
 fields! {
@@ -147,9 +147,9 @@ fields! {
         MAX_RATIO = "max_ratio", "max", |row| Value::Factor(row.max_ratio);
         DISTANCE_RATIO = "distance_ratio", "distance", |row| Value::Ratio(row.distance_ratio);
         BEYOND = "beyond", "beyond its max", |row| Value::Count(row.beyond);
-        REPETITION_MIN_RATIO = "repetition_min_ratio", "min", |row| repetition(row, |of| of.min_ratio);
-        REPETITION_MEAN_RATIO = "repetition_mean_ratio", "mean", |row| repetition(row, |of| of.mean_ratio);
-        REPETITION_MEDIAN_RATIO = "repetition_median_ratio", "median", |row| repetition(row, |of| of.median_ratio);
-        REPETITION_MAX_RATIO = "repetition_max_ratio", "max", |row| repetition(row, |of| of.max_ratio);
+        REPETITION_MIN_RATIO = "repetition_min_ratio", "min", |row| repetition(row, |found| found.min_ratio);
+        REPETITION_MEAN_RATIO = "repetition_mean_ratio", "mean", |row| repetition(row, |found| found.mean_ratio);
+        REPETITION_MEDIAN_RATIO = "repetition_median_ratio", "median", |row| repetition(row, |found| found.median_ratio);
+        REPETITION_MAX_RATIO = "repetition_max_ratio", "max", |row| repetition(row, |found| found.max_ratio);
     }
 }

@@ -3,7 +3,7 @@
 use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 
 use super::charts::{self, CURVES, Named};
-use super::fields::{COUNT, CUMULATIVE, Line, STEP, against, cpu, cumulative};
+use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulative};
 use super::text;
 use crate::Value;
 use crate::form::field::Field;
@@ -65,24 +65,24 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
     let figure = |field: &Field<CpuWork>| field.cell(worst.cpu);
     let longer = cost(worst.cpu);
     let quiet = Value::Ratio(NOISE_QUIET).cell();
-    let of = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
+    let on_cpu = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
     let (tone, text) = match longer {
         longer if longer <= NOISE_QUIET => (
             Tone::Good,
-            format!("Samples take {} on the average{of}, no longer than undisturbed.", figure(&cpu::MEAN_NS)),
+            format!("Samples take {} on the average{on_cpu}, no longer than undisturbed.", figure(&cpu::MEAN_NS)),
         ),
         longer => {
             let tone = if longer <= 10.0 * NOISE_QUIET { Tone::Fair } else { Tone::Bad };
             let by = Value::Change(longer).cell();
             let text = format!(
-                "Samples take {} on the average{of}: {by} on what they take undisturbed.",
+                "Samples take {} on the average{on_cpu}: {by} on what they take undisturbed.",
                 figure(&cpu::MEAN_NS)
             );
             (tone, text)
         }
     };
     let work = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map(text::done).unwrap_or_default();
-    let samples: u64 = cpus.iter().map(|of| of.cpu.spread.count).sum();
+    let samples: u64 = cpus.iter().map(|shown| shown.cpu.spread.count).sum();
     let basis = format!(
         "{} samples of {work}. Undisturbed is the middle of the main body, {}; up to {quiet} on that counts as no longer.",
         grouped(samples),
@@ -187,8 +187,8 @@ fn samples(cpus: &[Named<'_>]) -> HtmlTable {
         fields.insert(0, &cpu::NODE);
     }
     let mut table = HtmlTable::new("Samples", &fields);
-    cpus.iter().take(ROWS).for_each(|of| {
-        table.row(&fields, of.cpu);
+    cpus.iter().take(ROWS).for_each(|shown| {
+        table.row(&fields, shown.cpu);
     });
     if cpus.len() > ROWS {
         table.note = format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64));
@@ -229,10 +229,10 @@ fn tables<R>(
     rows: impl Fn(&CpuWork, &mut HtmlTable),
 ) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for of in cpus.iter().take(TABLES) {
-        let caption = if cpus.len() > 1 { format!("{caption}, {}", of.name) } else { caption.to_owned() };
+    for shown in cpus.iter().take(TABLES) {
+        let caption = if cpus.len() > 1 { format!("{caption}, {}", shown.name) } else { caption.to_owned() };
         let mut table = HtmlTable::new(&caption, fields);
-        rows(of.cpu, &mut table);
+        rows(shown.cpu, &mut table);
         if !table.is_empty() {
             blocks.push(Block::Table(table));
         }
@@ -244,7 +244,7 @@ fn tables<R>(
 }
 
 fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
-    let longer = cpus.iter().filter_map(|of| Some((of, of.cpu.cumulative.as_ref()?)));
+    let longer = cpus.iter().filter_map(|shown| Some((shown, shown.cpu.cumulative.as_ref()?)));
     let (worst, cumulative) = longer.max_by(|(_, a), (_, b)| a.cost_ratio().total_cmp(&b.cost_ratio()))?;
     let on = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
     let text = format!(
@@ -272,13 +272,16 @@ fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
 }
 
 fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
-    let of =
-        if worst.cpu.subtraction.is_empty() { cpus.iter().find(|of| !of.cpu.subtraction.is_empty())? } else { worst };
-    let last = of.cpu.subtraction.last()?;
-    let on = if cpus.len() > 1 { format!("On {}, ", of.name) } else { "On the average ".to_owned() };
+    let shown = if worst.cpu.subtraction.is_empty() {
+        cpus.iter().find(|shown| !shown.cpu.subtraction.is_empty())?
+    } else {
+        worst
+    };
+    let last = shown.cpu.subtraction.last()?;
+    let on = if cpus.len() > 1 { format!("On {}, ", shown.name) } else { "On the average ".to_owned() };
     let deviations =
-        [of.cpu.spread.stddev_ns, last.left.stddev_ns].map(|stddev| time(stddev.round() as i64)).join(" to ");
-    let text = match of.cpu.beyond_middle_ns() {
+        [shown.cpu.spread.stddev_ns, last.left.stddev_ns].map(|stddev| time(stddev.round() as i64)).join(" to ");
+    let text = match shown.cpu.beyond_middle_ns() {
         Some((all, rest)) => format!(
             "{on}{} of the {} that a sample takes beyond the main body\u{2019}s middle is left when the direct time of every \
              source is taken out; the standard deviation goes from {deviations}.",
@@ -290,15 +293,15 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
             text::IN_MOST
         ),
     };
-    let fields: Vec<&Field<Line>> = STEP.iter().collect();
-    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(of.cpu, &text)])];
+    let fields: Vec<&Field<Subtracted>> = STEP.iter().collect();
+    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(shown.cpu, &text)])];
     blocks.extend(tables(cpus, "Sources taken out, one after another", &fields, |cpu, table| {
         if cpu.subtraction.is_empty() {
             return;
         }
-        table.row(&fields, &Line { step: None, left: cpu.spread });
+        table.row(&fields, &Subtracted { step: None, left: cpu.spread });
         for step in cpu.subtraction.iter().take(STEPS) {
-            table.row(&fields, &Line { step: Some(step.clone()), left: step.left });
+            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
         }
         if cpu.subtraction.len() > STEPS {
             table.note = format!("The first {STEPS} of {} steps.", grouped(cpu.subtraction.len() as u64));
@@ -322,9 +325,9 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
 fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
     let tones = cpus
         .iter()
-        .find_map(|of| of.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
+        .find_map(|shown| shown.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
     let named: Vec<&becalm_analyze::work::Tone> =
-        cpus.iter().filter_map(|of| of.cpu.tones.as_ref()).flat_map(|tones| &tones.tones).collect();
+        cpus.iter().filter_map(|shown| shown.cpu.tones.as_ref()).flat_map(|tones| &tones.tones).collect();
     let text = match named.iter().max_by(|a, b| a.amplitude_ns.total_cmp(&b.amplitude_ns)) {
         Some(tone) => {
             let source = tone.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
@@ -378,7 +381,7 @@ fn counters(cpus: &[Named<'_>]) -> Option<Section> {
 }
 
 fn baseline(cpus: &[Named<'_>]) -> Option<Section> {
-    let first = cpus.iter().find_map(|of| of.cpu.against.as_ref())?;
+    let first = cpus.iter().find_map(|shown| shown.cpu.against.as_ref())?;
     let text = format!(
         "The mean is {} times that of the baseline, the 99th percentile {} times.",
         against::MEAN_RATIO.cell(first),
@@ -414,8 +417,11 @@ fn machine(summary: &WorkSummary, cpus: &[Named<'_>]) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
     for doc in &summary.nodes {
         for warning in &doc.warnings {
-            let of = if summary.nodes.len() > 1 { format!("{}: ", doc.node) } else { String::new() };
-            blocks.push(Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() });
+            let node_prefix = if summary.nodes.len() > 1 { format!("{}: ", doc.node) } else { String::new() };
+            blocks.push(Block::Warning {
+                text: format!("{node_prefix}{}", warning.message),
+                advice: warning.advice.clone(),
+            });
         }
     }
     for doc in &summary.nodes {
@@ -434,8 +440,8 @@ fn machine(summary: &WorkSummary, cpus: &[Named<'_>]) -> Section {
         fields.insert(0, &cpu::NODE);
     }
     let mut table = HtmlTable::new("Loops that worked", &fields);
-    cpus.iter().take(ROWS).for_each(|of| {
-        table.row(&fields, of.cpu);
+    cpus.iter().take(ROWS).for_each(|shown| {
+        table.row(&fields, shown.cpu);
     });
     blocks.push(Block::Table(table));
     Section {

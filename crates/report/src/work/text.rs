@@ -6,7 +6,7 @@ use becalm_analyze::work::{Against, CpuWork, RULE, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 
 use super::drawing;
-use super::fields::{COUNT, CUMULATIVE, Line, against, cpu, step, tone};
+use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, step, tone};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -149,7 +149,7 @@ pub(super) fn done(work: &WorkDoc) -> String {
         0 | 1 => String::new(),
         copies => format!(", {copies} copies on the CPU, one of them measured"),
     };
-    let calibrated: Vec<String> = work.loops.iter().map(|of| fine(of.calibrated_ns.get())).collect();
+    let calibrated: Vec<String> = work.loops.iter().map(|work_loop| fine(work_loop.calibrated_ns.get())).collect();
     let unit = match work.fixed {
         Fixed::Work => "a sample calibrated at",
         Fixed::Time => "a step at",
@@ -237,9 +237,9 @@ fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         &step::TOUCHED_BACK,
     ];
     let mut table = Table::new(&fields);
-    table.row(&fields, &Line { step: None, left: cpu.spread });
+    table.row(&fields, &Subtracted { step: None, left: cpu.spread });
     for step in cpu.subtraction.iter().take(STEPS) {
-        table.row(&fields, &Line { step: Some(step.clone()), left: step.left });
+        table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
     }
     table.print(out)?;
     if cpu.subtraction.len() > STEPS {

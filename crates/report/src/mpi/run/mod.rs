@@ -66,12 +66,12 @@ impl MpiReport {
             collective.push(phase.collective_ns);
             if number + 1 == phases {
                 let doc = &run.nodes[node];
-                let of = doc.ranks.iter().find(|of| of.rank == rank);
+                let rank_doc = doc.ranks.iter().find(|rank_doc| rank_doc.rank == rank);
                 let figures = PhaseFigures::from_durations(&compute).zip(PhaseFigures::from_durations(&collective));
-                ranks.extend(of.zip(figures).map(|(of, (compute, collective))| MpiRank {
+                ranks.extend(rank_doc.zip(figures).map(|(rank_doc, (compute, collective))| MpiRank {
                     rank,
                     node: doc.node.clone(),
-                    cpu: of.cpu.get(),
+                    cpu: rank_doc.cpu.get(),
                     compute,
                     collective,
                 }));
@@ -79,7 +79,7 @@ impl MpiReport {
                 collective.clear();
             }
         })?;
-        ranks.sort_by_key(|of| of.rank);
+        ranks.sort_by_key(|row| row.rank);
         Ok(Self { nodes: run.nodes.clone(), slowest, ranks })
     }
 
@@ -87,9 +87,9 @@ impl MpiReport {
         &self.nodes.first().expect("a run has a node").job
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<PhaseRow> {
         let row = |what, meaning, series: &[i64]| {
-            PhaseFigures::from_durations(series).map(|figures| Row {
+            PhaseFigures::from_durations(series).map(|figures| PhaseRow {
                 what,
                 meaning,
                 figures,
@@ -104,12 +104,12 @@ impl MpiReport {
     /// Everything that limits what the numbers say.
     fn warnings(&self) -> Vec<String> {
         let several = self.nodes.len() > 1;
-        let of = |doc: &PhasesDoc, warning: &str| match several {
+        let named = |doc: &PhasesDoc, warning: &str| match several {
             true => format!("{}: {warning}", doc.node),
             false => warning.to_owned(),
         };
         let mut warnings: Vec<String> =
-            self.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| of(doc, warning))).collect();
+            self.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| named(doc, warning))).collect();
         let job = self.job();
         if self.ranks.len() < job.ranks as usize {
             warnings.push(format!(
@@ -119,13 +119,14 @@ impl MpiReport {
                 job.ranks
             ));
         }
-        warnings.extend(self.nodes.iter().filter(|doc| !doc.complete).map(|doc| of(doc, "it did not come to its end")));
+        warnings
+            .extend(self.nodes.iter().filter(|doc| !doc.complete).map(|doc| named(doc, "it did not come to its end")));
         warnings
     }
 }
 
 /// A line of the table: what was measured, and what it comes to.
-struct Row {
+struct PhaseRow {
     what: &'static str,
     meaning: &'static str,
     figures: PhaseFigures,
@@ -134,7 +135,7 @@ struct Row {
 
 fields! {
     /// The fields of a row.
-    ROW, row: Row {
+    ROW, row: PhaseRow {
         WHAT = "what", "", |row| Value::Text(row.what.to_owned());
         MEANING = "meaning", "slowest rank", |row| Value::Text(row.meaning.to_owned());
         MEAN_NS = "mean_ns", "average", |row| Value::time(row.figures.mean_ns);

@@ -128,7 +128,7 @@ impl ValidateReport {
     /// Of all cells, or of those that are synchronized or not.
     #[must_use]
     pub fn errors(&self, synchronized: Option<bool>) -> ValidateErrors {
-        let cells = || self.cells.iter().filter(|cell| synchronized.is_none_or(|of| of == cell.synchronized));
+        let cells = || self.cells.iter().filter(|cell| synchronized.is_none_or(|wanted| wanted == cell.synchronized));
         let mean = |errors: &[f64]| (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64);
         let errors: Vec<f64> = cells().filter_map(|cell| cell.error_ratio().map(f64::abs)).collect();
         let added: Vec<f64> = cells().filter_map(|cell| cell.added_error_ratio().map(f64::abs)).collect();
@@ -157,12 +157,12 @@ fields! {
         CONSTANT_RATIO = "constant_ratio", "constant", |cell| ratio(cell.constant_ratio);
         REQUESTED_RATIO = "requested_ratio", "asked", |cell| Value::Ratio(cell.requested_ratio);
         DELIVERED_RATIO = "delivered_ratio", "delivered", |cell| ratio(cell.delivered_ratio);
-        MEASURED_RATIO = "measured_ratio", "measured", |cell| factor(cell.measured.map(|of| of.mean));
-        MEASURED_LOW = "measured_low", "low", |cell| factor(cell.measured.map(|of| of.low));
-        MEASURED_HIGH = "measured_high", "high", |cell| factor(cell.measured.map(|of| of.high));
-        PREDICTED_RATIO = "predicted_ratio", "predicted", |cell| factor(cell.predicted.map(|of| of.mean));
-        PREDICTED_LOW = "predicted_low", "low", |cell| factor(cell.predicted.map(|of| of.low));
-        PREDICTED_HIGH = "predicted_high", "high", |cell| factor(cell.predicted.map(|of| of.high));
+        MEASURED_RATIO = "measured_ratio", "measured", |cell| factor(cell.measured.map(|estimate| estimate.mean));
+        MEASURED_LOW = "measured_low", "low", |cell| factor(cell.measured.map(|estimate| estimate.low));
+        MEASURED_HIGH = "measured_high", "high", |cell| factor(cell.measured.map(|estimate| estimate.high));
+        PREDICTED_RATIO = "predicted_ratio", "predicted", |cell| factor(cell.predicted.map(|estimate| estimate.mean));
+        PREDICTED_LOW = "predicted_low", "low", |cell| factor(cell.predicted.map(|estimate| estimate.low));
+        PREDICTED_HIGH = "predicted_high", "high", |cell| factor(cell.predicted.map(|estimate| estimate.high));
         ERROR_RATIO = "error_ratio", "error", |cell| cell.error_ratio().map_or(Value::Missing, Value::Change);
         ADDED_ERROR_RATIO = "added_error_ratio", "of added",
             |cell| cell.added_error_ratio().map_or(Value::Missing, Value::Change);
@@ -197,7 +197,7 @@ struct Errors {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ValidateDocument<'a> {
     library: &'a str,
     ranks: u32,
     nodes: u32,
@@ -219,8 +219,8 @@ struct Document<'a> {
 }
 
 /// As `becalm.mpi-validate/1`.
-fn document(report: &ValidateReport) -> Document<'_> {
-    Document {
+fn document(report: &ValidateReport) -> ValidateDocument<'_> {
+    ValidateDocument {
         library: &report.library,
         ranks: report.ranks,
         nodes: report.nodes,

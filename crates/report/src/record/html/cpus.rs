@@ -38,42 +38,11 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
     }
     let mut blocks = vec![Block::Text(most.clone())];
-    let heat = &picture.heat;
     if picture.lengths.count() > 0 {
-        let rows = heat.rows.iter().map(|row| {
-            let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
-            let short = if summary.nodes.len() > 1 { format!("{node} {}", row.cpus) } else { row.cpus.to_string() };
-            let long = place(summary, node, &row.cpus);
-            HeatLabel { short, long }
-        });
-        let rows: Vec<HeatLabel> = rows.collect();
-        let spec = Spec::Heat(Heat {
-            start_ns: heat.start_ns,
-            cell_ns: heat.cell_ns,
-            last_cell_ns: heat.last_cell_ns,
-            row_title: "CPU",
-            cells: heat.rows.iter().map(|row| row.noise_ns.clone()).collect(),
-            rows,
-        });
-        let height = (heat.rows.len() as u32 * 22).clamp(60, 420) + 110;
-        let (title, label) =
-            (String::new(), format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)));
-        let figures = Some(over_time(summary, heat));
-        blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures }]));
-        let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
-        if heat.together() > 1 {
-            note.push_str(&format!(
-                " A row is up to {} CPUs that follow each other, and a cell shows the one that lost most.",
-                heat.together()
-            ));
-        }
-        if summary.nodes.len() > 1 {
-            note.push_str(" Each node\u{2019}s time begins with its own recording.");
-        }
-        blocks.push(Block::Note(note));
+        blocks.extend(map(summary, &picture.heat, &most));
     }
     blocks.push(Block::Table(table(summary)));
-    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
     blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
     blocks.extend(
@@ -89,6 +58,42 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         ),
     };
     Some(Section { id: "cpus", title: title.to_owned(), short: "CPUs", reading: reading.to_owned(), blocks })
+}
+
+/// The map of what each CPU lost when, and how to read its cells.
+fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 2] {
+    let rows = heat.rows.iter().map(|row| {
+        let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
+        let short = if summary.nodes.len() > 1 { format!("{node} {}", row.cpus) } else { row.cpus.to_string() };
+        let long = place(summary, node, &row.cpus);
+        HeatLabel { short, long }
+    });
+    let chart = Chart {
+        id: "heat",
+        title: String::new(),
+        label: format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)),
+        height: (heat.rows.len() as u32 * 22).clamp(60, 420) + 110,
+        spec: Spec::Heat(Heat {
+            start_ns: heat.start_ns,
+            cell_ns: heat.cell_ns,
+            last_cell_ns: heat.last_cell_ns,
+            row_title: "CPU",
+            cells: heat.rows.iter().map(|row| row.noise_ns.clone()).collect(),
+            rows: rows.collect(),
+        }),
+        figures: Some(over_time(summary, heat)),
+    };
+    let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
+    if heat.together() > 1 {
+        note.push_str(&format!(
+            " A row is up to {} CPUs that follow each other, and a cell shows the one that lost most.",
+            heat.together()
+        ));
+    }
+    if summary.nodes.len() > 1 {
+        note.push_str(" Each node\u{2019}s time begins with its own recording.");
+    }
+    [Block::Charts(vec![chart]), Block::Note(note)]
 }
 
 /// A stretch of the map.
@@ -137,7 +142,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
 fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<Stretch> {
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     let width = |cell: usize| if cell + 1 == cells { heat.last_cell_ns } else { heat.cell_ns };
-    let ratio = |ns: i64, of: i64| ns as f64 / of.max(1) as f64;
+    let ratio = |ns: i64, whole: i64| ns as f64 / whole.max(1) as f64;
     let stretch = |first: usize| {
         let range = first..(first + together).min(cells);
         let observed: i64 = range.clone().map(width).sum();
@@ -167,7 +172,7 @@ fn table(summary: &Summary) -> HtmlTable {
     if summary.nodes.len() > 1 {
         fields.insert(0, &cpu::NODE);
     }
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let all = rows.len();
     let mut table = HtmlTable::new("CPUs", &fields);
     table.note = "low and high: the noise ratio\u{2019}s 95 % interval (circular block bootstrap).".to_owned();
@@ -202,7 +207,10 @@ mod tests {
         let name = |row: &HeatRow| row.cpus.to_string();
         let found = |heat: &HeatMap, together| -> Vec<(i64, Option<f64>, String, f64)> {
             let stretches = stretches(heat, together, &name);
-            stretches.into_iter().map(|of| (of.from_ns, of.noise, of.worst, of.worst_cell)).collect()
+            stretches
+                .into_iter()
+                .map(|stretch| (stretch.from_ns, stretch.noise, stretch.worst, stretch.worst_cell))
+                .collect()
         };
         let zero = || "0".to_owned();
         assert_eq!(

@@ -25,25 +25,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         let nodes = summary.nodes.iter().zip(&picture.node_lengths).take(CURVES);
         sets.extend(nodes.map(|(node, lengths)| (node.doc.node.clone(), lengths, [].as_slice())));
     }
-    let curves = |of: fn(u64, u64) -> f64| -> Vec<Series> {
-        sets.iter()
-            .filter(|(_, lengths, _)| lengths.count() > 0)
-            .map(|(name, lengths, longest)| Series {
-                name: name.clone(),
-                points: curve(lengths, longest, of),
-                step: true,
-                ..Series::default()
-            })
-            .collect()
-    };
     let row = CpuRow::total(summary);
-    let marks = |fields: [&Field<CpuRow>; 2]| -> Vec<Mark> {
-        let mark = |field: &Field<CpuRow>| match (field.get)(&row) {
-            Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
-            _ => None,
-        };
-        apart(fields.into_iter().filter_map(mark).collect())
-    };
     let text = format!(
         "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
         cpu::MEDIAN_NS.cell(&row),
@@ -51,20 +33,25 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         cpu::P999_NS.cell(&row),
         cpu::MAX_NS.cell(&row)
     );
-    let length = || Axis::new("length", Scale::Log, Unit::Time);
-    let share = Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0));
+    let shorter = Lines {
+        x: Axis::new("length", Scale::Log, Unit::Time),
+        y: Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0)),
+        series: distribution(&sets),
+        marks: marks(&row, [&cpu::MEDIAN_NS, &cpu::P99_NS]),
+    };
+    let longer = Lines {
+        x: Axis::new("length", Scale::Log, Unit::Time),
+        y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
+        series: survival(&sets),
+        marks: marks(&row, [&cpu::P999_NS, &cpu::MAX_NS]),
+    };
     let charts = vec![
         Chart {
             id: "distribution",
             title: "Distribution function".to_owned(),
             label: text.clone(),
             height: 320,
-            spec: Spec::Lines(Lines {
-                x: length(),
-                y: share,
-                series: curves(|at_most, all| at_most as f64 / all as f64),
-                marks: marks([&cpu::MEDIAN_NS, &cpu::P99_NS]),
-            }),
+            spec: Spec::Lines(shorter),
             figures: Some(curves_as_table(&picture.lengths, &longest)),
         },
         Chart {
@@ -72,12 +59,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
             title: "Survival function".to_owned(),
             label: format!("The share of detours that take at least a time, on two logarithmic axes. {text}"),
             height: 320,
-            spec: Spec::Lines(Lines {
-                x: length(),
-                y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
-                series: survival(&sets),
-                marks: marks([&cpu::P999_NS, &cpu::MAX_NS]),
-            }),
+            spec: Spec::Lines(longer),
             figures: None,
         },
     ];
@@ -90,6 +72,28 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         reading: reading.to_owned(),
         blocks: vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))],
     })
+}
+
+/// The share of detours that take at most a time, a curve for each set.
+fn distribution(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
+    sets.iter()
+        .filter(|(_, lengths, _)| lengths.count() > 0)
+        .map(|(name, lengths, longest)| Series {
+            name: name.clone(),
+            points: curve(lengths, longest, |at_most, all| at_most as f64 / all as f64),
+            step: true,
+            ..Series::default()
+        })
+        .collect()
+}
+
+/// Marks for lengths on the axis, where they exist.
+fn marks(row: &CpuRow, fields: [&Field<CpuRow>; 2]) -> Vec<Mark> {
+    let mark = |field: &Field<CpuRow>| match (field.get)(row) {
+        Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
+        _ => None,
+    };
+    apart(fields.into_iter().filter_map(mark).collect())
 }
 
 /// The shares of detours at which both curves are told as figures.
@@ -159,12 +163,12 @@ fn apart(marks: Vec<Mark>) -> Vec<Mark> {
 }
 
 /// The distribution function; lengths of 0 have no place on a logarithmic axis, but they count.
-fn curve(lengths: &Lengths, longest: &[i64], of: fn(u64, u64) -> f64) -> Vec<[f64; 2]> {
+fn curve(lengths: &Lengths, longest: &[i64], share: fn(u64, u64) -> f64) -> Vec<[f64; 2]> {
     let steps = lengths.steps(longest);
     steps
         .iter()
         .filter(|step| step.length > 0)
-        .map(|step| [step.length as f64, of(step.at_most, lengths.count())])
+        .map(|step| [step.length as f64, share(step.at_most, lengths.count())])
         .collect()
 }
 
@@ -285,23 +289,23 @@ mod tests {
     proptest! {
         /// What the table says of a length is what counting says.
         #[test]
-        fn the_table_counts_right(of in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
+        fn the_table_counts_right(taken in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
             let mut lengths = Lengths::default();
-            of.iter().for_each(|length| lengths.add(*length));
-            let mut longest = of.clone();
+            taken.iter().for_each(|length| lengths.add(*length));
+            let mut longest = taken.clone();
             longest.sort_unstable_by(|a, b| b.cmp(a));
             longest.truncate(top);
-            let count = |keep: &dyn Fn(&i64) -> bool| of.iter().filter(|length| keep(length)).count() as u64;
-            let points = points(&lengths.steps(&longest), of.len() as u64);
+            let count = |keep: &dyn Fn(&i64) -> bool| taken.iter().filter(|length| keep(length)).count() as u64;
+            let points = points(&lengths.steps(&longest), taken.len() as u64);
             for point in &points {
-                let at_most = count(&|length| *length <= point.length_ns) as f64 / of.len() as f64;
+                let at_most = count(&|length| *length <= point.length_ns) as f64 / taken.len() as f64;
                 prop_assert_eq!(point.at_most, at_most);
                 // Lengths are told apart by 3 %: of those just below some are counted with it.
                 let (least, most) = (count(&|length| *length >= point.length_ns),
                     count(&|length| *length as f64 >= point.length_ns as f64 / 1.033 - 1.0));
                 prop_assert!(least <= point.count && point.count <= most, "{:?}: {} {}", point, least, most);
             }
-            prop_assert_eq!(points.last().map(|point| point.length_ns), of.iter().max().copied());
+            prop_assert_eq!(points.last().map(|point| point.length_ns), taken.iter().max().copied());
         }
     }
 }

@@ -31,8 +31,8 @@ pub(super) fn section(summary: &Summary) -> Section {
     let (whole, rest): (Vec<_>, Vec<_>) =
         summary.warnings.iter().partition(|(_, warning)| NOT_WHOLE.contains(&warning.code.as_str()));
     blocks.extend(whole.into_iter().map(|(node, warning)| {
-        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() }
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() }
     }));
     if !rest.is_empty() {
         let what = plural(rest.len() as u64, "warning limits", "warnings limit");

@@ -17,8 +17,9 @@ const ROWS: usize = 256;
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
     for (node, warning) in &summary.warnings {
-        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        blocks.push(Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() });
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        blocks
+            .push(Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() });
     }
     for node in summary.nodes.iter().take(NODES) {
         blocks.push(Block::Facts(header::node_lines(node)));
@@ -56,7 +57,7 @@ fn loops(summary: &Summary) -> HtmlTable {
     }
     let mut table = HtmlTable::new("Loops that measured", &fields);
     for cpu in summary.cpus.iter().take(ROWS) {
-        table.row(&fields, &CpuRow::of(cpu));
+        table.row(&fields, &CpuRow::new(cpu));
     }
     if summary.cpus.len() > ROWS {
         table.note = format!("The first {ROWS} of {} CPUs.", grouped(summary.cpus.len() as u64));

@@ -47,77 +47,12 @@ fn reading(report: &PredictReport<'_>) -> String {
 }
 
 fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
-    let lines = predict::lines(report);
     let replayed = report.rows.iter().any(|row| row.slowdown.is_some());
-    let fields: &[&Field<predict::Line>] = match replayed {
-        true => &[
-            &row::RANKS,
-            &row::SLOWDOWN_RATIO,
-            &row::SLOWDOWN_LOW,
-            &row::SLOWDOWN_HIGH,
-            &row::EXPECTED_RATIO,
-            &row::MEAN_PHASE_NS,
-            &row::WORST_PHASE_NS,
-        ],
-        false => &[&row::RANKS, &row::EXPECTED_RATIO, &row::LAW_RATIO],
-    };
-    let mut table = HtmlTable::new("Predicted slowdown", fields);
-    lines.iter().for_each(|line| {
-        table.row(&fields, line);
-    });
-    table.note = match replayed {
-        true => format!(
-            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
-            report.question.replicas
-        ),
-        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
-            .to_owned(),
-    };
-    let mut points = Vec::new();
-    let mut band = Vec::new();
-    let mut expected = Vec::new();
-    for row in report.rows {
-        if let Some(slowdown) = row.slowdown {
-            points.push([row.ranks as f64, slowdown.mean]);
-            band.push([slowdown.low.max(1.0), slowdown.high]);
-        }
-        expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
-    }
-    // An axis cannot end where it begins.
-    let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
-    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
-        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
-    };
-    let text = match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
-        (Some((ranks, slowdown)), _) => {
-            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
-        }
-        (None, Some((ranks, slowdown))) => {
-            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
-        }
-        (None, None) => String::new(),
-    };
-    let series = [
-        Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
-        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
-    ];
-    let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
-    let mut charts = vec![Chart {
-        id: "slowdown",
-        title: "Slowdown against ranks".to_owned(),
-        label: format!("Predicted slowdown against the number of ranks. {text}"),
-        height: 320,
-        spec: Spec::Lines(Lines {
-            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
-            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
-            series,
-            marks: Vec::new(),
-        }),
-        figures: None,
-    }];
+    let text = most_ranks(report);
+    let mut charts = vec![slowdown_chart(report, replayed, &text)];
     let blame = report.blame.first().and_then(|(_, blames)| blames.last());
     charts.extend(blame.and_then(|blame| blame_chart(report, blame)));
-    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(table)];
+    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(slowdown_table(report, replayed))];
     if let Some(blame) = blame {
         blocks.push(Block::Text(blame_text(report, blame)));
         blocks.push(Block::Table(alone(report, blame)));
@@ -135,6 +70,83 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     };
     blocks.extend(report.warnings.iter().map(warning));
     blocks
+}
+
+/// The figures of each number of ranks; of a prediction that was replayed, or that order statistics made alone.
+fn slowdown_table(report: &PredictReport<'_>, replayed: bool) -> HtmlTable {
+    let fields: &[&Field<predict::Predicted>] = match replayed {
+        true => &[
+            &row::RANKS,
+            &row::SLOWDOWN_RATIO,
+            &row::SLOWDOWN_LOW,
+            &row::SLOWDOWN_HIGH,
+            &row::EXPECTED_RATIO,
+            &row::MEAN_PHASE_NS,
+            &row::WORST_PHASE_NS,
+        ],
+        false => &[&row::RANKS, &row::EXPECTED_RATIO, &row::LAW_RATIO],
+    };
+    let mut table = HtmlTable::new("Predicted slowdown", fields);
+    predict::lines(report).iter().for_each(|line| {
+        table.row(fields, line);
+    });
+    table.note = match replayed {
+        true => format!(
+            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
+            report.question.replicas
+        ),
+        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
+            .to_owned(),
+    };
+    table
+}
+
+/// What the prediction says of the largest number of ranks, in a sentence.
+fn most_ranks(report: &PredictReport<'_>) -> String {
+    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
+        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
+    };
+    match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
+        (Some((ranks, slowdown)), _) => {
+            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, Some((ranks, slowdown))) => {
+            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, None) => String::new(),
+    }
+}
+
+fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Chart {
+    let mut points = Vec::new();
+    let mut band = Vec::new();
+    let mut expected = Vec::new();
+    for row in report.rows {
+        if let Some(slowdown) = row.slowdown {
+            points.push([row.ranks as f64, slowdown.mean]);
+            band.push([slowdown.low.max(1.0), slowdown.high]);
+        }
+        expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
+    }
+    // An axis cannot end where it begins.
+    let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
+    let series = [
+        Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
+        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
+    ];
+    Chart {
+        id: "slowdown",
+        title: "Slowdown against ranks".to_owned(),
+        label: format!("Predicted slowdown against the number of ranks. {text}"),
+        height: 320,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
+            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
+            series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+            marks: Vec::new(),
+        }),
+        figures: None,
+    }
 }
 
 /// What is left without the most rewarding source, without it and the next, and so on.

@@ -107,9 +107,9 @@ fn counters(summary: &Summary, node: &NodeSummary) -> Option<Block> {
     if rows.is_empty() {
         return None;
     }
-    let of = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+    let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
     let fields = [&counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
-    let mut table = HtmlTable::new(&format!("Kernel counters that grew{of}"), &fields);
+    let mut table = HtmlTable::new(&format!("Kernel counters that grew{on_node}"), &fields);
     rows.iter().take(ROWS).for_each(|row| {
         table.row(&fields, row);
     });

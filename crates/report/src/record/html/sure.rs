@@ -43,7 +43,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         return None;
     }
     let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     if rows.len() > ROWS {
         rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
     }

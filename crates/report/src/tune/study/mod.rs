@@ -17,7 +17,7 @@ use crate::Value;
 use crate::form::field::{Object, fields};
 use crate::form::sheet::Sheet;
 use crate::html::Page;
-use crate::predict::{Line, ROW, job};
+use crate::predict::{Predicted, ROW, job};
 use crate::record::figures::SOURCE;
 use crate::report::Report;
 
@@ -63,7 +63,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(doc: &ConfigurationDoc, studied: Option<&Studied>, baseline_loss: Option<f64>) -> Self {
+    fn new(doc: &ConfigurationDoc, studied: Option<&Studied>, baseline_loss: Option<f64>) -> Self {
         let total = studied.map(|studied| &studied.summary.total);
         let slowdown = studied.and_then(slowdown);
         Self {
@@ -102,9 +102,9 @@ fn mean(row: &Row) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
 }
 
-fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = Line> + use<'a> {
+fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = Predicted> + use<'a> {
     let replicas = question.replicas;
-    studied.rows.iter().map(move |row| Line::new(row.clone(), replicas))
+    studied.rows.iter().map(move |row| Predicted::new(row.clone(), replicas))
 }
 
 fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<Entry<'a>> {
@@ -113,7 +113,7 @@ fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<Entry<'a>> {
     let loss = baseline.and_then(slowdown).map(|slowdown| slowdown - 1.0).filter(|loss| *loss > 0.0);
     let entry = |(doc, studied): (&'a ConfigurationDoc, &'a Option<Studied>)| {
         let studied = studied.as_ref();
-        Entry { doc, studied, figures: Figures::of(doc, studied, loss) }
+        Entry { doc, studied, figures: Figures::new(doc, studied, loss) }
     };
     pairs().map(entry).collect()
 }
@@ -176,7 +176,7 @@ impl Report for StudyReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct StudyDocument<'a> {
     node: &'a str,
     kernel: &'a str,
     hypervisor: Option<&'a str>,
@@ -204,10 +204,10 @@ struct ConfigurationJson<'a> {
 }
 
 /// As `becalm.tune-study/1`.
-fn document<'a>(report: &'a StudyReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
     let entries = entries(report);
     let configurations = entries.iter().map(|entry| configuration(entry, &report.question)).collect();
-    Document {
+    StudyDocument {
         node: &report.doc.node,
         kernel: &report.doc.machine.kernel,
         hypervisor: report.doc.machine.hypervisor.as_deref(),
