@@ -494,7 +494,7 @@ mod tests {
         assert!(text.contains("! 4 more threads"), "{text}");
         assert!(text.contains("! all threads: 20 detours were missed"), "{text}");
         assert!(text.contains("! all threads: 60 detours, 180us together"), "{text}");
-        assert!(text.contains("1 times the program began to use the signal"), "{text}");
+        assert!(text.contains("1 time the program began to use the signal"), "{text}");
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!((&document["way"], &document["processes"]), (&"signal".into(), &2.into()));
         assert_eq!((&document["threads"][19]["tid"], &document["threads"][19]["pid"]), (&119.into(), &7.into()));
