@@ -6,9 +6,12 @@ use std::io;
 
 use becalm_analyze::compare::CompareError;
 use becalm_analyze::cost::tick::LiveError;
+use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
+use becalm_inject::InjectError;
+use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
 use becalm_measure::cost::tick::TickError;
 use becalm_measure::{CpuError, RecordError};
@@ -25,6 +28,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
     let hints = [
         of(cause, bundle),
         of(cause, summary),
+        of(cause, noise),
         of(cause, compare),
         of(cause, work),
         of(cause, |_: &Incomparable| OTHER_WORK),
@@ -33,7 +37,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
         of(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
-            TickError::Bundle(error) => bundle(error),
+            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
             _ => "",
         }),
         of(cause, |error: &RecordError<BundleError>| match error {
@@ -41,6 +45,8 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
             RecordError::Sink(error) => bundle(error),
             _ => "",
         }),
+        of(cause, inject),
+        of(cause, program),
         of(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
     ];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
@@ -73,11 +79,34 @@ fn summary(error: &SummaryError) -> &'static str {
     }
 }
 
+fn noise(error: &NoiseError) -> &'static str {
+    match error {
+        NoiseError::Selection(error) => summary(error),
+        NoiseError::Bundle(error) => bundle(error),
+        _ => "",
+    }
+}
+
 fn compare(error: &CompareError) -> &'static str {
     match error {
         CompareError::Run { cause, .. } => summary(cause),
         CompareError::NoCommonCpu { .. } => " (--cpus-a, --cpus-b)",
         CompareError::NoCommonNode { .. } => " (--node-a, --node-b)",
+        _ => "",
+    }
+}
+
+const fn inject(error: &InjectError) -> &'static str {
+    match error {
+        InjectError::NoLibrary => "; leave out --signal",
+        InjectError::Program(error) => program(error),
+        _ => "",
+    }
+}
+
+const fn program(error: &ProgramError) -> &'static str {
+    match error {
+        ProgramError::Static { .. } => "; noise by pre-emption, without --signal, reaches every program",
         _ => "",
     }
 }
@@ -108,6 +137,10 @@ mod tests {
         }
         assert_eq!(after(&CpuError::Empty.into()), ", like --cpus 1");
         assert_eq!(after(&RecordError::<BundleError>::from(CpuError::Empty).into()), ", like --cpus 1");
+        let linked = || ProgramError::Static { path: "/bin/x".into() };
+        for error in [anyhow::Error::from(linked()), InjectError::Program(linked()).into()] {
+            assert_eq!(after(&error), "; noise by pre-emption, without --signal, reaches every program");
+        }
         assert_eq!(after(&anyhow::anyhow!("something else")), "");
     }
 }
