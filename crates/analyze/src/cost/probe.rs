@@ -1,6 +1,6 @@
 //! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
 
-use becalm_model::cost::SeriesDoc;
+use becalm_model::cost::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 
 use crate::events::{EventRate, event_rates};
 use becalm_stats::median_with_interval;
@@ -104,6 +104,38 @@ impl MeasuredCost {
         let cost = Cost::of(rounds, series.batch, counted)?;
         let events = event_rates(&series.counts, series.counted);
         Some(Self { cost, interrupts: series.interrupts, preempted: series.preempted, events })
+    }
+}
+
+/// A probe of traps or detours, with its figures.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProbeCost {
+    /// The probe.
+    pub probe: ProbeDoc,
+    /// Its figures; `None` where nothing was measured, for the reason that the probe gives.
+    pub measured: Option<MeasuredCost>,
+}
+
+impl ProbeCost {
+    /// The probes of a stored measurement, in their order.
+    #[must_use]
+    pub fn all(run: &CostRun, costs: &ProbeCosts) -> Vec<Self> {
+        let row = |probe: &ProbeDoc| {
+            let series = probe.series.as_ref();
+            let measured = series.and_then(|series| MeasuredCost::of(series, run.rounds(&probe.name)));
+            Self { probe: probe.clone(), measured }
+        };
+        costs.probes.iter().map(row).collect()
+    }
+
+    /// Why nothing was measured; `None` where something was.
+    #[must_use]
+    pub fn not_measured(&self) -> Option<&str> {
+        match (&self.measured, &self.probe.series) {
+            (Some(_), _) => None,
+            (None, Some(_)) => Some("the probe gave no sample"),
+            (None, None) => Some(self.probe.not_measured.as_deref().unwrap_or_default()),
+        }
     }
 }
 

@@ -4,11 +4,13 @@ use std::io::{self, Write};
 
 use becalm_analyze::cost::PlacedCost;
 use becalm_analyze::events::EventRate;
+use becalm_model::cost::{CostDoc, PlacementCosts};
+use becalm_units::CpuId;
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::events;
-use crate::cost::probe::{CostPlace, PlaceDocument};
+use crate::cost::header::{self, SiteFields, incomplete, site_fields};
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -16,27 +18,26 @@ use crate::form::table::Table;
 use crate::form::value::{grouped, time};
 use crate::report::Report;
 
-/// All places and kinds of work.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PlacementReport {
-    /// Where; its CPU is the one that was interrupted.
-    pub place: CostPlace,
-    /// Interrupts a second that were added to its own.
-    pub added_hz: u32,
-    /// How long one measurement was to take.
-    pub cell_ns: i64,
-    /// How often everything was to be measured.
-    pub rounds: u32,
-    /// The seed of the order.
-    pub seed: u64,
-    /// The costs.
-    pub rows: Vec<PlacedCost>,
-    /// Which places there are not, and why.
-    pub missing: Vec<String>,
-    /// Which events of the processor are not counted, and why.
-    pub not_counted: Vec<String>,
-    /// What is missing of what was asked for.
-    pub incomplete: Option<String>,
+/// What an interrupt costs at every place and for every kind of work.
+pub struct PlacementReport<'a> {
+    doc: &'a CostDoc,
+    costs: &'a PlacementCosts,
+    rows: Vec<PlacedCost>,
+}
+
+impl<'a> PlacementReport<'a> {
+    /// The report of a stored measurement by placement. The measured CPU is the one that was interrupted.
+    #[must_use]
+    pub fn new(doc: &'a CostDoc, costs: &'a PlacementCosts) -> Self {
+        Self { doc, costs, rows: PlacedCost::all(costs) }
+    }
+
+    /// What is missing of what was asked for; `None` if nothing is.
+    fn incomplete(&self) -> Option<String> {
+        let PlacementCosts { rounds, places, bodies, results, .. } = self.costs;
+        let planned = (*rounds as usize).saturating_mul(places.len() * bodies.len());
+        incomplete(self.doc, results.len(), planned, "measurements")
+    }
 }
 
 fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::Bounds) -> f64) -> Value {
@@ -73,11 +74,11 @@ const EVENT: &[Field<EventRow>] = &[
     Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
 ];
 
-fn event_rows(report: &PlacementReport) -> Vec<EventRow> {
+fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow> {
     report.rows.iter().flat_map(|at| at.events.iter().map(|of| EventRow { at: at.clone(), of: of.clone() })).collect()
 }
 
-impl Report for PlacementReport {
+impl Report for PlacementReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.cost-placement/1"
     }
@@ -94,13 +95,13 @@ impl Report for PlacementReport {
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    place: PlaceDocument<'a>,
-    interrupted_cpu: u32,
+    site: SiteFields<'a>,
+    interrupted_cpu: CpuId,
     added_hz: u32,
     cell_ns: i64,
     rounds: u32,
     seed: u64,
-    incomplete: Option<&'a str>,
+    incomplete: Option<String>,
     missing: &'a [String],
     rows: Vec<Object>,
     /// What one more interrupt makes the processor count.
@@ -109,33 +110,33 @@ struct Document<'a> {
 }
 
 /// As `becalm.cost-placement/1`.
-fn document(report: &PlacementReport) -> Document<'_> {
+fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
     let events = event_rows(report);
     Document {
-        place: report.place.document(),
-        interrupted_cpu: report.place.cpu.get(),
-        added_hz: report.added_hz,
-        cell_ns: report.cell_ns,
-        rounds: report.rounds,
-        seed: report.seed,
-        incomplete: report.incomplete.as_deref(),
-        missing: &report.missing,
+        site: site_fields(report.doc),
+        interrupted_cpu: report.doc.cpu,
+        added_hz: report.costs.added_hz,
+        cell_ns: report.costs.cell_ns,
+        rounds: report.costs.rounds,
+        seed: report.costs.seed,
+        incomplete: report.incomplete(),
+        missing: &report.costs.missing,
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
-        not_counted: &report.not_counted,
+        not_counted: &report.costs.not_counted,
     }
 }
 
 /// As a table.
-fn render(report: &PlacementReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let of = format!(
+fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    let then = format!(
         "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
-        grouped(report.added_hz.into()),
-        report.rounds,
-        time(report.cell_ns),
-        report.seed
+        grouped(report.costs.added_hz.into()),
+        report.costs.rounds,
+        time(report.costs.cell_ns),
+        report.costs.seed
     );
-    report.place.render(&of, out)?;
+    header::site(report.doc, &then, out)?;
     let names: Vec<&str> = ROW.iter().map(|field| field.name).collect();
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
@@ -153,8 +154,8 @@ fn render(report: &PlacementReport, out: &mut Sheet<'_>) -> io::Result<()> {
         table.print(out)?;
         events::remark(rows.iter().map(|row| &row.of), out)?;
     }
-    events::not_counted(&report.not_counted, out)?;
-    report.missing.iter().chain(&report.incomplete).try_for_each(|text| paragraph(out, "  ! ", text))?;
+    events::not_counted(&report.costs.not_counted, out)?;
+    report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     paragraph(
         out,
