@@ -23,9 +23,9 @@ impl ClockCost {
             let by_syscall = way.by_syscall.as_ref();
             Self {
                 way: way.clone(),
-                measured: MeasuredCost::of(&way.series, run.rounds(&way.name)),
+                measured: MeasuredCost::new(&way.series, run.rounds(&way.name)),
                 by_syscall: by_syscall
-                    .and_then(|series| MeasuredCost::of(series, run.rounds(&format!("{}{BY_SYSCALL}", way.name)))),
+                    .and_then(|series| MeasuredCost::new(series, run.rounds(&format!("{}{BY_SYSCALL}", way.name)))),
             }
         };
         costs.clocks.iter().map(row).collect()

@@ -4,11 +4,13 @@ mod clock;
 mod interrupts;
 mod placement;
 mod probe;
+mod recording;
 mod scheduler;
 pub mod tick;
 
 pub use clock::ClockCost;
-pub use interrupts::{Interruptions, TIMER, interruptions};
+pub use interrupts::TIMER;
 pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
 pub use probe::{Cost, MeasuredCost, ProbeCost, SHORTEST_INTERRUPTION_PS};
+pub use recording::{not_recorded, recorded};
 pub use scheduler::SchedulerCost;

@@ -119,7 +119,7 @@ struct Document<'a> {
     events: Vec<Object>,
 }
 
-/// As `becalm.cost-clock/1`.
+/// The fields of `becalm.cost-clock/1`.
 fn document<'a>(report: &'a ClockReport<'_>) -> Document<'a> {
     let events = counted(report);
     Document {
@@ -136,7 +136,7 @@ fn counted(report: &ClockReport<'_>) -> Vec<events::Row> {
     events::rows(report.rows.iter().map(|row| (row.way.name.as_str(), row.measured.as_ref())))
 }
 
-/// As a table.
+/// Writes the table.
 fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::timed(report.doc, &report.instrument, out)?;
     let names = [
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
-    use becalm_model::cost::{BY_SYSCALL, ClockWayDoc, CrossDoc, Measured, ReadBy, Samples};
+    use becalm_model::cost::{BY_SYSCALL, ClockWayDoc, Costs, CrossDoc, ReadBy, Samples};
 
     fn run(not_counted: Option<String>) -> CostRun {
         let samples = |ps| Samples::new(64, vec![vec![ps; 3]; 20]);
@@ -218,7 +218,7 @@ mod tests {
         let samples =
             [("CLOCK_MONOTONIC".to_owned(), own.rounds), (format!("CLOCK_MONOTONIC{BY_SYSCALL}"), raw.rounds)];
         let costs = ClockCosts { instrument: Some(header::tests::instrument()), not_counted, clocks: vec![way] };
-        CostRun { doc: header::tests::doc(Measured::Clock(costs)), samples: samples.into() }
+        CostRun { doc: header::tests::doc(Costs::Clock(costs)), samples: samples.into() }
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             [(None, "the kernel counted", "tracepoint"), (Some("no tracefs"), "by its time", "time")]
         {
             let run = run(why.map(str::to_owned));
-            let Measured::Clock(costs) = &run.doc.measured else { panic!("they are clocks") };
+            let Costs::Clock(costs) = &run.doc.measured else { panic!("they are clocks") };
             let report = ClockReport::new(&run, costs);
             let text = report::text(&report, Form::default());
             assert!(text.contains(in_text), "{text}");

@@ -100,7 +100,7 @@ pub(super) fn incomplete(doc: &CostDoc, done: usize, planned: usize, parts: &str
 
 #[cfg(test)]
 pub(super) mod tests {
-    use becalm_model::cost::{Measured, SCHEMA};
+    use becalm_model::cost::{Costs, SCHEMA};
     use becalm_model::node::Machine;
 
     use super::*;
@@ -117,7 +117,7 @@ pub(super) mod tests {
     }
 
     /// The document of a measurement on CPU 3 of node1.
-    pub fn doc(measured: Measured) -> CostDoc {
+    pub fn doc(measured: Costs) -> CostDoc {
         CostDoc {
             schema: SCHEMA.to_owned(),
             node: "node1".to_owned(),

@@ -10,7 +10,7 @@ pub(crate) mod tick;
 
 use std::io;
 
-use becalm_model::cost::{CostRun, Measured};
+use becalm_model::cost::{CostRun, Costs};
 use serde::Serialize;
 
 use self::clock::ClockReport;
@@ -48,11 +48,11 @@ impl<'a> CostRunReport<'a> {
     pub fn new(run: &'a CostRun) -> Self {
         let doc = &run.doc;
         match &doc.measured {
-            Measured::Clock(costs) => Self::Clock(ClockReport::new(run, costs)),
-            Measured::Trap(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Traps)),
-            Measured::Detours(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Detours)),
-            Measured::Scheduler(costs) => Self::Scheduler(SchedulerReport::new(doc, costs)),
-            Measured::Placement(costs) => Self::Placement(PlacementReport::new(doc, costs)),
+            Costs::Clock(costs) => Self::Clock(ClockReport::new(run, costs)),
+            Costs::Trap(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Traps)),
+            Costs::Detours(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Detours)),
+            Costs::Scheduler(costs) => Self::Scheduler(SchedulerReport::new(doc, costs)),
+            Costs::Placement(costs) => Self::Placement(PlacementReport::new(doc, costs)),
         }
     }
 }

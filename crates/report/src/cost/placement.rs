@@ -61,21 +61,25 @@ const ROW: &[Field<PlacedCost>] = &[
 /// An event beside where it was counted.
 struct EventRow {
     at: PlacedCost,
-    of: EventRate,
+    rate: EventRate,
 }
 
 const EVENT: &[Field<EventRow>] = &[
     Field { name: "place", title: "place", get: |row| Value::Text(row.at.place.name().to_owned()) },
     Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.at.cpu.get().into()) },
     Field { name: "body", title: "body", get: |row| Value::Text(row.at.body.clone()) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
-    Field { name: "user_per_interrupt", title: "user, an interrupt", get: |row| events::often(row.of.user) },
-    Field { name: "kernel_per_interrupt", title: "kernel, an interrupt", get: |row| events::often(row.of.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
+    Field { name: "user_per_interrupt", title: "user, an interrupt", get: |row| events::often(row.rate.user) },
+    Field { name: "kernel_per_interrupt", title: "kernel, an interrupt", get: |row| events::often(row.rate.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
 ];
 
 fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow> {
-    report.rows.iter().flat_map(|at| at.events.iter().map(|of| EventRow { at: at.clone(), of: of.clone() })).collect()
+    report
+        .rows
+        .iter()
+        .flat_map(|at| at.events.iter().map(|rate| EventRow { at: at.clone(), rate: rate.clone() }))
+        .collect()
 }
 
 impl Report for PlacementReport<'_> {
@@ -109,7 +113,7 @@ struct Document<'a> {
     not_counted: &'a [String],
 }
 
-/// As `becalm.cost-placement/1`.
+/// The fields of `becalm.cost-placement/1`.
 fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
     let events = event_rows(report);
     Document {
@@ -127,7 +131,7 @@ fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
     }
 }
 
-/// As a table.
+/// Writes the table.
 fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let then = format!(
         "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
@@ -152,7 +156,7 @@ fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         let mut table = Table::new(&fields);
         rows.iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
-        events::remark(rows.iter().map(|row| &row.of), out)?;
+        events::remark(rows.iter().map(|row| &row.rate), out)?;
     }
     events::not_counted(&report.costs.not_counted, out)?;
     report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;

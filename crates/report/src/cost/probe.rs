@@ -130,7 +130,7 @@ struct Document<'a> {
     events: Vec<Object>,
 }
 
-/// As `becalm.cost-trap/1` or `becalm.cost-detours/1`.
+/// The fields of `becalm.cost-trap/1` or `becalm.cost-detours/1`.
 fn document<'a>(report: &'a ProbeReport<'_>) -> Document<'a> {
     let events = counted(report);
     Document {
@@ -145,7 +145,7 @@ fn counted(report: &ProbeReport<'_>) -> Vec<events::Row> {
     events::rows(report.rows.iter().map(|row| (row.probe.name.as_str(), row.measured.as_ref())))
 }
 
-/// As a table, with what could not be measured and how the rest was measured below it.
+/// Writes the table, with what could not be measured and how the rest was measured below it.
 fn render(report: &ProbeReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::timed(report.doc, &report.instrument, out)?;
     let names: &[&str] = match report.probes {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
-    use becalm_model::cost::{CostSamples, Measured, Probe, Samples};
+    use becalm_model::cost::{CostSamples, Costs, Probe, Samples};
 
     fn run() -> CostRun {
         let rounds: Vec<Vec<i64>> = (0..20).map(|round| vec![1_130 + round, 1_140, 9_000_000]).collect();
@@ -224,11 +224,11 @@ mod tests {
         let probe = |name: &str, outcome| Probe::new(name, &format!("the {name}"), "by hand", outcome);
         costs.add([probe("memory", Ok(memory)), probe("swap_in", Err("no swap here".to_owned()))], &mut samples);
         costs.instrument = Some(header::tests::instrument());
-        CostRun { doc: header::tests::doc(Measured::Detours(costs)), samples }
+        CostRun { doc: header::tests::doc(Costs::Detours(costs)), samples }
     }
 
     fn report(run: &CostRun, probes: Probes) -> ProbeReport<'_> {
-        let Measured::Detours(costs) = &run.doc.measured else { panic!("they are detours") };
+        let Costs::Detours(costs) = &run.doc.measured else { panic!("they are detours") };
         ProbeReport::new(run, costs, probes)
     }
 

@@ -28,7 +28,7 @@ impl<'a> SchedulerReport<'a> {
     /// The report of a stored measurement of the scheduler.
     #[must_use]
     pub fn new(doc: &'a CostDoc, costs: &'a SchedulerCosts) -> Self {
-        Self { doc, costs, rows: costs.rows.iter().map(SchedulerCost::of).collect() }
+        Self { doc, costs, rows: costs.rows.iter().map(SchedulerCost::new).collect() }
     }
 
     /// What is missing of what was asked for; `None` if nothing is.
@@ -69,22 +69,22 @@ const ROW: &[Field<SchedulerCost>] = &[
 /// An event beside the threads in which it was counted.
 struct EventRow {
     runnable: u32,
-    of: EventRate,
+    rate: EventRate,
 }
 
 const EVENT: &[Field<EventRow>] = &[
     Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
-    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.of.user) },
-    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.of.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
+    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.rate.user) },
+    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.rate.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
 ];
 
 fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow> {
     report
         .rows
         .iter()
-        .flat_map(|row| row.events.iter().map(|of| EventRow { runnable: row.runnable, of: of.clone() }))
+        .flat_map(|row| row.events.iter().map(|rate| EventRow { runnable: row.runnable, rate: rate.clone() }))
         .collect()
 }
 
@@ -115,7 +115,7 @@ struct Document<'a> {
     not_counted: &'a [String],
 }
 
-/// As `becalm.cost-scheduler/1`.
+/// The fields of `becalm.cost-scheduler/1`.
 fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
     let events = event_rows(report);
     Document {
@@ -129,7 +129,7 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
     }
 }
 
-/// As a table.
+/// Writes the table.
 fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::site(
         report.doc,
@@ -152,7 +152,7 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         let mut table = Table::new(&fields);
         rows.iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
-        events::remark(rows.iter().map(|row| &row.of), out)?;
+        events::remark(rows.iter().map(|row| &row.rate), out)?;
     }
     events::not_counted(&report.costs.not_counted, out)?;
     if let Some(why) = &report.costs.no_trace {
