@@ -3,7 +3,7 @@
 use becalm_analyze::cost::tick::{
     Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
 };
-use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, Measured, SCHEMA};
+use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellResult, SCHEMA};
 use becalm_model::event_count::EventCount;
 use becalm_model::node::Machine;
 use becalm_units::CpuId;
@@ -13,7 +13,7 @@ const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("data/t
 const DIRECT: TableFile<'_> = TableFile { name: "direct", text: include_str!("data/tsafrir2007_direct.csv") };
 
 fn published() -> Vec<Analysis> {
-    read_tables(SORT, DIRECT, None).unwrap().iter().map(Analysis::of).collect()
+    read_tables(SORT, DIRECT, None).unwrap().iter().map(Analysis::new).collect()
 }
 
 /// As printed in the paper, in percent per 1,000 ticks: trap, handler, indirect, sum. They were computed from times that
@@ -61,7 +61,7 @@ fn within_rounding(processor: &Processor) -> (f64, f64) {
             let points = points.map(|(n, point)| Point { work_ns: point.work_ns + by(at, n), ..*point });
             Series::new(series.processes(), points.collect()).unwrap()
         });
-        Analysis::of(&Processor { series: series.collect(), ..processor.clone() }).indirect_percent
+        Analysis::new(&Processor { series: series.collect(), ..processor.clone() }).indirect_percent
     };
     let printed = moved(&|_, _| 0.0);
     let slope = |at, n| (moved(&|a, m| if (a, m) == (at, n) { 1.0 } else { 0.0 }) - printed).signum();
@@ -81,7 +81,7 @@ fn what_the_rounding_of_the_tables_explains_and_what_it_does_not() {
         assert!(least < most && most - least < 0.03, "{name}: {least} to {most}");
         assert_eq!((least - 0.005..most + 0.005).contains(&indirect), follows, "{name}: {least} to {most}");
         // Nor is it the median instead of the mean: that is further off for each of them.
-        let found = Analysis::of(processor);
+        let found = Analysis::new(processor);
         let mut each: Vec<f64> = found.pairs.iter().map(|pair| pair.indirect_percent()).collect();
         each.sort_by(f64::total_cmp);
         let median = f64::midpoint(each[19], each[20]);
@@ -110,7 +110,7 @@ fn the_linear_model_explains_the_published_times() {
 #[test]
 fn the_other_handler_column_leaves_nothing_for_the_indirect_cost() {
     for processor in read_tables(SORT, DIRECT, Some("handler_tsc_us")).unwrap() {
-        assert!(Analysis::of(&processor).indirect_percent < 0.0, "{}", processor.name);
+        assert!(Analysis::new(&processor).indirect_percent < 0.0, "{}", processor.name);
     }
 }
 
@@ -134,7 +134,7 @@ proptest! {
         let cost = trap + handler + indirect;
         let series = (1..).zip(&alone_us).map(|(n, us)| synthetic(n, us * 1e3, cost, &rates)).collect();
         let direct = Direct { trap_ns: trap, handler_ns: handler };
-        let found = Analysis::of(&Processor { name: "synthetic".into(), direct, series });
+        let found = Analysis::new(&Processor { name: "synthetic".into(), direct, series });
 
         prop_assert_eq!(found.pairs.len(), alone_us.len() * rates.len() * (rates.len() - 1) / 2);
         let mut plain = 0.0;
@@ -162,7 +162,7 @@ proptest! {
         let rounds = |scale: f64| {
             let round = |noise: &f64| vec![synthetic(1, 1e7, 5_000.0 * (1.0 + noise * scale), &[100.0, 1_000.0, 10_000.0])];
             let rounds: Vec<Vec<Series>> = noise.iter().map(round).collect();
-            Rounds::of("synthetic", Direct { trap_ns: 100.0, handler_ns: 1_000.0 }, &rounds).unwrap()
+            Rounds::new("synthetic", Direct { trap_ns: 100.0, handler_ns: 1_000.0 }, &rounds).unwrap()
         };
         let (wide, narrow) = (rounds(small * 10.0), rounds(small));
         prop_assert_eq!(wide.count, noise.len());
@@ -181,11 +181,11 @@ fn a_single_disturbed_cell_moves_the_interval_and_not_the_estimate() {
     let quiet = || vec![synthetic(1, 1e7, 5_000.0, &[100.0, 1_000.0, 10_000.0])];
     let mut rounds = vec![quiet(), quiet(), quiet(), quiet(), quiet()];
     let direct = Direct { trap_ns: 100.0, handler_ns: 1_000.0 };
-    let calm = Rounds::of("calm", direct, &rounds).unwrap();
+    let calm = Rounds::new("calm", direct, &rounds).unwrap();
     let mut points = rounds[2][0].points().to_vec();
     points[1].work_ns *= 1.2;
     rounds[2][0] = Series::new(1, points).unwrap();
-    let disturbed = Rounds::of("calm", direct, &rounds).unwrap();
+    let disturbed = Rounds::new("calm", direct, &rounds).unwrap();
     assert_eq!(disturbed.analysis, calm.analysis);
     let width = |rounds: &Rounds| rounds.sum_percent.map(|bounds| bounds.high - bounds.low).unwrap();
     assert!(width(&calm) < 1e-9 && width(&disturbed) > 1.0, "{}", width(&disturbed));
@@ -194,9 +194,9 @@ fn a_single_disturbed_cell_moves_the_interval_and_not_the_estimate() {
 #[test]
 fn one_round_has_no_interval() {
     let round = vec![synthetic(1, 1e7, 5_000.0, &[100.0, 1_000.0])];
-    let rounds = Rounds::of("one", Direct { trap_ns: 1.0, handler_ns: 1.0 }, &[round]).unwrap();
+    let rounds = Rounds::new("one", Direct { trap_ns: 1.0, handler_ns: 1.0 }, &[round]).unwrap();
     assert_eq!((rounds.indirect_percent, rounds.sum_percent), (None, None));
-    assert!(Rounds::of("none", Direct { trap_ns: 1.0, handler_ns: 1.0 }, &[]).is_err());
+    assert!(Rounds::new("none", Direct { trap_ns: 1.0, handler_ns: 1.0 }, &[]).is_err());
 }
 
 /// A model that leaves the CPU no time says so instead of predicting negative times: the pairs overstate the cost by the
@@ -205,7 +205,7 @@ fn one_round_has_no_interval() {
 fn an_impossible_model_predicts_nothing() {
     let series = vec![synthetic(1, 1e6, 48_000.0, &[100.0, 18_000.0, 20_000.0])];
     let direct = Direct { trap_ns: 100.0, handler_ns: 1_000.0 };
-    let found = Analysis::of(&Processor { name: "busy".into(), direct, series });
+    let found = Analysis::new(&Processor { name: "busy".into(), direct, series });
     assert!(found.overhead_ratio(20_000.0) >= 1.0, "{}", found.overhead_ratio(20_000.0));
     assert_eq!((found.residual_max_ratio(), found.r2_ratio()), (None, None));
     assert!(found.comparisons.iter().all(|row| row.predicted_ns.is_none() && row.tickless_ns.is_none()));
@@ -235,11 +235,11 @@ fn campaign(rounds: u32) -> Campaign {
                 let elapsed_ns = (1e9 * drift / (1.0 - rate_hz * 5e-6)).round();
                 let interrupts = (elapsed_ns * rate_hz / 1e9).round() as u64;
                 let elapsed_ns = elapsed_ns as i64;
-                push(Measured::Sorts { copies, sorts: 100, elapsed_ns, interrupts, window_ns: elapsed_ns });
+                push(CellResult::Sorts { copies, sorts: 100, elapsed_ns, interrupts, window_ns: elapsed_ns });
             }
             let interrupts = rate_hz as u64;
             let handler_ns = interrupts as i64 * 1_000;
-            push(Measured::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
+            push(CellResult::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
             // Half of the time each: 1,000 cycles a sort, 20 misses in the kernel an interrupt.
             let of = |event: &str, space: &str, value| EventCount {
                 event: event.into(),
@@ -249,9 +249,9 @@ fn campaign(rounds: u32) -> Campaign {
                 running_ns: 500_000,
             };
             let counts = vec![of("cycles", "user", 50_000), of("cache_misses", "kernel", interrupts * 10)];
-            push(Measured::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
+            push(CellResult::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
         }
-        cells.push(Cell { round, added_hz: 0, measured: Measured::Trap { calls: 1, call_ns: 100.0 } });
+        cells.push(Cell { round, added_hz: 0, measured: CellResult::Trap { calls: 1, call_ns: 100.0 } });
     }
     Campaign {
         schema: SCHEMA.into(),
@@ -271,13 +271,13 @@ fn campaign(rounds: u32) -> Campaign {
 
 #[test]
 fn events_are_those_of_a_sort_by_rate() {
-    let found = Live::of(&campaign(3)).unwrap().events;
+    let found = Live::new(&campaign(3)).unwrap().events;
     assert_eq!(found.len(), 3 * 2);
     let near = |a: Option<f64>, b: f64| a.is_some_and(|a| (a / b - 1.0).abs() < 1e-9);
     for (rate, pair) in [250.0, 1_250.0, 10_250.0].into_iter().zip(found.chunks(2)) {
         let [cycles, misses] = pair else { panic!("{pair:?}") };
         assert!(near(Some(cycles.rate_hz), rate) && near(Some(misses.rate_hz), rate));
-        let (cycles, misses) = (&cycles.of, &misses.of);
+        let (cycles, misses) = (&cycles.rate, &misses.rate);
         assert!(cycles.event == "cycles" && near(cycles.user, 1_000.0) && cycles.kernel.is_none(), "{cycles:?}");
         assert!(
             misses.event == "cache_misses" && near(misses.kernel, rate / 5.0) && misses.user.is_none(),
@@ -287,14 +287,14 @@ fn events_are_those_of_a_sort_by_rate() {
     }
     let mut without = campaign(3);
     without.plan.events.clear();
-    without.cells.retain(|cell| !matches!(cell.measured, Measured::Events { .. }));
-    let without = Live::of(&without).unwrap();
+    without.cells.retain(|cell| !matches!(cell.measured, CellResult::Events { .. }));
+    let without = Live::new(&without).unwrap();
     assert!(without.events.is_empty() && without.rounds.count == 3);
 }
 
 #[test]
 fn a_campaign_gives_its_costs_back() {
-    let found = Live::of(&campaign(4)).unwrap();
+    let found = Live::new(&campaign(4)).unwrap();
     assert_eq!(found.direct, Direct { trap_ns: 100.0, handler_ns: 1_000.0 });
     let analysis = &found.rounds.analysis;
     assert_eq!((found.rounds.count, analysis.pairs.len(), analysis.name.as_str()), (4, 6, "synthetic"));
@@ -313,19 +313,19 @@ fn a_campaign_gives_its_costs_back() {
 fn only_complete_rounds_count() {
     let mut half = campaign(2);
     half.cells.pop();
-    assert_eq!(Live::of(&half).unwrap().rounds.count, 1);
+    assert_eq!(Live::new(&half).unwrap().rounds.count, 1);
     half.cells.truncate(3);
-    assert_eq!(Live::of(&half), Err(LiveError::NoRound { done: 3, planned: 26 }));
+    assert_eq!(Live::new(&half), Err(LiveError::NoRound { done: 3, planned: 26 }));
 }
 
 #[test]
 fn a_rate_that_the_kernel_throttled_is_said() {
     let mut throttled = campaign(1);
     for cell in &mut throttled.cells {
-        if let (10_000, Measured::Sorts { interrupts, .. }) = (cell.added_hz, &mut cell.measured) {
+        if let (10_000, CellResult::Sorts { interrupts, .. }) = (cell.added_hz, &mut cell.measured) {
             *interrupts = 900;
         }
     }
-    let error = Live::of(&throttled).unwrap_err().to_string();
+    let error = Live::new(&throttled).unwrap_err().to_string();
     assert!(error.contains("with 1 copies") && error.contains("must rise"), "{error}");
 }

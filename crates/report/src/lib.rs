@@ -22,7 +22,7 @@ mod tune;
 mod work;
 
 pub use compare::{Check, CompareReport, check_text, headline};
-pub use cost::run::CostRunReport;
+pub use cost::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};
 pub use form::grid;
 pub use form::paragraph::wrap;

@@ -1,12 +1,16 @@
 //! Costs: the samples of a probe reduced to figures, and the cost of ticks and interrupts from a recording.
 
+mod clock;
 mod interrupts;
 mod placement;
 mod probe;
+mod recording;
 mod scheduler;
 pub mod tick;
 
-pub use interrupts::{Interruptions, TIMER, interruptions};
+pub use clock::ClockCost;
+pub use interrupts::TIMER;
 pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
-pub use probe::{Cost, MeasuredCost, SHORTEST_INTERRUPTION_PS};
+pub use probe::{Cost, MeasuredCost, ProbeCost, SHORTEST_INTERRUPTION_PS};
+pub use recording::{not_recorded, recorded};
 pub use scheduler::SchedulerCost;

@@ -1,9 +1,10 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
-use becalm_model::cost::{CountedPairDoc, Placed, PlacementCosts, TimedDoc};
+use becalm_model::cost::{CountedPairDoc, Placed, PlacementCosts};
+use becalm_stats::mean_with_half_width;
 use becalm_units::CpuId;
 
-use super::tick::{Bounds, student::half_width};
+use super::tick::Bounds;
 use crate::events::{EventRate, per_interrupt};
 
 /// The same work without and with added interrupts.
@@ -37,20 +38,17 @@ pub struct PlacementCost {
     pub mean_ns: f64,
     /// Its 95 % interval (Student's); nothing with one round.
     pub bounds: Option<Bounds>,
-    /// How many rounds.
+    /// How many rounds the cost rests on.
     pub rounds: usize,
 }
 
 impl PlacementCost {
-    /// Of these rounds; nothing if the rate rose in none.
+    /// The cost over these rounds; `None` if the rate rose in none.
     #[must_use]
-    pub fn of(rounds: &[QuietAndRaised]) -> Option<Self> {
+    pub fn new(rounds: &[QuietAndRaised]) -> Option<Self> {
         let costs: Vec<f64> = rounds.iter().filter_map(QuietAndRaised::cost_ns).collect();
-        if costs.is_empty() {
-            return None;
-        }
-        let mean_ns = costs.iter().sum::<f64>() / costs.len() as f64;
-        let bounds = half_width(&costs).map(|half| Bounds { low: mean_ns - half, high: mean_ns + half });
+        let (mean_ns, half_width) = mean_with_half_width(&costs)?;
+        let bounds = half_width.map(|half| Bounds { low: mean_ns - half, high: mean_ns + half });
         Some(Self { mean_ns, bounds, rounds: costs.len() })
     }
 }
@@ -60,9 +58,9 @@ impl PlacementCost {
 pub struct PlacedCost {
     /// Where the work ran, as seen from the interrupts.
     pub place: Placed,
-    /// That CPU.
+    /// The CPU at that place.
     pub cpu: CpuId,
-    /// The work.
+    /// The kind of work, by its name.
     pub body: String,
     /// Nothing where the interrupt rate did not rise, or nothing was measured yet.
     pub cost: Option<PlacementCost>,
@@ -72,29 +70,29 @@ pub struct PlacedCost {
 }
 
 impl PlacedCost {
-    /// Of a measurement, place by place and kind by kind.
+    /// The costs of a measurement, place by place and kind by kind.
     #[must_use]
     pub fn all(costs: &PlacementCosts) -> Vec<Self> {
-        let rate = |timed: TimedDoc| timed.interrupts as f64 * 1e9 / timed.window_ns as f64;
-        let of = |place, body: &str| {
-            let of_it = costs.results.iter().filter(|result| result.place == place && result.body == body);
-            let rounds: Vec<QuietAndRaised> = of_it
+        let cost = |place, body: &str| {
+            let here = costs.results.iter().filter(|result| result.place == place && result.body == body);
+            let rounds: Vec<QuietAndRaised> = here
                 .map(|result| QuietAndRaised {
                     quiet_ns: result.quiet.elapsed_ns as f64,
-                    quiet_hz: rate(result.quiet),
+                    quiet_hz: result.quiet.rate_hz(),
                     raised_ns: result.raised.elapsed_ns as f64,
-                    raised_hz: rate(result.raised),
+                    raised_hz: result.raised.rate_hz(),
                 })
                 .collect();
-            PlacementCost::of(&rounds)
+            PlacementCost::new(&rounds)
         };
         let events = |place, body: &str| {
-            let of_it = costs.results.iter().filter(|result| result.place == place && result.body == body);
-            let pairs: Vec<&CountedPairDoc> = of_it.filter_map(|result| result.counted.as_ref()).collect();
+            let here = costs.results.iter().filter(|result| result.place == place && result.body == body);
+            let pairs: Vec<&CountedPairDoc> = here.filter_map(|result| result.counted.as_ref()).collect();
             let quiet: Vec<_> = pairs.iter().flat_map(|pair| pair.quiet.counts.clone()).collect();
             let raised: Vec<_> = pairs.iter().flat_map(|pair| pair.raised.counts.clone()).collect();
-            let interrupts =
-                |of: fn(&CountedPairDoc) -> u64| pairs.iter().fold(0, |all: u64, pair| all.saturating_add(of(pair)));
+            let interrupts = |count: fn(&CountedPairDoc) -> u64| {
+                pairs.iter().fold(0, |all: u64, pair| all.saturating_add(count(pair)))
+            };
             let more =
                 interrupts(|pair| pair.raised.interrupts).saturating_sub(interrupts(|pair| pair.quiet.interrupts));
             per_interrupt(&quiet, &raised, more)
@@ -103,7 +101,7 @@ impl PlacedCost {
             place: at.place,
             cpu: at.cpu,
             body: body.clone(),
-            cost: of(at.place, body),
+            cost: cost(at.place, body),
             events: events(at.place, body),
         };
         costs.places.iter().flat_map(|at| costs.bodies.iter().map(move |body| row(at, body))).collect()
@@ -120,10 +118,10 @@ mod tests {
         let raised_ns = 1e9 / (1.0 - 0.26);
         let round = QuietAndRaised { quiet_ns: 1e9, quiet_hz: 0.0, raised_ns, raised_hz: 10_000.0 };
         assert!((round.cost_ns().unwrap() - 26_000.0).abs() < 1e-6);
-        let cost = PlacementCost::of(&[round, round]).unwrap();
+        let cost = PlacementCost::new(&[round, round]).unwrap();
         assert!((cost.mean_ns - 26_000.0).abs() < 1e-6 && cost.rounds == 2);
-        assert_eq!(PlacementCost::of(&[round]).unwrap().bounds, None);
+        assert_eq!(PlacementCost::new(&[round]).unwrap().bounds, None);
         let flat = QuietAndRaised { raised_hz: 0.0, ..round };
-        assert_eq!((flat.cost_ns(), PlacementCost::of(&[flat])), (None, None));
+        assert_eq!((flat.cost_ns(), PlacementCost::new(&[flat])), (None, None));
     }
 }

@@ -1,6 +1,6 @@
 //! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
 
-use becalm_model::cost::SeriesDoc;
+use becalm_model::cost::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 
 use crate::events::{EventRate, event_rates};
 use becalm_stats::median_with_interval;
@@ -14,7 +14,7 @@ pub const SHORTEST_INTERRUPTION_PS: i64 = 1_000_000;
 /// No sample is left out of any figure but of the mean, and what is left out there is counted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cost {
-    /// How many samples.
+    /// How many samples there are.
     pub samples: u64,
     /// How many repetitions are in a sample, which is their mean.
     pub batch: u32,
@@ -44,10 +44,10 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of rounds of samples, each a mean over `batch` repetitions; nothing of no samples. `counted` is how many
+    /// The figures of rounds of samples, each a mean over `batch` repetitions; `None` without samples. `counted` is how many
     /// interrupts and pre-emptions the kernel counted meanwhile, where it does.
     #[must_use]
-    pub fn of(rounds: &[Vec<i64>], batch: u32, counted: Option<u64>) -> Option<Self> {
+    pub fn new(rounds: &[Vec<i64>], batch: u32, counted: Option<u64>) -> Option<Self> {
         let mut all: Vec<i64> = rounds.concat();
         all.sort_unstable();
         let (min, max) = (*all.first()?, *all.last()?);
@@ -82,7 +82,7 @@ impl Cost {
 /// A measured cost, and what the kernel counted meanwhile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeasuredCost {
-    /// The figures.
+    /// The figures of the samples.
     pub cost: Cost,
     /// Interrupts that the kernel counted on the CPU; nothing if it does not tell.
     pub interrupts: Option<u64>,
@@ -93,17 +93,49 @@ pub struct MeasuredCost {
 }
 
 impl MeasuredCost {
-    /// Of a series of a stored measurement, with the rounds of its samples; nothing of no samples.
+    /// The cost of a series of a stored measurement, with the rounds of its samples; `None` without samples.
     #[must_use]
-    pub fn of(series: &SeriesDoc, rounds: &[Vec<i64>]) -> Option<Self> {
+    pub fn new(series: &SeriesDoc, rounds: &[Vec<i64>]) -> Option<Self> {
         let counted = match series.interruptions {
             // None of them is slow for having been interrupted.
             true => Some(0),
             false => series.interrupts.map(|interrupts| interrupts.saturating_add(series.preempted)),
         };
-        let cost = Cost::of(rounds, series.batch, counted)?;
+        let cost = Cost::new(rounds, series.batch, counted)?;
         let events = event_rates(&series.counts, series.counted);
         Some(Self { cost, interrupts: series.interrupts, preempted: series.preempted, events })
+    }
+}
+
+/// A probe of traps or detours, with its figures.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProbeCost {
+    /// The probe.
+    pub probe: ProbeDoc,
+    /// Its figures; `None` where nothing was measured, for the reason that the probe gives.
+    pub measured: Option<MeasuredCost>,
+}
+
+impl ProbeCost {
+    /// The probes of a stored measurement, in their order.
+    #[must_use]
+    pub fn all(run: &CostRun, costs: &ProbeCosts) -> Vec<Self> {
+        let row = |probe: &ProbeDoc| {
+            let series = probe.series.as_ref();
+            let measured = series.and_then(|series| MeasuredCost::new(series, run.rounds(&probe.name)));
+            Self { probe: probe.clone(), measured }
+        };
+        costs.probes.iter().map(row).collect()
+    }
+
+    /// Why nothing was measured; `None` where something was.
+    #[must_use]
+    pub fn not_measured(&self) -> Option<&str> {
+        match (&self.measured, &self.probe.series) {
+            (Some(_), _) => None,
+            (None, Some(_)) => Some("the probe gave no sample"),
+            (None, None) => Some(self.probe.not_measured.as_deref().unwrap_or_default()),
+        }
     }
 }
 
@@ -113,9 +145,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn nothing_of_nothing() {
-        assert_eq!(Cost::of(&[], 1, None), None);
-        assert_eq!(Cost::of(&[vec![], vec![]], 1, None), None);
+    fn no_samples_give_no_figures() {
+        assert_eq!(Cost::new(&[], 1, None), None);
+        assert_eq!(Cost::new(&[vec![], vec![]], 1, None), None);
     }
 
     #[test]
@@ -123,7 +155,7 @@ mod tests {
         // 20 rounds of 50 samples of 100 to 104 ns; every 100th has a tick of 5 us in it.
         let sample = |n: usize| 100_000 + (n % 5) as i64 * 1_000 + if n % 100 == 7 { 5_000_000 } else { 0 };
         let rounds: Vec<Vec<i64>> = (0..20).map(|r| (0..50).map(|n| sample(r * 50 + n)).collect()).collect();
-        let cost = Cost::of(&rounds, 1, Some(12)).unwrap();
+        let cost = Cost::new(&rounds, 1, Some(12)).unwrap();
         assert_eq!((cost.samples, cost.interrupted), (1_000, 10));
         assert_eq!((cost.median_ps, cost.interval_ps), (102_000, Some((102_000, 102_000))));
         assert_eq!((cost.min_ps, cost.p5_ps, cost.p95_ps, cost.max_ps), (100_000, 100_000, 104_000, 5_102_000));
@@ -134,7 +166,7 @@ mod tests {
             .iter()
             .map(|round| round.iter().map(|ps| if *ps > 1_000_000 { 202_000 } else { *ps }).collect())
             .collect();
-        let batched = Cost::of(&rounds, 50, None).unwrap();
+        let batched = Cost::new(&rounds, 50, None).unwrap();
         assert_eq!((batched.interrupted, batched.interrupted_excess_ps), (10, 10 * 5_000_000));
     }
 
@@ -144,14 +176,14 @@ mod tests {
         let rounds: Vec<Vec<i64>> = (0..10)
             .map(|round| (0..30).map(|n| if n % 10 == 9 { 3_000_000 + round } else { 1_000_000 }).collect())
             .collect();
-        let cost = Cost::of(&rounds, 1, Some(1)).unwrap();
+        let cost = Cost::new(&rounds, 1, Some(1)).unwrap();
         assert_eq!((cost.slow, cost.interrupted, cost.interrupted_excess_ps), (30, 1, 2_000_009));
         assert!(cost.mean_ps > 1_190_000.0, "{}", cost.mean_ps);
     }
 
     #[test]
     fn few_rounds_have_no_interval() {
-        let cost = Cost::of(&[vec![3], vec![1], vec![2]], 1, None).unwrap();
+        let cost = Cost::new(&[vec![3], vec![1], vec![2]], 1, None).unwrap();
         assert_eq!((cost.median_ps, cost.interval_ps, cost.interrupted), (2, None, 0));
     }
 
@@ -167,14 +199,14 @@ mod tests {
             counts: Vec::new(),
             counted: 0,
         };
-        let interrupted = |series| MeasuredCost::of(&series, &rounds).unwrap().cost.interrupted;
+        let interrupted = |series| MeasuredCost::new(&series, &rounds).unwrap().cost.interrupted;
         assert_eq!(interrupted(series(Some(2), false)), 3);
         assert_eq!(interrupted(series(None, true)), 0);
         // Nothing is known of interrupts: every slow sample may have been one.
-        let unknown = MeasuredCost::of(&series(None, false), &rounds).unwrap();
+        let unknown = MeasuredCost::new(&series(None, false), &rounds).unwrap();
         assert_eq!((unknown.cost.interrupted, unknown.interrupts), (unknown.cost.slow, None));
         assert_eq!(interrupted(series(Some(u64::MAX), false)), unknown.cost.slow);
-        assert_eq!(MeasuredCost::of(&series(None, false), &[]), None);
+        assert_eq!(MeasuredCost::new(&series(None, false), &[]), None);
     }
 
     proptest! {
@@ -183,7 +215,7 @@ mod tests {
             rounds in proptest::collection::vec(proptest::collection::vec(0_i64..1 << 50, 0..30), 0..25), batch in 1_u32..99,
             counted in proptest::option::of(0_u64..40),
         ) {
-            let Some(cost) = Cost::of(&rounds, batch, counted) else {
+            let Some(cost) = Cost::new(&rounds, batch, counted) else {
                 prop_assert!(rounds.iter().all(Vec::is_empty));
                 return Ok(());
             };

@@ -9,7 +9,7 @@ use crate::events::{EventRate, event_rates};
 pub struct SchedulerCost {
     /// Threads that never sleep, all on the one CPU.
     pub runnable: u32,
-    /// Ticks a second.
+    /// How many ticks came in a second.
     pub ticks_hz: Option<f64>,
     /// The mean time of a tick's handler, in nanoseconds.
     pub tick_mean_ns: Option<f64>,
@@ -30,9 +30,9 @@ pub struct SchedulerCost {
 }
 
 impl SchedulerCost {
-    /// Of one number.
+    /// The figures of one number of runnable threads.
     #[must_use]
-    pub fn of(doc: &SchedulerDoc) -> Self {
+    pub fn new(doc: &SchedulerDoc) -> Self {
         let each = |total: f64, count: u64| (count > 0).then(|| total / count as f64);
         let ticks = doc.ticks.filter(|ticks| ticks.window_ns > 0);
         let rate = |count: fn(TicksDoc) -> u64| ticks.map(|ticks| count(ticks) as f64 * 1e9 / ticks.window_ns as f64);
@@ -75,15 +75,15 @@ mod tests {
             elapsed_ns: 2_000_000,
             ..SchedulerDoc::default()
         };
-        let cost = SchedulerCost::of(&doc);
+        let cost = SchedulerCost::new(&doc);
         assert_eq!((cost.ticks_hz, cost.preemptions_hz), (Some(250.0), Some(10.0)));
         assert_eq!((cost.tick_mean_ns, cost.tick_max_ns, cost.lost_events), (Some(3_000.0), Some(9_000), Some(3)));
         assert_eq!((cost.switch_ns, cost.yield_ns, cost.switched_ratio), (Some(2_000.0), Some(1_000.0), Some(0.5)));
-        let alone = SchedulerCost::of(&SchedulerDoc { runnable: 1, ticks: None, ..doc.clone() });
+        let alone = SchedulerCost::new(&SchedulerDoc { runnable: 1, ticks: None, ..doc.clone() });
         assert_eq!((alone.switch_ns, alone.ticks_hz, alone.lost_events), (None, None, None));
-        let nothing = SchedulerCost::of(&SchedulerDoc { yields: 0, switches: 0, ..doc.clone() });
+        let nothing = SchedulerCost::new(&SchedulerDoc { yields: 0, switches: 0, ..doc.clone() });
         assert_eq!((nothing.switch_ns, nothing.yield_ns, nothing.switched_ratio), (None, None, None));
         let empty = TicksDoc { interrupts: 0, window_ns: 0, ..ticks };
-        assert_eq!(SchedulerCost::of(&SchedulerDoc { ticks: Some(empty), ..doc }).tick_mean_ns, None);
+        assert_eq!(SchedulerCost::new(&SchedulerDoc { ticks: Some(empty), ..doc }).tick_mean_ns, None);
     }
 }

@@ -113,7 +113,7 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
             let (probe, round, time) = rows.row(row);
             if last.as_deref() != Some(probe) {
                 if samples.contains_key(probe) {
-                    return Err(refuse(format!("the samples of '{probe}' do not stand together")));
+                    return Err(refuse(format!("the samples of '{probe}' are not in consecutive rows")));
                 }
                 samples.insert(probe.to_owned(), Vec::new());
                 last = Some(probe.to_owned());
@@ -164,11 +164,11 @@ impl CostRows {
 
 /// The samples are those that the document tells of.
 fn check_series(samples: &CostSamples, series: &[(String, SeriesDoc)]) -> Result<(), String> {
-    for (name, of) in series {
+    for (name, one) in series {
         let rounds = samples.get(name).ok_or_else(|| format!("it has no sample of '{name}'"))?;
         let count: usize = rounds.iter().map(Vec::len).sum();
-        if u64::try_from(count) != Ok(of.samples) {
-            return Err(format!("it has {count} samples of '{name}', and the document tells of {}", of.samples));
+        if u64::try_from(count) != Ok(one.samples) {
+            return Err(format!("it has {count} samples of '{name}', and the document tells of {}", one.samples));
         }
         if let Some(time) = rounds.iter().flatten().find(|time| time.unsigned_abs() > LONGEST_PS.unsigned_abs()) {
             return Err(format!("a sample of '{name}' is {time} ps long"));

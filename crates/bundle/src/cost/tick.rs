@@ -42,7 +42,7 @@ pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Campaign), Bund
 mod tests {
     use std::fs;
 
-    use becalm_model::cost::tick::{CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+    use becalm_model::cost::tick::{CampaignPlan, Cell, CellKind, CellResult, SCHEMA};
     use becalm_model::event_count::EventCount;
     use becalm_model::node::Machine;
     use becalm_units::CpuId;
@@ -81,9 +81,9 @@ mod tests {
         let path = folder.path().join("tick.becalm");
         let mut campaign = campaign();
         create(&campaign, &path).unwrap();
-        let sorts = Measured::Sorts { copies: 2, sorts: 9, elapsed_ns: 10, interrupts: 3, window_ns: 11 };
+        let sorts = CellResult::Sorts { copies: 2, sorts: 9, elapsed_ns: 10, interrupts: 3, window_ns: 11 };
         campaign.cells.push(Cell { round: 1, added_hz: 1_000, measured: sorts.clone() });
-        campaign.cells.push(Cell { round: 1, added_hz: 0, measured: Measured::Trap { calls: 5, call_ns: 71.25 } });
+        campaign.cells.push(Cell { round: 1, added_hz: 0, measured: CellResult::Trap { calls: 5, call_ns: 71.25 } });
         store(&campaign, &path).unwrap();
         let (found, read) = load(&folder.path().join("tick"), None).unwrap();
         assert_eq!((found, &read), (path.clone(), &campaign));
@@ -111,32 +111,39 @@ mod tests {
         assert!(error("{\"schema\": \"becalm.tick-campaign/1\"}").contains("missing field"));
         let wrong = |spoil: &dyn Fn(&mut Campaign)| {
             let mut campaign = campaign();
-            let trap = Measured::Trap { calls: 1, call_ns: 100.0 };
+            let trap = CellResult::Trap { calls: 1, call_ns: 100.0 };
             campaign.cells.push(Cell { round: 0, added_hz: 0, measured: trap });
             spoil(&mut campaign);
             error(&serde_json::to_string(&campaign).unwrap())
         };
         let cell = |round, added_hz, measured| Cell { round, added_hz, measured };
-        let handler =
-            |interrupts, handler_ns, window_ns| Measured::Handler { interrupts, handler_ns, window_ns, lost_events: 0 };
+        let handler = |interrupts, handler_ns, window_ns| CellResult::Handler {
+            interrupts,
+            handler_ns,
+            window_ns,
+            lost_events: 0,
+        };
         let sorts =
-            |copies, sorts, elapsed_ns| Measured::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
-        let trap = |call_ns| Measured::Trap { calls: 1, call_ns };
+            |copies, sorts, elapsed_ns| CellResult::Sorts { copies, sorts, elapsed_ns, interrupts: 1, window_ns: 1 };
+        let trap = |call_ns| CellResult::Trap { calls: 1, call_ns };
         let events = |enabled_ns, running_ns| {
             let counts =
                 vec![EventCount { event: "cycles".into(), space: "user".into(), value: 1, enabled_ns, running_ns }];
-            Measured::Events { sorts: 1, interrupts: 1, window_ns: 1, counts }
+            CellResult::Events { sorts: 1, interrupts: 1, window_ns: 1, counts }
         };
-        assert!(wrong(&|of| of.plan.copies.clear()).contains("its plan has no cells"));
-        assert!(wrong(&|of| of.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));
-        assert!(wrong(&|of| of.plan.rates_hz = vec![1_000, 0]).contains("do not rise"));
-        assert!(wrong(&|of| of.node = "other".into()).contains("of node 'other'"));
-        assert!(wrong(&|of| of.cells.push(of.cells[0].clone())).contains("cell 1 stands there twice"));
+        assert!(wrong(&|campaign| campaign.plan.copies.clear()).contains("its plan has no cells"));
+        assert!(wrong(&|campaign| campaign.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));
+        assert!(wrong(&|campaign| campaign.plan.rates_hz = vec![1_000, 0]).contains("do not rise"));
+        assert!(wrong(&|campaign| campaign.node = "other".into()).contains("of node 'other'"));
+        assert!(
+            wrong(&|campaign| campaign.cells.push(campaign.cells[0].clone()))
+                .contains("cell 1 repeats an earlier cell")
+        );
         for measured in
             [cell(3, 0, trap(1.0)), cell(1, 7, handler(1, 1, 1)), cell(1, 0, sorts(3, 1, 1)), cell(1, 0, events(1, 1))]
         {
             assert!(
-                wrong(&|of| of.cells.push(measured.clone())).contains("cell 1 is none of its plan"),
+                wrong(&|campaign| campaign.cells.push(measured.clone())).contains("cell 1 is not part of its plan"),
                 "{measured:?}"
             );
         }
@@ -148,12 +155,12 @@ mod tests {
             cell(1, 0, sorts(1, 0, 1)),
             cell(1, 0, sorts(1, 1, i64::MAX)),
         ] {
-            assert!(wrong(&|of| of.cells.push(measured.clone())).contains("cell 1: "), "{measured:?}");
+            assert!(wrong(&|campaign| campaign.cells.push(measured.clone())).contains("cell 1: "), "{measured:?}");
         }
         for (enabled, running) in [(1, 2), (-1, -1)] {
-            let error = wrong(&|of| {
-                of.plan.events.push("cycles".into());
-                of.cells.push(cell(1, 0, events(enabled, running)));
+            let error = wrong(&|campaign| {
+                campaign.plan.events.push("cycles".into());
+                campaign.cells.push(cell(1, 0, events(enabled, running)));
             });
             assert!(error.contains("cell 1: "), "{error}");
         }

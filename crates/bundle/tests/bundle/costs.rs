@@ -10,9 +10,9 @@ use becalm_bundle::Contents;
 use becalm_bundle::cost::CostWriter;
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
 use becalm_model::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, CountedDoc, CountedPairDoc, InstrumentDoc,
-    Measured, PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts,
-    SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, Costs, CountedDoc, CountedPairDoc,
+    InstrumentDoc, PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA,
+    SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
 use becalm_model::event_count::EventCount;
 use becalm_model::node::{Ended, Machine};
@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use crate::recording::{doc, store};
 
-fn cost_doc(node: &str, measured: Measured) -> CostDoc {
+fn cost_doc(node: &str, measured: Costs) -> CostDoc {
     CostDoc {
         schema: SCHEMA.to_owned(),
         node: node.to_owned(),
@@ -72,7 +72,7 @@ fn traps(node: &str) -> CostRun {
         ("syscall".to_owned(), vec![vec![100_000, 101_000], vec![99_000, -1_000, 100_500]]),
         ("signal".to_owned(), vec![vec![1_700_000], vec![1_800_000, 1_750_000]]),
     ]);
-    CostRun { doc: cost_doc(node, Measured::Trap(costs)), samples }
+    CostRun { doc: cost_doc(node, Costs::Trap(costs)), samples }
 }
 
 fn write(path: &Path, run: &CostRun) -> Result<(), BundleError> {
@@ -143,9 +143,9 @@ fn every_kind_of_measurement_reads_back() {
     };
     let runs = [
         traps("a"),
-        CostRun { doc: cost_doc("a", Measured::Clock(clocks)), samples: of_clocks },
-        CostRun { doc: cost_doc("a", Measured::Scheduler(scheduler)), samples: CostSamples::new() },
-        CostRun { doc: cost_doc("a", Measured::Placement(placement)), samples: CostSamples::new() },
+        CostRun { doc: cost_doc("a", Costs::Clock(clocks)), samples: of_clocks },
+        CostRun { doc: cost_doc("a", Costs::Scheduler(scheduler)), samples: CostSamples::new() },
+        CostRun { doc: cost_doc("a", Costs::Placement(placement)), samples: CostSamples::new() },
     ];
     for run in runs {
         let path = folder.path().join(format!("{}.becalm", run.doc.measured.command()));
@@ -161,7 +161,7 @@ fn every_kind_of_measurement_reads_back() {
 fn what_was_never_stored_leaves_nothing_and_a_killed_writer_leaves_a_document_of_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trap.becalm");
-    let nothing = CostDoc { ended: None, ..cost_doc("a", Measured::Trap(ProbeCosts::default())) };
+    let nothing = CostDoc { ended: None, ..cost_doc("a", Costs::Trap(ProbeCosts::default())) };
     let writer = CostWriter::create(&path, &nothing).unwrap();
     let run = becalm_bundle::cost::load(&path, None).unwrap();
     assert!(run.doc.is_empty() && run.doc.ended.is_none());
@@ -218,7 +218,7 @@ fn damaged_files_are_refused_by_name() {
         ("\"command\": \"trap\"", "\"command\": \"teapot\"", "unknown variant `teapot`"),
         ("\"cpu\": 3", "\"cpu\": 4000000", "above the limit"),
         ("\"batch\": 2", "\"batch\": 0", "has samples of 0 repetitions"),
-        ("\"name\": \"signal\"", "\"name\": \"syscall\"", "stands there twice"),
+        ("\"name\": \"signal\"", "\"name\": \"syscall\"", "appears twice"),
         ("\"running_ns\": 1", "\"running_ns\": 3", "cycles was counted for 3 of 2 ns"),
         ("\"rate_hz\": 2600000000.0", "\"rate_hz\": -1.0", "is no rate of a counter"),
         ("\"rate_hz\": 2600000000.0", "\"rate_hz\": 1e999", "number out of range"),
@@ -268,7 +268,10 @@ fn damaged_files_are_refused_by_name() {
     rewrite(table_of(&["syscall", "syscall"], &[1, 1], &[1, 1]), "round 1 of 'syscall' comes after 0 rounds");
     rewrite(table_of(&["syscall", "syscall"], &[0, -1], &[1, 1]), "round -1 of 'syscall' comes after 1 rounds");
     rewrite(table_of(&["syscall", "syscall"], &[0, i64::MAX], &[1, 1]), "comes after 1 rounds");
-    rewrite(table_of(&["syscall", "signal", "syscall"], &[0, 0, 0], &[1, 1, 1]), "'syscall' do not stand together");
+    rewrite(
+        table_of(&["syscall", "signal", "syscall"], &[0, 0, 0], &[1, 1, 1]),
+        "'syscall' are not in consecutive rows",
+    );
     rewrite(table_of(&["syscall"; 4], &[0; 4], &[1; 4]), "4 samples of 'syscall', and the document tells of 5");
     let five = ["syscall", "syscall", "syscall", "syscall", "syscall", "signal", "signal", "signal", "x"];
     rewrite(table_of(&five[..8], &[0; 8], &[1, 1, i64::MIN, 1, 1, 1, 1, 1]), "is -9223372036854775808 ps long");
@@ -289,18 +292,18 @@ fn times_that_cannot_be_are_refused_before_they_are_stored() {
     let pair = CountedPairDoc { quiet: CountedDoc { interrupts: 1, counts: Vec::new() }, raised: wrong };
     let counted = PlacementDoc { quiet: timed, raised: timed, counted: Some(pair), ..result.clone() };
     let costs = PlacementCosts { results: vec![counted], ..PlacementCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Measured::Placement(costs))).err().unwrap().to_string();
+    let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
     let row = SchedulerDoc { runnable: 1, counts: vec![event(1, 2)], ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Measured::Scheduler(costs))).err().unwrap().to_string();
+    let error = CostWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
     assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
     let costs = PlacementCosts { results: vec![result], ..PlacementCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Measured::Placement(costs))).err().unwrap().to_string();
+    let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("window_ns is 0, outside of 1 to"), "{error}");
     let row = SchedulerDoc { yields: 1, switches: 1, elapsed_ns: 1, ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Measured::Scheduler(costs))).err().unwrap().to_string();
+    let error = CostWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
     assert!(error.contains("no runnable thread"), "{error}");
     assert!(!path.exists());
     // Samples that the document does not tell of.

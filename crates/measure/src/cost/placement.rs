@@ -56,9 +56,9 @@ impl Places {
 /// What is measured.
 #[derive(Clone, Debug)]
 pub struct PlacementPlan {
-    /// Where.
+    /// The places where the work runs.
     pub places: Places,
-    /// What.
+    /// The kinds of work.
     pub bodies: Vec<Body>,
     /// The scheduling class of the work.
     pub policy: Policy,
@@ -68,7 +68,7 @@ pub struct PlacementPlan {
     pub cell: Nanos,
     /// How often each is repeated.
     pub rounds: u32,
-    /// Gives the order.
+    /// The seed of the random order.
     pub seed: u64,
     /// Names of events to count beside a tenth of the work of each measurement; see [`events::counted`].
     pub events: Vec<String>,

@@ -34,7 +34,7 @@ use crate::machine;
 pub enum Tracing {
     /// It is; the janitor removes the trace instance if the process is killed.
     On(Option<Arc<Janitor>>),
-    /// It cannot be had.
+    /// It is not, since it cannot be had.
     Off,
 }
 
@@ -87,7 +87,7 @@ struct Crowd {
 struct Ran {
     /// When it began, on the monotonic clock, in nanoseconds.
     first: u64,
-    /// When it ended.
+    /// When it ended, on the same clock, in nanoseconds.
     last: u64,
     calls: u64,
     switches: u64,
@@ -199,17 +199,24 @@ fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -
 
 #[cfg(test)]
 mod tests {
+    use becalm_testing::attempts;
+
     use super::*;
 
     #[test]
     fn threads_that_give_way_are_switched() {
         let cpu = sched::current_cpu().unwrap();
-        let of = |threads| crowd(cpu, threads, Nanos::from_millis(100), &[], std::thread::yield_now).unwrap();
-        let (one, four) = (of(1), of(4));
-        assert!(one.elapsed() >= Nanos::from_millis(90) && one.calls() > 1_000, "{}", one.calls());
-        // Where nobody else runs, one thread is hardly ever switched; four are at most calls.
-        let (switches, calls) = (four.switches(), four.calls());
-        assert!(switches > 1_000 && switches as f64 > calls as f64 * 0.2, "{switches} of {calls}");
+        let measure = |threads| crowd(cpu, threads, Nanos::from_millis(100), &[], std::thread::yield_now).unwrap();
+        // Others compete for the CPU while tests run.
+        attempts(3, || {
+            let (one, four) = (measure(1), measure(4));
+            // Where nobody else runs, one thread is hardly ever switched; four are at most calls.
+            let (calls, switches) = (four.calls(), four.switches());
+            let runs = one.elapsed() >= Nanos::from_millis(90) && one.calls() > 1_000;
+            let switched = switches > 1_000 && switches as f64 > calls as f64 * 0.2;
+            let said = format!("{} calls in {}; {switches} switches in {calls}", one.calls(), one.elapsed());
+            (runs && switched).then_some(()).ok_or(said)
+        });
     }
 
     #[test]

@@ -7,7 +7,7 @@ use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::sysfs::cpu::{self, CpuSets};
-use becalm_model::cost::{CostDoc, Measured, SCHEMA};
+use becalm_model::cost::{CostDoc, Costs, SCHEMA};
 use becalm_model::node_name;
 use becalm_units::{CpuId, CpuList};
 
@@ -91,7 +91,7 @@ impl Site {
 
     /// The document of a measurement here, before anything is measured. `policy` is the class of what is measured.
     #[must_use]
-    pub fn document(&self, policy: Policy, measured: Measured) -> CostDoc {
+    pub fn document(&self, policy: Policy, measured: Costs) -> CostDoc {
         CostDoc {
             schema: SCHEMA.to_owned(),
             node: node_name(&kernel::hostname(&self.root).unwrap_or_else(|_| "localhost".to_owned())),
@@ -141,9 +141,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counts(cpus: &[u32], of: impl Fn(u32) -> u64) -> Interrupts {
+    fn counts(cpus: &[u32], count: impl Fn(u32) -> u64) -> Interrupts {
         let header: String = cpus.iter().map(|cpu| format!(" CPU{cpu}")).collect();
-        let line: String = cpus.iter().map(|cpu| format!(" {}", of(*cpu))).collect();
+        let line: String = cpus.iter().map(|cpu| format!(" {}", count(*cpu))).collect();
         Interrupts::parse(&format!("{header}\n LOC:{line} Local timer interrupts\nERR: 7\n")).unwrap()
     }
 

@@ -28,7 +28,7 @@ fn figures(probed: &(ProbeCosts, CostSamples)) -> BTreeMap<String, Cost> {
             eprintln!("{}: not measured: {:?}", probe.name, probe.not_measured);
             continue;
         };
-        let cost = Cost::of(&probed.1[&probe.name], series.batch, series.interrupts).expect("a series has samples");
+        let cost = Cost::new(&probed.1[&probe.name], series.batch, series.interrupts).expect("a series has samples");
         eprintln!("{}: {} ps, {:?}", probe.name, cost.median_ps, cost.interval_ps);
         costs.insert(probe.name.clone(), cost);
     }
@@ -136,7 +136,7 @@ fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
     let (clocks, samples) = clocks(&site, &mut |_, _, _| true).expect("the counter runs");
     let row = |name: &str| clocks.clocks.iter().find(|row| row.name == name).expect("every kernel has this clock");
     let median =
-        |name: &str| Cost::of(&samples[name], row(name).series.batch, None).expect("there are samples").median_ps;
+        |name: &str| Cost::new(&samples[name], row(name).series.batch, None).expect("there are samples").median_ps;
 
     // Nothing but the kernel knows what a thread has used.
     assert_eq!(row("CLOCK_THREAD_CPUTIME_ID").path, ReadBy::Syscall);

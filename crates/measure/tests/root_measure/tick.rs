@@ -85,9 +85,11 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         assert_eq!(end, CampaignEnd::Complete);
         assert_eq!(campaign.cells.len(), campaign.cells_planned());
         assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1, campaign);
-        let live = Live::of(&campaign).map_err(|error| error.to_string())?;
+        let live = Live::new(&campaign).map_err(|error| error.to_string())?;
         assert_eq!(live.events.len(), 4, "an event at each rate: {:?}", campaign.not_counted);
-        assert!(live.events.iter().all(|row| row.of.user > Some(0.0) && row.rate_hz >= f64::from(row.added_hz) * 0.9));
+        assert!(
+            live.events.iter().all(|row| row.rate.user > Some(0.0) && row.rate_hz >= f64::from(row.added_hz) * 0.9)
+        );
         let line = live.rounds.analysis.line;
         let off = live.handlers.iter().filter(|row| row.added_hz >= 5_000);
         let off = off.map(|row| (row.recorded_ratio / row.model_ratio - 1.0).abs()).fold(0.0, f64::max);

@@ -11,6 +11,6 @@ pub(super) fn check_time(name: &str, ns: i64, shortest: i64) -> Result<(), Strin
     if range.contains(&ns) { Ok(()) } else { Err(format!("{name} is {ns}, outside of {shortest} to {LONGEST_NS}")) }
 }
 
-pub(super) fn check_picos(name: &str, of: &str, ps: i64) -> Result<(), String> {
-    if (0..=LONGEST_PS).contains(&ps) { Ok(()) } else { Err(format!("{name} of '{of}' is {ps}")) }
+pub(super) fn check_picos(name: &str, owner: &str, ps: i64) -> Result<(), String> {
+    if (0..=LONGEST_PS).contains(&ps) { Ok(()) } else { Err(format!("{name} of '{owner}' is {ps}")) }
 }

@@ -11,11 +11,11 @@ pub const BY_SYSCALL: &str = ":syscall";
 /// Ways to read the time.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ClockCosts {
-    /// What timed them; nothing before they are measured.
+    /// What timed them; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
     /// Why system calls could not be counted, where they were told by their time.
     pub not_counted: Option<String>,
-    /// One a way.
+    /// The ways, in the order in which they are shown.
     pub clocks: Vec<ClockWayDoc>,
 }
 
@@ -48,9 +48,9 @@ impl ReadBy {
 pub struct ClockWayDoc {
     /// Its name, under which its samples stand.
     pub name: String,
-    /// Where it is read.
+    /// Where it is read: by an instruction, in user space or in the kernel.
     pub path: ReadBy,
-    /// Its samples.
+    /// What is told of its samples.
     pub series: SeriesDoc,
     /// Those by a raw system call, where there is one; they stand under the name with [`BY_SYSCALL`] behind it.
     pub by_syscall: Option<SeriesDoc>,
@@ -64,7 +64,7 @@ pub struct ClockWayDoc {
     pub median_step_ps: Option<i64>,
     /// How many of them were smaller than the one before.
     pub backwards: u64,
-    /// How it agrees between CPUs; nothing where there is one CPU, or the clock is a thread's own.
+    /// How it agrees between CPUs; `None` where there is one CPU, or the clock is a thread's own.
     pub cross: Option<CrossDoc>,
 }
 

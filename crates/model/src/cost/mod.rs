@@ -64,9 +64,9 @@ pub struct CostDoc {
     pub begun: jiff::Timestamp,
     /// How it ended; nothing while it is measured, and for ever if it was killed.
     pub ended: Option<Ended>,
-    /// The machine.
+    /// The machine on which it was measured.
     pub machine: Machine,
-    /// The measured CPU.
+    /// The CPU that was measured.
     pub cpu: CpuId,
     /// Why this one, in words.
     pub cpu_reason: String,
@@ -74,14 +74,14 @@ pub struct CostDoc {
     pub other_cpu: Option<CpuId>,
     /// The scheduling class of what was measured: `other`, `fifo:80`.
     pub sched: String,
-    /// What was measured.
-    pub measured: Measured,
+    /// What was measured, by the command that did.
+    pub measured: Costs,
 }
 
 /// What was measured, by the command that did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
-pub enum Measured {
+pub enum Costs {
     /// `becalm cost clock`.
     Clock(ClockCosts),
     /// `becalm cost trap`.
@@ -94,7 +94,7 @@ pub enum Measured {
     Placement(PlacementCosts),
 }
 
-impl Measured {
+impl Costs {
     /// The command's name behind `becalm cost`.
     #[must_use]
     pub const fn command(&self) -> &'static str {
@@ -124,26 +124,26 @@ impl Document for CostDoc {
             return Err(format!("CPU {} is above the limit of {}", self.cpu, CpuId::LIMIT - 1));
         }
         let series = self.series();
-        for (at, (name, of)) in series.iter().enumerate() {
+        for (at, (name, one)) in series.iter().enumerate() {
             if series[..at].iter().any(|(other, _)| other == name) {
-                return Err(format!("'{name}' stands there twice"));
+                return Err(format!("'{name}' appears twice"));
             }
-            if of.batch == 0 || of.samples == 0 {
-                return Err(format!("'{name}' has samples of {} repetitions, {} of them", of.batch, of.samples));
+            if one.batch == 0 || one.samples == 0 {
+                return Err(format!("'{name}' has samples of {} repetitions, {} of them", one.batch, one.samples));
             }
-            of.counts.iter().try_for_each(EventCount::check).map_err(|why| format!("'{name}': {why}"))?;
+            one.counts.iter().try_for_each(EventCount::check).map_err(|why| format!("'{name}': {why}"))?;
         }
         match &self.measured {
-            Measured::Trap(costs) | Measured::Detours(costs) => {
+            Costs::Trap(costs) | Costs::Detours(costs) => {
                 costs.probes.iter().try_for_each(ProbeDoc::check)?;
                 check_instrument(costs.instrument.as_ref(), costs.probes.is_empty())
             }
-            Measured::Clock(costs) => {
+            Costs::Clock(costs) => {
                 costs.clocks.iter().try_for_each(ClockWayDoc::check)?;
                 check_instrument(costs.instrument.as_ref(), costs.clocks.is_empty())
             }
-            Measured::Scheduler(costs) => costs.rows.iter().try_for_each(SchedulerDoc::check),
-            Measured::Placement(costs) => costs.results.iter().try_for_each(PlacementDoc::check),
+            Costs::Scheduler(costs) => costs.rows.iter().try_for_each(SchedulerDoc::check),
+            Costs::Placement(costs) => costs.results.iter().try_for_each(PlacementDoc::check),
         }
     }
 }
@@ -154,17 +154,17 @@ impl CostDoc {
     pub fn series(&self) -> Vec<(String, SeriesDoc)> {
         let mut all = Vec::new();
         match &self.measured {
-            Measured::Trap(costs) | Measured::Detours(costs) => {
+            Costs::Trap(costs) | Costs::Detours(costs) => {
                 let with_samples = |probe: &ProbeDoc| Some((probe.name.clone(), probe.series.clone()?));
                 all.extend(costs.probes.iter().filter_map(with_samples));
             }
-            Measured::Clock(costs) => {
+            Costs::Clock(costs) => {
                 for clock in &costs.clocks {
                     all.push((clock.name.clone(), clock.series.clone()));
                     all.extend(clock.by_syscall.clone().map(|series| (format!("{}{BY_SYSCALL}", clock.name), series)));
                 }
             }
-            Measured::Scheduler(_) | Measured::Placement(_) => {}
+            Costs::Scheduler(_) | Costs::Placement(_) => {}
         }
         all
     }
@@ -173,10 +173,10 @@ impl CostDoc {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.measured {
-            Measured::Clock(costs) => costs.clocks.is_empty(),
-            Measured::Trap(costs) | Measured::Detours(costs) => costs.probes.is_empty(),
-            Measured::Scheduler(costs) => costs.rows.is_empty(),
-            Measured::Placement(costs) => costs.results.is_empty(),
+            Costs::Clock(costs) => costs.clocks.is_empty(),
+            Costs::Trap(costs) | Costs::Detours(costs) => costs.probes.is_empty(),
+            Costs::Scheduler(costs) => costs.rows.is_empty(),
+            Costs::Placement(costs) => costs.results.is_empty(),
         }
     }
 }

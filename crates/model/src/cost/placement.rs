@@ -15,11 +15,11 @@ pub struct PlacementCosts {
     pub cell_ns: i64,
     /// How often everything was to be measured.
     pub rounds: u32,
-    /// Gave the order.
+    /// The seed of the random order of the measurements.
     pub seed: u64,
-    /// The kinds of work.
+    /// The kinds of work, by their names as in `becalm work`.
     pub bodies: Vec<String>,
-    /// Where the work ran.
+    /// The places where the work ran.
     pub places: Vec<PlaceDoc>,
     /// Which places there are not, and why.
     pub missing: Vec<String>,
@@ -54,25 +54,25 @@ impl Placed {
     }
 }
 
-/// A place.
+/// A place and its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlaceDoc {
-    /// Where.
+    /// The place, as seen from the interrupts.
     pub place: Placed,
-    /// That CPU.
+    /// The CPU at that place.
     pub cpu: CpuId,
 }
 
 /// The same work without and with added interrupts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlacementDoc {
-    /// Where it ran.
+    /// The place where the work ran.
     pub place: Placed,
-    /// What it was.
+    /// The kind of work, by its name.
     pub body: String,
-    /// Without added interrupts.
+    /// The time without added interrupts.
     pub quiet: TimedDoc,
-    /// With them.
+    /// The time with added interrupts.
     pub raised: TimedDoc,
     /// What the processor counted in the work once more, without and with them; often nothing on a virtual machine.
     #[serde(default)]
@@ -82,9 +82,9 @@ pub struct PlacementDoc {
 /// The same amount of work, counted without and with added interrupts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedPairDoc {
-    /// Without.
+    /// The counts without added interrupts.
     pub quiet: CountedDoc,
-    /// With them.
+    /// The counts with added interrupts.
     pub raised: CountedDoc,
 }
 
@@ -97,7 +97,7 @@ pub struct CountedDoc {
     pub counts: Vec<EventCount>,
 }
 
-/// Work that was timed.
+/// The time that work took, and the interrupts meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TimedDoc {
     /// How long it took; above 0.

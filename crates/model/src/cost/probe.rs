@@ -11,7 +11,7 @@ use crate::event_count::EventCount;
 pub struct InstrumentDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
     pub counter: String,
-    /// Ticks a second.
+    /// Its rate, in ticks a second.
     pub rate_hz: f64,
     /// Largest relative error of the rate, as parts of 1.
     pub rate_error_ratio: f64,
@@ -29,7 +29,7 @@ pub struct SeriesDoc {
     pub batch: u32,
     /// How many samples, of all rounds together.
     pub samples: u64,
-    /// Interrupts that the kernel counted on the CPU meanwhile; nothing where it does not tell.
+    /// Interrupts that the kernel counted on the CPU meanwhile; `None` where it does not tell.
     pub interrupts: Option<u64>,
     /// How often the measuring thread was pre-empted meanwhile.
     pub preempted: u64,
@@ -51,11 +51,11 @@ pub struct ProbeDoc {
     pub name: String,
     /// What it is, in a few words.
     pub what: String,
-    /// How it was measured.
+    /// How it was measured, in a sentence.
     pub method: String,
-    /// Its samples.
+    /// What is told of its samples; `None` where there are none.
     pub series: Option<SeriesDoc>,
-    /// Why there are none.
+    /// Why there are no samples; `None` where there are.
     pub not_measured: Option<String>,
 }
 
@@ -132,7 +132,7 @@ pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
 /// Probes of traps or detours.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProbeCosts {
-    /// What timed them; nothing before they are measured.
+    /// What timed them; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
     /// The probes, in the order in which they are shown.
     pub probes: Vec<ProbeDoc>,
@@ -153,10 +153,12 @@ pub(super) fn check_instrument(instrument: Option<&InstrumentDoc>, nothing_timed
     match instrument {
         None if nothing_timed => Ok(()),
         None => Err("it does not tell what timed the samples".to_owned()),
-        Some(of) if of.rate_hz > 0.0 && of.rate_error_ratio >= 0.0 => {
-            check_picos("overhead_ps", "the instrument", of.overhead_ps)
+        Some(timer) if timer.rate_hz > 0.0 && timer.rate_error_ratio >= 0.0 => {
+            check_picos("overhead_ps", "the instrument", timer.overhead_ps)
         }
-        Some(of) => Err(format!("{} Hz, known to {}, is no rate of a counter", of.rate_hz, of.rate_error_ratio)),
+        Some(timer) => {
+            Err(format!("{} Hz, known to {}, is no rate of a counter", timer.rate_hz, timer.rate_error_ratio))
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub struct SchedulerCosts {
 pub struct SchedulerDoc {
     /// Threads that never sleep, all on the one CPU.
     pub runnable: u32,
-    /// The kernel's record of the ticks while they only counted; nothing where there was no trace.
+    /// The kernel's record of the ticks while they only counted; `None` where there was no trace.
     pub ticks: Option<TicksDoc>,
     /// Calls to give way, of all threads.
     pub yields: u64,
@@ -47,9 +47,9 @@ pub struct SchedulerDoc {
 pub struct TicksDoc {
     /// Ticks from entry to exit.
     pub interrupts: u64,
-    /// The time of all of them.
+    /// The time of all of them together, in nanoseconds.
     pub handler_ns: i64,
-    /// The longest.
+    /// The time of the longest, in nanoseconds.
     pub handler_max_ns: i64,
     /// Switches from one thread to another.
     pub switches: u64,
@@ -62,7 +62,7 @@ pub struct TicksDoc {
 impl SchedulerDoc {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.runnable == 0 {
-            return Err("a row is of no runnable thread".to_owned());
+            return Err("a row has no runnable thread".to_owned());
         }
         check_time("elapsed_ns", self.elapsed_ns, 0)?;
         self.counts.iter().try_for_each(EventCount::check)?;

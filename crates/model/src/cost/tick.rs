@@ -22,11 +22,11 @@ pub struct Campaign {
     pub schema: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
-    /// The host's name.
+    /// The host's name, as in the file's name.
     pub node: String,
-    /// The machine.
+    /// The machine on which the campaign runs.
     pub machine: Machine,
-    /// What was asked for.
+    /// What is measured, and in which order.
     pub plan: CampaignPlan,
     /// The bytes that each copy of the work sorts.
     pub array_bytes: u64,
@@ -89,22 +89,22 @@ pub struct Cell {
     pub round: u32,
     /// Interrupts a second added to the CPU's own.
     pub added_hz: u32,
-    /// What was measured.
+    /// What its measurement gave.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: CellResult,
 }
 
 /// What a cell measures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Measured {
+pub enum CellResult {
     /// The time of a fixed number of sorts, all copies together, from the first one's start to the last one's end.
     Sorts {
         /// How many copies shared the CPU.
         copies: u32,
-        /// Sorts done.
+        /// How many sorts were done, all copies together; at least 1.
         sorts: u64,
-        /// How long they took.
+        /// How long all sorts took together, in nanoseconds; above 0.
         elapsed_ns: i64,
         /// Timer interrupts that the CPU took in `window_ns`.
         interrupts: u64,
@@ -117,32 +117,32 @@ pub enum Measured {
         interrupts: u64,
         /// Time from entry to exit of all of them.
         handler_ns: i64,
-        /// The time recorded.
+        /// For how long the kernel recorded, in nanoseconds; above 0.
         window_ns: i64,
         /// Events that the kernel lost.
         lost_events: u64,
     },
     /// System calls that do nothing, one after the other.
     Trap {
-        /// How many.
+        /// How many calls were made.
         calls: u64,
         /// The mean time of one, in nanoseconds and parts of it: that of the median batch of equal batches.
         call_ns: f64,
     },
     /// What the processor counted while one copy sorted, in the sorts and in what interrupted them apart.
     Events {
-        /// Sorts done.
+        /// How many sorts were done, all copies together; at least 1.
         sorts: u64,
         /// Timer interrupts that the CPU took in `window_ns`.
         interrupts: u64,
         /// The time between both readings of the count of interrupts.
         window_ns: i64,
-        /// The counts.
+        /// The counts by event, the sorts and the kernel apart.
         counts: Vec<EventCount>,
     },
 }
 
-impl Measured {
+impl CellResult {
     /// What tells the cells of a round and a rate apart.
     #[must_use]
     pub fn key(&self) -> CellKind {
@@ -155,19 +155,19 @@ impl Measured {
     }
 }
 
-/// The kind of a cell.
+/// The kinds of cells, which tell the cells of a round and a rate apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CellKind {
-    /// See [`Measured::Sorts`].
+    /// See [`CellResult::Sorts`].
     Sorts {
         /// How many copies share the CPU.
         copies: u32,
     },
-    /// See [`Measured::Handler`].
+    /// See [`CellResult::Handler`].
     Handler,
-    /// See [`Measured::Trap`].
+    /// See [`CellResult::Trap`].
     Trap,
-    /// See [`Measured::Events`].
+    /// See [`CellResult::Events`].
     Events,
 }
 
@@ -180,7 +180,7 @@ impl Campaign {
 
     /// The cell of a round, if it is finished.
     #[must_use]
-    pub fn find(&self, round: u32, added_hz: u32, kind: CellKind) -> Option<&Measured> {
+    pub fn find(&self, round: u32, added_hz: u32, kind: CellKind) -> Option<&CellResult> {
         let is = |cell: &&Cell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
         self.cells.iter().find(is).map(|cell| &cell.measured)
     }
@@ -217,10 +217,10 @@ impl Document for Campaign {
             // A trap takes no added interrupts, and where they were added does no harm.
             let of_plan = key == CellKind::Trap || planned.contains(&(cell.added_hz, key));
             if cell.round >= plan.rounds || !of_plan {
-                return Err(format!("cell {at} is none of its plan"));
+                return Err(format!("cell {at} is not part of its plan"));
             }
             if !seen.insert((cell.round, cell.added_hz, key)) {
-                return Err(format!("cell {at} stands there twice"));
+                return Err(format!("cell {at} repeats an earlier cell"));
             }
             cell.measured.check().map_err(|why| format!("cell {at}: {why}"))?;
         }
@@ -234,7 +234,7 @@ pub const ROUNDS_MAX: u32 = 100_000;
 /// No cell is longer than a day, and none has more interrupts than nanoseconds: sums stay far from where integers end.
 const LONGEST_NS: i64 = 86_400_000_000_000;
 
-impl Measured {
+impl CellResult {
     fn check(&self) -> Result<(), String> {
         let time = |name: &str, ns: i64, shortest: i64| match (shortest..=LONGEST_NS).contains(&ns) {
             true => Ok(()),

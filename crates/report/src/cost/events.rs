@@ -11,9 +11,9 @@ use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 
-/// An event's name.
-pub(crate) fn name(of: &EventRate) -> Value {
-    Value::Text(of.event.clone())
+/// An event's name, as a cell.
+pub(crate) fn name(rate: &EventRate) -> Value {
+    Value::Text(rate.event.clone())
 }
 
 /// How often it came in a repetition, if it was counted.
@@ -24,25 +24,25 @@ pub(crate) fn often(count: Option<f64>) -> Value {
 /// An event beside what it was counted for.
 pub(crate) struct Row {
     name: String,
-    of: EventRate,
+    rate: EventRate,
 }
 
-/// Of probes, by their names.
+/// The events of probes, by the probes' names.
 pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a MeasuredCost>)>) -> Vec<Row> {
-    let of = |(name, cost): (&'a str, Option<&'a MeasuredCost>)| {
-        let row = move |of: &EventRate| Row { name: name.to_owned(), of: of.clone() };
+    let probe_rows = |(name, cost): (&'a str, Option<&'a MeasuredCost>)| {
+        let row = move |rate: &EventRate| Row { name: name.to_owned(), rate: rate.clone() };
         cost.into_iter().flat_map(move |cost| cost.events.iter().map(row))
     };
-    costs.flat_map(of).collect()
+    costs.flat_map(probe_rows).collect()
 }
 
 /// The fields of an event of a probe.
 pub(crate) const ROW: &[Field<Row>] = &[
     Field { name: "name", title: "of", get: |row| Value::Text(row.name.clone()) },
-    Field { name: "event", title: "event", get: |row| name(&row.of) },
-    Field { name: "user_per_repetition", title: "user, each", get: |row| often(row.of.user) },
-    Field { name: "kernel_per_repetition", title: "kernel, each", get: |row| often(row.of.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| name(&row.rate) },
+    Field { name: "user_per_repetition", title: "user, each", get: |row| often(row.rate.user) },
+    Field { name: "kernel_per_repetition", title: "kernel, each", get: |row| often(row.rate.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
 ];
 
 /// Prints events of probes as a table; nothing where nothing was counted.
@@ -56,12 +56,12 @@ pub(crate) fn table(rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
     table.keep_names_long();
     rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    remark(rows.iter().map(|row| &row.of), out)
+    remark(rows.iter().map(|row| &row.rate), out)
 }
 
 /// Below a table: what the part says for which events were counted.
 pub(crate) fn remark<'a>(mut all: impl Iterator<Item = &'a EventRate>, out: &mut Sheet<'_>) -> io::Result<()> {
-    if all.all(|of| of.counted_ratio >= 1.0) {
+    if all.all(|rate| rate.counted_ratio >= 1.0) {
         return Ok(());
     }
     let text = "counted: for which part of the time; the processor has too few counters for all at once, so they take turns, \

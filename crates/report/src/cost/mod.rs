@@ -1,9 +1,87 @@
 //! What `becalm cost` has to say: what clocks, traps, ticks, and switches between threads cost.
 
-pub(crate) mod clock;
-pub(crate) mod events;
-pub(crate) mod placement;
-pub(crate) mod probe;
-pub(crate) mod run;
-pub(crate) mod scheduler;
+mod clock;
+mod events;
+mod header;
+mod placement;
+mod probe;
+mod scheduler;
 pub(crate) mod tick;
+
+use std::io;
+
+use becalm_model::cost::{CostRun, Costs};
+use serde::Serialize;
+
+use self::clock::ClockReport;
+use self::placement::PlacementReport;
+use self::probe::{ProbeReport, Probes};
+use self::scheduler::SchedulerReport;
+use crate::form::sheet::Sheet;
+use crate::report::Report;
+
+/// A stored measurement, as the command that made it has it.
+pub enum CostRunReport<'a> {
+    /// That of `becalm cost clock`.
+    Clock(ClockReport<'a>),
+    /// That of `becalm cost trap` or `detours`.
+    Probe(ProbeReport<'a>),
+    /// That of `becalm cost scheduler`.
+    Scheduler(SchedulerReport<'a>),
+    /// That of `becalm cost placement`.
+    Placement(PlacementReport<'a>),
+}
+
+/// The document of one of four reports.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OneDocument<A, B, C, D> {
+    Clock(A),
+    Probe(B),
+    Scheduler(C),
+    Placement(D),
+}
+
+impl<'a> CostRunReport<'a> {
+    /// The report of a stored measurement.
+    #[must_use]
+    pub fn new(run: &'a CostRun) -> Self {
+        let doc = &run.doc;
+        match &doc.measured {
+            Costs::Clock(costs) => Self::Clock(ClockReport::new(run, costs)),
+            Costs::Trap(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Traps)),
+            Costs::Detours(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Detours)),
+            Costs::Scheduler(costs) => Self::Scheduler(SchedulerReport::new(doc, costs)),
+            Costs::Placement(costs) => Self::Placement(PlacementReport::new(doc, costs)),
+        }
+    }
+}
+
+impl Report for CostRunReport<'_> {
+    fn schema(&self) -> &'static str {
+        match self {
+            Self::Clock(report) => report.schema(),
+            Self::Probe(report) => report.schema(),
+            Self::Scheduler(report) => report.schema(),
+            Self::Placement(report) => report.schema(),
+        }
+    }
+
+    fn document(&self) -> impl Serialize {
+        match self {
+            Self::Clock(report) => OneDocument::Clock(report.document()),
+            Self::Probe(report) => OneDocument::Probe(report.document()),
+            Self::Scheduler(report) => OneDocument::Scheduler(report.document()),
+            Self::Placement(report) => OneDocument::Placement(report.document()),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        match self {
+            Self::Clock(report) => report.text(out),
+            Self::Probe(report) => report.text(out),
+            Self::Scheduler(report) => report.text(out),
+            Self::Placement(report) => report.text(out),
+        }
+    }
+}

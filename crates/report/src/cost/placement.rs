@@ -4,11 +4,13 @@ use std::io::{self, Write};
 
 use becalm_analyze::cost::PlacedCost;
 use becalm_analyze::events::EventRate;
+use becalm_model::cost::{CostDoc, PlacementCosts};
+use becalm_units::CpuId;
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::events;
-use crate::cost::probe::{CostPlace, PlaceDocument};
+use crate::cost::header::{self, SiteFields, incomplete, site_fields};
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -16,27 +18,26 @@ use crate::form::table::Table;
 use crate::form::value::{grouped, time};
 use crate::report::Report;
 
-/// All places and kinds of work.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PlacementReport {
-    /// Where; its CPU is the one that was interrupted.
-    pub place: CostPlace,
-    /// Interrupts a second that were added to its own.
-    pub added_hz: u32,
-    /// How long one measurement was to take.
-    pub cell_ns: i64,
-    /// How often everything was to be measured.
-    pub rounds: u32,
-    /// The seed of the order.
-    pub seed: u64,
-    /// The costs.
-    pub rows: Vec<PlacedCost>,
-    /// Which places there are not, and why.
-    pub missing: Vec<String>,
-    /// Which events of the processor are not counted, and why.
-    pub not_counted: Vec<String>,
-    /// What is missing of what was asked for.
-    pub incomplete: Option<String>,
+/// What an interrupt costs at every place and for every kind of work.
+pub struct PlacementReport<'a> {
+    doc: &'a CostDoc,
+    costs: &'a PlacementCosts,
+    rows: Vec<PlacedCost>,
+}
+
+impl<'a> PlacementReport<'a> {
+    /// The report of a stored measurement by placement. The measured CPU is the one that was interrupted.
+    #[must_use]
+    pub fn new(doc: &'a CostDoc, costs: &'a PlacementCosts) -> Self {
+        Self { doc, costs, rows: PlacedCost::all(costs) }
+    }
+
+    /// What is missing of what was asked for; `None` if nothing is.
+    fn incomplete(&self) -> Option<String> {
+        let PlacementCosts { rounds, places, bodies, results, .. } = self.costs;
+        let planned = (*rounds as usize).saturating_mul(places.len() * bodies.len());
+        incomplete(self.doc, results.len(), planned, "measurements")
+    }
 }
 
 fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::Bounds) -> f64) -> Value {
@@ -60,24 +61,28 @@ const ROW: &[Field<PlacedCost>] = &[
 /// An event beside where it was counted.
 struct EventRow {
     at: PlacedCost,
-    of: EventRate,
+    rate: EventRate,
 }
 
 const EVENT: &[Field<EventRow>] = &[
     Field { name: "place", title: "place", get: |row| Value::Text(row.at.place.name().to_owned()) },
     Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.at.cpu.get().into()) },
     Field { name: "body", title: "body", get: |row| Value::Text(row.at.body.clone()) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
-    Field { name: "user_per_interrupt", title: "user, an interrupt", get: |row| events::often(row.of.user) },
-    Field { name: "kernel_per_interrupt", title: "kernel, an interrupt", get: |row| events::often(row.of.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
+    Field { name: "user_per_interrupt", title: "user, an interrupt", get: |row| events::often(row.rate.user) },
+    Field { name: "kernel_per_interrupt", title: "kernel, an interrupt", get: |row| events::often(row.rate.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
 ];
 
-fn event_rows(report: &PlacementReport) -> Vec<EventRow> {
-    report.rows.iter().flat_map(|at| at.events.iter().map(|of| EventRow { at: at.clone(), of: of.clone() })).collect()
+fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow> {
+    report
+        .rows
+        .iter()
+        .flat_map(|at| at.events.iter().map(|rate| EventRow { at: at.clone(), rate: rate.clone() }))
+        .collect()
 }
 
-impl Report for PlacementReport {
+impl Report for PlacementReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.cost-placement/1"
     }
@@ -94,13 +99,13 @@ impl Report for PlacementReport {
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    place: PlaceDocument<'a>,
-    interrupted_cpu: u32,
+    site: SiteFields<'a>,
+    interrupted_cpu: CpuId,
     added_hz: u32,
     cell_ns: i64,
     rounds: u32,
     seed: u64,
-    incomplete: Option<&'a str>,
+    incomplete: Option<String>,
     missing: &'a [String],
     rows: Vec<Object>,
     /// What one more interrupt makes the processor count.
@@ -108,34 +113,34 @@ struct Document<'a> {
     not_counted: &'a [String],
 }
 
-/// As `becalm.cost-placement/1`.
-fn document(report: &PlacementReport) -> Document<'_> {
+/// The fields of `becalm.cost-placement/1`.
+fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
     let events = event_rows(report);
     Document {
-        place: report.place.document(),
-        interrupted_cpu: report.place.cpu.get(),
-        added_hz: report.added_hz,
-        cell_ns: report.cell_ns,
-        rounds: report.rounds,
-        seed: report.seed,
-        incomplete: report.incomplete.as_deref(),
-        missing: &report.missing,
+        site: site_fields(report.doc),
+        interrupted_cpu: report.doc.cpu,
+        added_hz: report.costs.added_hz,
+        cell_ns: report.costs.cell_ns,
+        rounds: report.costs.rounds,
+        seed: report.costs.seed,
+        incomplete: report.incomplete(),
+        missing: &report.costs.missing,
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
-        not_counted: &report.not_counted,
+        not_counted: &report.costs.not_counted,
     }
 }
 
-/// As a table.
-fn render(report: &PlacementReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let of = format!(
+/// Writes the table.
+fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    let then = format!(
         "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
-        grouped(report.added_hz.into()),
-        report.rounds,
-        time(report.cell_ns),
-        report.seed
+        grouped(report.costs.added_hz.into()),
+        report.costs.rounds,
+        time(report.costs.cell_ns),
+        report.costs.seed
     );
-    report.place.render(&of, out)?;
+    header::site(report.doc, &then, out)?;
     let names: Vec<&str> = ROW.iter().map(|field| field.name).collect();
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
@@ -151,10 +156,10 @@ fn render(report: &PlacementReport, out: &mut Sheet<'_>) -> io::Result<()> {
         let mut table = Table::new(&fields);
         rows.iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
-        events::remark(rows.iter().map(|row| &row.of), out)?;
+        events::remark(rows.iter().map(|row| &row.rate), out)?;
     }
-    events::not_counted(&report.not_counted, out)?;
-    report.missing.iter().chain(&report.incomplete).try_for_each(|text| paragraph(out, "  ! ", text))?;
+    events::not_counted(&report.costs.not_counted, out)?;
+    report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     paragraph(
         out,

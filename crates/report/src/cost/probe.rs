@@ -2,90 +2,43 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::{Cost, MeasuredCost};
-use becalm_units::CpuId;
+use becalm_analyze::cost::{Cost, MeasuredCost, ProbeCost};
+use becalm_model::cost::{CostDoc, CostRun, InstrumentDoc, ProbeCosts};
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::events;
+use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
-use crate::form::value::{picos, three_digits};
 use crate::report::Report;
 
-/// Where costs were measured.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CostPlace {
-    /// The machine's name.
-    pub node: String,
-    /// Its kernel's release.
-    pub kernel: String,
-    /// The hypervisor, where the processor admits to one.
-    pub hypervisor: Option<String>,
-    /// Its processor.
-    pub processor: String,
-    /// The measured CPU.
-    pub cpu: CpuId,
-    /// Why this one.
-    pub cpu_reason: String,
-    /// The CPU that takes part in what needs two.
-    pub other_cpu: Option<CpuId>,
-    /// The scheduling class of what was measured.
-    pub class: String,
-}
-
-/// Where and with what costs were measured.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CostHeader {
-    /// Where.
-    pub place: CostPlace,
-    /// The counter that timed.
-    pub counter: String,
-    /// Its rate, in 1/s.
-    pub rate_hz: f64,
-    /// The largest relative error of the rate.
-    pub rate_error_ratio: f64,
-    /// What reading it around a sample costs, in picoseconds; taken from each sample.
-    pub overhead_ps: i64,
-    /// Which events of the processor are not counted, and why, a line for each reason.
-    pub events_not_counted: Vec<String>,
-}
-
-/// A row: what was measured, or the reason why it was not.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CostRow {
-    /// Its stable name.
-    pub name: String,
-    /// What it is.
-    pub what: String,
-    /// How it was measured.
-    pub method: String,
-    /// The cost, or the reason.
-    pub outcome: Result<MeasuredCost, String>,
-}
-
-/// Which command reports.
+/// Which probes are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CostKind {
-    /// `becalm cost trap`.
-    Trap,
-    /// `becalm cost detours`.
+pub enum Probes {
+    /// Those of `becalm cost trap`.
+    Traps,
+    /// Those of `becalm cost detours`.
     Detours,
 }
 
 /// What traps or detours cost.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CostReport {
-    /// Which command.
-    pub kind: CostKind,
-    /// Where.
-    pub header: CostHeader,
-    /// What.
-    pub rows: Vec<CostRow>,
-    /// What is missing of what was to be measured.
-    pub incomplete: Option<String>,
+pub struct ProbeReport<'a> {
+    probes: Probes,
+    doc: &'a CostDoc,
+    instrument: InstrumentDoc,
+    rows: Vec<ProbeCost>,
+}
+
+impl<'a> ProbeReport<'a> {
+    /// The report of a stored measurement of probes.
+    #[must_use]
+    pub fn new(run: &'a CostRun, costs: &ProbeCosts, probes: Probes) -> Self {
+        let instrument = costs.instrument.clone().unwrap_or_default();
+        Self { probes, doc: &run.doc, instrument, rows: ProbeCost::all(run, costs) }
+    }
 }
 
 /// The order of magnitude that Beckman et al. 2007 give for a row of their catalogue of detours (section 2).
@@ -99,8 +52,8 @@ fn published_ns(name: &str) -> Option<i64> {
     }
 }
 
-fn of(row: &CostRow, get: impl Fn(&MeasuredCost) -> Value) -> Value {
-    row.outcome.as_ref().map_or(Value::Missing, get)
+fn figure(row: &ProbeCost, get: impl Fn(&MeasuredCost) -> Value) -> Value {
+    row.measured.as_ref().map_or(Value::Missing, get)
 }
 
 fn ps(value: Option<i64>) -> Value {
@@ -112,123 +65,50 @@ fn end_of(cost: &Cost, end: impl Fn((i64, i64)) -> i64) -> Value {
 }
 
 /// The fields of a row.
-const ROW: &[Field<CostRow>] = &[
-    Field { name: "name", title: "name", get: |row| Value::Text(row.name.clone()) },
-    Field { name: "what", title: "what", get: |row| Value::Text(row.what.clone()) },
-    Field { name: "median_ps", title: "median", get: |row| of(row, |m| Value::Picos(m.cost.median_ps)) },
-    Field { name: "median_low_ps", title: "low", get: |row| of(row, |m| end_of(&m.cost, |ends| ends.0)) },
-    Field { name: "median_high_ps", title: "high", get: |row| of(row, |m| end_of(&m.cost, |ends| ends.1)) },
-    Field { name: "mean_ps", title: "mean", get: |row| of(row, |m| Value::Picos(m.cost.mean_ps.round() as i64)) },
-    Field { name: "min_ps", title: "min", get: |row| of(row, |m| Value::Picos(m.cost.min_ps)) },
-    Field { name: "p5_ps", title: "p5", get: |row| of(row, |m| Value::Picos(m.cost.p5_ps)) },
-    Field { name: "p95_ps", title: "p95", get: |row| of(row, |m| Value::Picos(m.cost.p95_ps)) },
-    Field { name: "max_ps", title: "max", get: |row| of(row, |m| Value::Picos(m.cost.max_ps)) },
-    Field { name: "samples", title: "samples", get: |row| of(row, |m| Value::Count(m.cost.samples)) },
-    Field { name: "batch", title: "each of", get: |row| of(row, |m| Value::Count(m.cost.batch.into())) },
-    Field { name: "slow", title: "slow", get: |row| of(row, |m| Value::Count(m.cost.slow)) },
-    Field { name: "interrupted", title: "interrupted", get: |row| of(row, |m| Value::Count(m.cost.interrupted)) },
+const ROW: &[Field<ProbeCost>] = &[
+    Field { name: "name", title: "name", get: |row| Value::Text(row.probe.name.clone()) },
+    Field { name: "what", title: "what", get: |row| Value::Text(row.probe.what.clone()) },
+    Field { name: "median_ps", title: "median", get: |row| figure(row, |m| Value::Picos(m.cost.median_ps)) },
+    Field { name: "median_low_ps", title: "low", get: |row| figure(row, |m| end_of(&m.cost, |ends| ends.0)) },
+    Field { name: "median_high_ps", title: "high", get: |row| figure(row, |m| end_of(&m.cost, |ends| ends.1)) },
+    Field { name: "mean_ps", title: "mean", get: |row| figure(row, |m| Value::Picos(m.cost.mean_ps.round() as i64)) },
+    Field { name: "min_ps", title: "min", get: |row| figure(row, |m| Value::Picos(m.cost.min_ps)) },
+    Field { name: "p5_ps", title: "p5", get: |row| figure(row, |m| Value::Picos(m.cost.p5_ps)) },
+    Field { name: "p95_ps", title: "p95", get: |row| figure(row, |m| Value::Picos(m.cost.p95_ps)) },
+    Field { name: "max_ps", title: "max", get: |row| figure(row, |m| Value::Picos(m.cost.max_ps)) },
+    Field { name: "samples", title: "samples", get: |row| figure(row, |m| Value::Count(m.cost.samples)) },
+    Field { name: "batch", title: "each of", get: |row| figure(row, |m| Value::Count(m.cost.batch.into())) },
+    Field { name: "slow", title: "slow", get: |row| figure(row, |m| Value::Count(m.cost.slow)) },
+    Field { name: "interrupted", title: "interrupted", get: |row| figure(row, |m| Value::Count(m.cost.interrupted)) },
     Field {
         name: "interrupted_excess_ps",
         title: "took",
-        get: |row| of(row, |m| Value::Picos(m.cost.interrupted_excess_ps)),
+        get: |row| figure(row, |m| Value::Picos(m.cost.interrupted_excess_ps)),
     },
     Field {
         name: "interrupts",
         title: "interrupts",
-        get: |row| of(row, |m| m.interrupts.map_or(Value::Missing, Value::Count)),
+        get: |row| figure(row, |m| m.interrupts.map_or(Value::Missing, Value::Count)),
     },
-    Field { name: "preempted", title: "pre-empted", get: |row| of(row, |m| Value::Count(m.preempted)) },
+    Field { name: "preempted", title: "pre-empted", get: |row| figure(row, |m| Value::Count(m.preempted)) },
     Field {
         name: "published_ns",
         title: "B07",
-        get: |row| published_ns(&row.name).map_or(Value::Missing, Value::Time),
+        get: |row| published_ns(&row.probe.name).map_or(Value::Missing, Value::Time),
     },
-    Field { name: "method", title: "method", get: |row| Value::Text(row.method.clone()) },
+    Field { name: "method", title: "method", get: |row| Value::Text(row.probe.method.clone()) },
     Field {
         name: "not_measured",
         title: "why not",
-        get: |row| row.outcome.as_ref().err().map_or(Value::Missing, |why| Value::Text(why.clone())),
+        get: |row| row.not_measured().map_or(Value::Missing, |why| Value::Text(why.to_owned())),
     },
 ];
 
-/// The place's part of a document.
-#[derive(Serialize)]
-pub(crate) struct PlaceDocument<'a> {
-    node: &'a str,
-    kernel: &'a str,
-    hypervisor: Option<&'a str>,
-    processor: &'a str,
-    cpu: u32,
-    cpu_reason: &'a str,
-    other_cpu: Option<u32>,
-    class: &'a str,
-}
-
-/// The header's part of a document.
-#[derive(Serialize)]
-pub(crate) struct HeaderDocument<'a> {
-    #[serde(flatten)]
-    place: PlaceDocument<'a>,
-    counter: &'a str,
-    rate_hz: f64,
-    rate_error_ratio: f64,
-    overhead_ps: i64,
-    events_not_counted: &'a [String],
-}
-
-impl CostPlace {
-    pub(crate) fn document(&self) -> PlaceDocument<'_> {
-        PlaceDocument {
-            node: &self.node,
-            kernel: &self.kernel,
-            hypervisor: self.hypervisor.as_deref(),
-            processor: &self.processor,
-            cpu: self.cpu.get(),
-            cpu_reason: &self.cpu_reason,
-            other_cpu: self.other_cpu.map(CpuId::get),
-            class: &self.class,
-        }
-    }
-
-    /// The machine, and then the CPU and the class in words.
-    pub(crate) fn render(&self, then: &str, out: &mut Sheet<'_>) -> io::Result<()> {
-        let Self { node, kernel, processor, cpu, cpu_reason, class, .. } = self;
-        let on = self.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
-        paragraph(out, "  ", &format!("{node}: Linux {kernel}, {processor}{on}"))?;
-        paragraph(out, "  ", &format!("CPU {cpu} ({cpu_reason}), class {class}{then}"))?;
-        writeln!(out)
-    }
-}
-
-impl CostHeader {
-    pub(crate) fn document(&self) -> HeaderDocument<'_> {
-        HeaderDocument {
-            place: self.place.document(),
-            counter: &self.counter,
-            rate_hz: self.rate_hz,
-            rate_error_ratio: self.rate_error_ratio,
-            overhead_ps: self.overhead_ps,
-            events_not_counted: &self.events_not_counted,
-        }
-    }
-
-    pub(crate) fn render(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let clock = format!(
-            "; timed by {} at {} MHz, known to {}%; the {} of reading it around a sample are taken off",
-            self.counter,
-            three_digits(self.rate_hz / 1e6),
-            three_digits(self.rate_error_ratio * 100.0),
-            picos(self.overhead_ps),
-        );
-        self.place.render(&clock, out)
-    }
-}
-
-impl Report for CostReport {
+impl Report for ProbeReport<'_> {
     fn schema(&self) -> &'static str {
-        match self.kind {
-            CostKind::Trap => "becalm.cost-trap/1",
-            CostKind::Detours => "becalm.cost-detours/1",
+        match self.probes {
+            Probes::Traps => "becalm.cost-trap/1",
+            Probes::Detours => "becalm.cost-detours/1",
         }
     }
 
@@ -244,32 +124,32 @@ impl Report for CostReport {
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    header: HeaderDocument<'a>,
+    header: TimedFields<'a>,
     incomplete: Option<&'a str>,
     rows: Vec<Object>,
     events: Vec<Object>,
 }
 
-/// As `becalm.cost-trap/1` or `becalm.cost-detours/1`.
-fn document(report: &CostReport) -> Document<'_> {
+/// The fields of `becalm.cost-trap/1` or `becalm.cost-detours/1`.
+fn document<'a>(report: &'a ProbeReport<'_>) -> Document<'a> {
     let events = counted(report);
     Document {
-        header: report.header.document(),
-        incomplete: report.incomplete.as_deref(),
+        header: timed_fields(report.doc, &report.instrument),
+        incomplete: cut_short(report.doc),
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         events: events.iter().map(|row| Object::new(events::ROW, row)).collect(),
     }
 }
 
-fn counted(report: &CostReport) -> Vec<events::Row> {
-    events::rows(report.rows.iter().map(|row| (row.name.as_str(), row.outcome.as_ref().ok())))
+fn counted(report: &ProbeReport<'_>) -> Vec<events::Row> {
+    events::rows(report.rows.iter().map(|row| (row.probe.name.as_str(), row.measured.as_ref())))
 }
 
-/// As a table, with what could not be measured and how the rest was measured below it.
-fn render(report: &CostReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    report.header.render(out)?;
-    let names: &[&str] = match report.kind {
-        CostKind::Trap => &[
+/// Writes the table, with what could not be measured and how the rest was measured below it.
+fn render(report: &ProbeReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::timed(report.doc, &report.instrument, out)?;
+    let names: &[&str] = match report.probes {
+        Probes::Traps => &[
             "what",
             "median_ps",
             "median_low_ps",
@@ -282,7 +162,7 @@ fn render(report: &CostReport, out: &mut Sheet<'_>) -> io::Result<()> {
             "slow",
             "interrupted",
         ],
-        CostKind::Detours => &[
+        Probes::Detours => &[
             "what",
             "published_ns",
             "median_ps",
@@ -302,20 +182,20 @@ fn render(report: &CostReport, out: &mut Sheet<'_>) -> io::Result<()> {
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     for row in &report.rows {
-        if let Err(why) = &row.outcome {
-            paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.what))?;
+        if let Some(why) = row.not_measured() {
+            paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.probe.what))?;
         }
     }
     events::table(&counted(report), out)?;
-    events::not_counted(&report.header.events_not_counted, out)?;
-    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
+    events::not_counted(&report.instrument.not_counted, out)?;
+    cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
-    for row in report.rows.iter().filter(|row| row.outcome.is_ok()) {
-        paragraph(out, "  - ", &format!("{}: {}", row.what, row.method))?;
+    for row in report.rows.iter().filter(|row| row.measured.is_some()) {
+        paragraph(out, "  - ", &format!("{}: {}", row.probe.what, row.probe.method))?;
     }
     writeln!(out)?;
     explain(out)?;
-    if report.kind == CostKind::Detours {
+    if report.probes == Probes::Detours {
         paragraph(out, "  ", "B07: the magnitudes that Beckman et al. gave in 2007, on the machines of that time")?;
     }
     Ok(())
@@ -334,53 +214,27 @@ mod tests {
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
+    use becalm_model::cost::{CostSamples, Costs, Probe, Samples};
 
-    fn header() -> CostHeader {
-        let place = CostPlace {
-            node: "node1".to_owned(),
-            kernel: "6.1.0".to_owned(),
-            hypervisor: None,
-            processor: "a processor".to_owned(),
-            cpu: CpuId::new(3),
-            cpu_reason: "as asked".to_owned(),
-            other_cpu: None,
-            class: "other".to_owned(),
-        };
-        CostHeader {
-            place,
-            counter: "tsc".to_owned(),
-            rate_hz: 2.5e9,
-            rate_error_ratio: 1e-6,
-            overhead_ps: 20_400,
-            events_not_counted: Vec::new(),
-        }
-    }
-
-    fn report(kind: CostKind) -> CostReport {
+    fn run() -> CostRun {
         let rounds: Vec<Vec<i64>> = (0..20).map(|round| vec![1_130 + round, 1_140, 9_000_000]).collect();
-        let cost = Cost::of(&rounds, 1, None).unwrap();
-        let row = |name: &str, outcome| CostRow {
-            name: name.to_owned(),
-            what: format!("the {name}"),
-            method: "by hand".to_owned(),
-            outcome,
-        };
-        let measured = MeasuredCost { cost, interrupts: Some(21), preempted: 0, events: Vec::new() };
-        CostReport {
-            kind,
-            header: header(),
-            incomplete: None,
-            rows: vec![row("memory", Ok(measured)), row("swap_in", Err("no swap here".to_owned()))],
-        }
+        let mut memory = Samples::new(1, rounds);
+        memory.series.interrupts = Some(21);
+        let (mut costs, mut samples) = (ProbeCosts::default(), CostSamples::new());
+        let probe = |name: &str, outcome| Probe::new(name, &format!("the {name}"), "by hand", outcome);
+        costs.add([probe("memory", Ok(memory)), probe("swap_in", Err("no swap here".to_owned()))], &mut samples);
+        costs.instrument = Some(header::tests::instrument());
+        CostRun { doc: header::tests::doc(Costs::Detours(costs)), samples }
     }
 
-    fn text(report: &CostReport) -> String {
-        report::text(report, Form::default())
+    fn report(run: &CostRun, probes: Probes) -> ProbeReport<'_> {
+        let Costs::Detours(costs) = &run.doc.measured else { panic!("they are detours") };
+        ProbeReport::new(run, costs, probes)
     }
 
     #[test]
     fn what_is_missing_is_said_and_what_is_there_has_its_method() {
-        let text = text(&report(CostKind::Detours));
+        let text = report::text(&report(&run(), Probes::Detours), Form::default());
         assert!(text.contains("  the memory    100ns  1.14ns"), "{text}");
         assert!(text.contains("  the swap_in  10.0ms       -"), "{text}");
         assert!(text.contains("! the swap_in: not measured: no swap here"), "{text}");
@@ -390,8 +244,9 @@ mod tests {
 
     #[test]
     fn documents_hold_every_field_of_every_row() {
-        for (kind, schema) in [(CostKind::Trap, "becalm.cost-trap/1"), (CostKind::Detours, "becalm.cost-detours/1")] {
-            let document: serde_json::Value = serde_json::from_str(&report::json(&report(kind))).unwrap();
+        for (probes, schema) in [(Probes::Traps, "becalm.cost-trap/1"), (Probes::Detours, "becalm.cost-detours/1")] {
+            let run = run();
+            let document: serde_json::Value = serde_json::from_str(&report::json(&report(&run, probes))).unwrap();
             assert_eq!(document["schema"], schema);
             assert_eq!((&document["cpu"], &document["overhead_ps"]), (&3.into(), &20_400.into()));
             let [memory, swap] = document["rows"].as_array().unwrap().as_slice() else { panic!("{document}") };

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 
 use becalm_analyze::cost::SchedulerCost;
 use becalm_analyze::events::EventRate;
+use becalm_model::cost::{CostDoc, SchedulerCosts};
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::events;
-use crate::cost::probe::{CostPlace, PlaceDocument};
+use crate::cost::header::{self, SiteFields, incomplete, site_fields};
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -16,21 +17,25 @@ use crate::form::table::Table;
 use crate::form::value::time as time_of;
 use crate::report::Report;
 
-/// The rows of a CPU.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SchedulerReport {
-    /// Where.
-    pub place: CostPlace,
-    /// How long each of the two measurements of a number was to take.
-    pub window_ns: i64,
-    /// By rising numbers of runnable threads.
-    pub rows: Vec<SchedulerCost>,
-    /// Why the kernel's trace could not be had, if it could not.
-    pub no_trace: Option<String>,
-    /// Which events of the processor are not counted, and why.
-    pub not_counted: Vec<String>,
-    /// What is missing of what was asked for.
-    pub incomplete: Option<String>,
+/// What ticks and switches cost, by rising numbers of runnable threads.
+pub struct SchedulerReport<'a> {
+    doc: &'a CostDoc,
+    costs: &'a SchedulerCosts,
+    rows: Vec<SchedulerCost>,
+}
+
+impl<'a> SchedulerReport<'a> {
+    /// The report of a stored measurement of the scheduler.
+    #[must_use]
+    pub fn new(doc: &'a CostDoc, costs: &'a SchedulerCosts) -> Self {
+        Self { doc, costs, rows: costs.rows.iter().map(SchedulerCost::new).collect() }
+    }
+
+    /// What is missing of what was asked for; `None` if nothing is.
+    fn incomplete(&self) -> Option<String> {
+        let (done, planned) = (self.costs.rows.len(), self.costs.runnable.len());
+        incomplete(self.doc, done, planned, "numbers of runnable threads")
+    }
 }
 
 fn rate(value: Option<f64>) -> Value {
@@ -64,26 +69,26 @@ const ROW: &[Field<SchedulerCost>] = &[
 /// An event beside the threads in which it was counted.
 struct EventRow {
     runnable: u32,
-    of: EventRate,
+    rate: EventRate,
 }
 
 const EVENT: &[Field<EventRow>] = &[
     Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
-    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.of.user) },
-    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.of.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
+    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.rate.user) },
+    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.rate.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
 ];
 
-fn event_rows(report: &SchedulerReport) -> Vec<EventRow> {
+fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow> {
     report
         .rows
         .iter()
-        .flat_map(|row| row.events.iter().map(|of| EventRow { runnable: row.runnable, of: of.clone() }))
+        .flat_map(|row| row.events.iter().map(|rate| EventRow { runnable: row.runnable, rate: rate.clone() }))
         .collect()
 }
 
-impl Report for SchedulerReport {
+impl Report for SchedulerReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.cost-scheduler/1"
     }
@@ -100,34 +105,35 @@ impl Report for SchedulerReport {
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    place: PlaceDocument<'a>,
+    site: SiteFields<'a>,
     window_ns: i64,
     no_trace: Option<&'a str>,
-    incomplete: Option<&'a str>,
+    incomplete: Option<String>,
     rows: Vec<Object>,
     /// What the processor counted in a call to give way.
     events: Vec<Object>,
     not_counted: &'a [String],
 }
 
-/// As `becalm.cost-scheduler/1`.
-fn document(report: &SchedulerReport) -> Document<'_> {
+/// The fields of `becalm.cost-scheduler/1`.
+fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
     let events = event_rows(report);
     Document {
-        place: report.place.document(),
-        window_ns: report.window_ns,
-        no_trace: report.no_trace.as_deref(),
-        incomplete: report.incomplete.as_deref(),
+        site: site_fields(report.doc),
+        window_ns: report.costs.window_ns,
+        no_trace: report.costs.no_trace.as_deref(),
+        incomplete: report.incomplete(),
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
-        not_counted: &report.not_counted,
+        not_counted: &report.costs.not_counted,
     }
 }
 
-/// As a table.
-fn render(report: &SchedulerReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    report.place.render(
-        &format!("; each number for {} with the kernel's trace and as long without", time_of(report.window_ns)),
+/// Writes the table.
+fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::site(
+        report.doc,
+        &format!("; each number for {} with the kernel's trace and as long without", time_of(report.costs.window_ns)),
         out,
     )?;
     let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
@@ -146,13 +152,13 @@ fn render(report: &SchedulerReport, out: &mut Sheet<'_>) -> io::Result<()> {
         let mut table = Table::new(&fields);
         rows.iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
-        events::remark(rows.iter().map(|row| &row.of), out)?;
+        events::remark(rows.iter().map(|row| &row.rate), out)?;
     }
-    events::not_counted(&report.not_counted, out)?;
-    if let Some(why) = &report.no_trace {
+    events::not_counted(&report.costs.not_counted, out)?;
+    if let Some(why) = &report.costs.no_trace {
         paragraph(out, "  ! ", &format!("ticks and pre-emptions need the kernel's trace: {why}"))?;
     }
-    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
+    report.incomplete().iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     paragraph(
         out,

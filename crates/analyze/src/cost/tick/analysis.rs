@@ -1,18 +1,20 @@
 //! From measurements to what an interrupt costs, and the linear model that follows.
 
+use becalm_stats::median_mid;
+
 use super::{Line, Pair, Point, Processor, Series, percent_per_1000};
 
 /// What an interrupt costs on one processor, in percent of a CPU per 1,000 interrupts a second, and how well the linear
 /// model explains the measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Analysis {
-    /// The processor.
+    /// The processor's name.
     pub name: String,
-    /// To enter the kernel and to come back.
+    /// The share of entering the kernel and coming back.
     pub trap_percent: f64,
-    /// The handler.
+    /// The share of the handler.
     pub handler_percent: f64,
-    /// The mean of the pairs.
+    /// The indirect cost: the mean over all pairs of rates.
     pub indirect_percent: f64,
     /// Every pair of rates of every number of processes: processes in their order, then the lower, then the higher rate.
     pub pairs: Vec<Pair>,
@@ -27,7 +29,7 @@ pub struct Analysis {
 pub struct Comparison {
     /// How many processes shared the CPU.
     pub processes: u32,
-    /// Interrupts a second.
+    /// Interrupts a second of the measurement.
     pub rate_hz: f64,
     /// Time of a piece of work as measured, in nanoseconds.
     pub observed_ns: f64,
@@ -46,9 +48,9 @@ impl Comparison {
 }
 
 impl Analysis {
-    /// Of one processor's measurements.
+    /// What follows from one processor's measurements.
     #[must_use]
-    pub fn of(processor: &Processor) -> Self {
+    pub fn new(processor: &Processor) -> Self {
         let direct = processor.direct;
         let pairs: Vec<Pair> = processor.series.iter().flat_map(|series| Pair::all(series, direct)).collect();
         let indirect_percent = pairs.iter().map(Pair::indirect_percent).sum::<f64>() / pairs.len() as f64;
@@ -82,9 +84,7 @@ impl Analysis {
     #[must_use]
     pub fn indirect_share_median(&self) -> Option<f64> {
         let mut shares: Vec<f64> = self.pairs.iter().filter_map(Pair::indirect_share).collect();
-        shares.sort_unstable_by(f64::total_cmp);
-        let (below, above) = (shares.len().checked_sub(1)? / 2, shares.len() / 2);
-        Some(f64::midpoint(shares[below], shares[above]))
+        median_mid(&mut shares)
     }
 
     /// The largest distance of a measurement from the model, as a share of what the model predicts; nothing where it

@@ -14,9 +14,9 @@ pub const HANDLER_COLUMNS: [&str; 2] = ["handler_us", "handler_pit_us"];
 /// The name and the text of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableFile<'a> {
-    /// What messages call it.
+    /// The name that messages give to the table: its path.
     pub name: &'a str,
-    /// What stands in it.
+    /// The whole text of the table.
     pub text: &'a str,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Table<'a> {
         let rows: Vec<Row<'a>> = rows.collect();
         for (at, name) in header.fields.iter().enumerate() {
             if header.fields[..at].contains(name) {
-                return Err(fail(header.line, format!("column {name} stands there twice")));
+                return Err(fail(header.line, format!("there are two columns {name}")));
             }
         }
         for row in &rows {
@@ -139,8 +139,8 @@ pub fn read_tables(
             None => {
                 let known = direct_costs.iter().find(|(known, _)| *known == name);
                 let (_, direct) = known.ok_or_else(|| {
-                    let of = direct.name;
-                    table.fail(row.line, format!("column processor: {of} has no direct cost of '{name}'"))
+                    let file = direct.name;
+                    table.fail(row.line, format!("column processor: {file} has no direct cost of '{name}'"))
                 })?;
                 processors.push(Processor { name: name.to_owned(), direct: *direct, series: Vec::new() });
                 processors.len() - 1
@@ -243,7 +243,7 @@ mod tests {
                 "s.csv:1: 1 column of an interrupt rate is not enough: a cost is what lies between two",
             ),
             ("processor,processes,ms_1hz,ms_1.0hz\nA,1,2,2\n", DIRECT, "s.csv:1: two columns of 1 Hz"),
-            ("processor,processes,ms_1hz,ms_1hz\nA,1,2,2\n", DIRECT, "s.csv:1: column ms_1hz stands there twice"),
+            ("processor,processes,ms_1hz,ms_1hz\nA,1,2,2\n", DIRECT, "s.csv:1: there are two columns ms_1hz"),
             (
                 "processor,processes,fast,ms_1hz\nA,1,2,2\n",
                 DIRECT,

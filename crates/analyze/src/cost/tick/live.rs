@@ -1,7 +1,8 @@
 //! The cost of a tick from a campaign on a live machine.
 
-use becalm_model::cost::tick::{Campaign, CellKind, Measured};
+use becalm_model::cost::tick::{Campaign, CellKind, CellResult};
 use becalm_model::event_count::EventCount;
+use becalm_stats::median_high;
 
 use super::{Direct, Point, Rounds, Series, SeriesError};
 use crate::events::{EventRate, event_rates};
@@ -26,8 +27,8 @@ pub struct EventRow {
     pub added_hz: u32,
     /// Interrupts a second that the kernel counted.
     pub rate_hz: f64,
-    /// The event, by sort.
-    pub of: EventRate,
+    /// How often the event came in a sort.
+    pub rate: EventRate,
 }
 
 /// The handler at one rate: as the kernel recorded it, and as the model has it.
@@ -53,9 +54,9 @@ pub enum LiveError {
     /// No round is complete.
     #[error("no round of the campaign is complete: {done} of its {planned} cells are measured; go on with it")]
     NoRound {
-        /// Finished cells.
+        /// How many cells are finished.
         done: usize,
-        /// All cells.
+        /// How many cells the plan has.
         planned: usize,
     },
     /// The kernel recorded no timer interrupt.
@@ -64,7 +65,7 @@ pub enum LiveError {
     /// The rates were not what they should be.
     #[error("the measurements with {copies} copies give no cost: {source}")]
     Series {
-        /// The copies.
+        /// How many copies shared the CPU.
         copies: u32,
         /// What is wrong.
         r#source: SeriesError,
@@ -72,11 +73,11 @@ pub enum LiveError {
 }
 
 impl Live {
-    /// Of the complete rounds of a campaign.
+    /// What the complete rounds of a campaign say.
     ///
     /// # Errors
     /// If no round is complete, or the interrupt rates did not rise as asked for.
-    pub fn of(campaign: &Campaign) -> Result<Self, LiveError> {
+    pub fn new(campaign: &Campaign) -> Result<Self, LiveError> {
         let plan = &campaign.plan;
         let cells = plan.cells();
         let complete = |round: &u32| cells.iter().all(|(hz, kind)| campaign.find(*round, *hz, *kind).is_some());
@@ -88,7 +89,7 @@ impl Live {
         let series = |round: u32, copies: u32| {
             let points =
                 plan.rates_hz.iter().filter_map(|hz| match campaign.find(round, *hz, CellKind::Sorts { copies })? {
-                    &Measured::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => Some(Point {
+                    &CellResult::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => Some(Point {
                         rate_hz: interrupts as f64 * 1e9 / window_ns as f64,
                         work_ns: elapsed_ns as f64 / sorts as f64,
                     }),
@@ -100,7 +101,7 @@ impl Live {
             .iter()
             .map(|round| plan.copies.iter().map(|copies| series(*round, *copies)).collect())
             .collect::<Result<_, _>>()?;
-        let rounds = Rounds::of(&campaign.machine.processor, direct, &rounds)
+        let rounds = Rounds::new(&campaign.machine.processor, direct, &rounds)
             .map_err(|source| LiveError::Series { copies: plan.copies[0], source })?;
         Ok(Self { rounds, direct, handlers: handlers(campaign, direct), events: events(campaign) })
     }
@@ -108,8 +109,8 @@ impl Live {
     /// The largest distance of the recorded handler's share from the model's, as a share of the model's.
     #[must_use]
     pub fn handler_residual_max_ratio(&self) -> Option<f64> {
-        let of = |row: &HandlerRow| (row.recorded_ratio / row.model_ratio - 1.0).abs();
-        self.handlers.iter().filter(|row| row.model_ratio > 0.0).map(of).reduce(f64::max)
+        let residual = |row: &HandlerRow| (row.recorded_ratio / row.model_ratio - 1.0).abs();
+        self.handlers.iter().filter(|row| row.model_ratio > 0.0).map(residual).reduce(f64::max)
     }
 }
 
@@ -119,16 +120,15 @@ fn direct(campaign: &Campaign) -> Option<Direct> {
     let (mut count, mut total) = (0, 0);
     for cell in &campaign.cells {
         match cell.measured {
-            Measured::Trap { call_ns, .. } => traps.push(call_ns),
-            Measured::Handler { interrupts, handler_ns, .. } => {
+            CellResult::Trap { call_ns, .. } => traps.push(call_ns),
+            CellResult::Handler { interrupts, handler_ns, .. } => {
                 count += interrupts;
                 total += handler_ns;
             }
-            Measured::Sorts { .. } | Measured::Events { .. } => {}
+            CellResult::Sorts { .. } | CellResult::Events { .. } => {}
         }
     }
-    traps.sort_unstable_by(f64::total_cmp);
-    let trap_ns = *traps.get(traps.len() / 2)?;
+    let trap_ns = median_high(&mut traps)?;
     (count > 0).then(|| Direct { trap_ns, handler_ns: total as f64 / count as f64 })
 }
 
@@ -136,7 +136,7 @@ fn handlers(campaign: &Campaign, direct: Direct) -> Vec<HandlerRow> {
     let of_rate = |added_hz: &u32| {
         let (mut count, mut total, mut window, mut lost_events) = (0_u64, 0_i64, 0_i64, 0_u64);
         for cell in campaign.cells.iter().filter(|cell| cell.added_hz == *added_hz) {
-            if let Measured::Handler { interrupts, handler_ns, window_ns, lost_events: lost } = cell.measured {
+            if let CellResult::Handler { interrupts, handler_ns, window_ns, lost_events: lost } = cell.measured {
                 count += interrupts;
                 total += handler_ns;
                 window += window_ns;
@@ -165,7 +165,7 @@ fn events(campaign: &Campaign) -> Vec<EventRow> {
         let (mut all, mut interrupts, mut window) = (0_u64, 0_u64, 0_i64);
         let mut counted: Vec<EventCount> = Vec::new();
         for cell in campaign.cells.iter().filter(|cell| cell.added_hz == *added_hz) {
-            if let Measured::Events { sorts, interrupts: taken, window_ns, counts } = &cell.measured {
+            if let CellResult::Events { sorts, interrupts: taken, window_ns, counts } = &cell.measured {
                 all += sorts;
                 interrupts += taken;
                 window += window_ns;
@@ -173,7 +173,7 @@ fn events(campaign: &Campaign) -> Vec<EventRow> {
             }
         }
         let rate_hz = interrupts as f64 * 1e9 / window.max(1) as f64;
-        rows.extend(event_rates(&counted, all).into_iter().map(|of| EventRow { added_hz: *added_hz, rate_hz, of }));
+        rows.extend(event_rates(&counted, all).into_iter().map(|rate| EventRow { added_hz: *added_hz, rate_hz, rate }));
     }
     rows
 }

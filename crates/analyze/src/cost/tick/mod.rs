@@ -16,7 +16,6 @@ mod live;
 mod pair;
 mod processor;
 mod rounds;
-pub(crate) mod student;
 
 pub use analysis::{Analysis, Comparison};
 pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};

@@ -10,11 +10,11 @@ use super::{Direct, Point, Series, percent_per_1000};
 pub struct Pair {
     /// How many processes shared the CPU.
     pub processes: u32,
-    /// h1, in Hz.
+    /// The lower rate h1, in interrupts a second.
     pub low_hz: f64,
-    /// h2, in Hz.
+    /// The higher rate h2, in interrupts a second.
     pub high_hz: f64,
-    /// n; above zero.
+    /// The extra interrupts n; above 0.
     pub extra_interrupts: f64,
     /// b - a, in nanoseconds. Negative where the higher rate was measured faster, as happens where both hardly differ.
     pub extra_ns: f64,
@@ -23,9 +23,9 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Of two points, the second with the higher rate.
+    /// The pair of two points, the second of which has the higher rate.
     #[must_use]
-    pub fn of(processes: u32, low: Point, high: Point, direct: Direct) -> Self {
+    pub fn new(processes: u32, low: Point, high: Point, direct: Direct) -> Self {
         let extra_interrupts = (high.rate_hz - low.rate_hz) * high.work_ns / 1e9;
         Self {
             processes,
@@ -42,7 +42,7 @@ impl Pair {
         let points = series.points();
         let above = move |(at, low): (usize, &Point)| {
             let low = *low;
-            points[at + 1..].iter().map(move |high| Self::of(series.processes(), low, *high, direct))
+            points[at + 1..].iter().map(move |high| Self::new(series.processes(), low, *high, direct))
         };
         points.iter().enumerate().flat_map(above)
     }
@@ -81,7 +81,7 @@ mod tests {
     fn the_worked_example() {
         let low = Point { rate_hz: 100.0, work_ns: 12_675_000.0 };
         let high = Point { rate_hz: 10_000.0, work_ns: 13_397_000.0 };
-        let pair = Pair::of(1, low, high, Direct { trap_ns: 520.0, handler_ns: 490.0 });
+        let pair = Pair::new(1, low, high, Direct { trap_ns: 520.0, handler_ns: 490.0 });
         assert_eq!(pair.extra_interrupts.round(), 133.0);
         assert_eq!((pair.direct_ns / 1e3).round(), 134.0);
         assert_eq!((pair.extra_ns / 1e3).round(), 722.0);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_share_of_nothing_is_none() {
         let at = |rate_hz, work_ns| Point { rate_hz, work_ns };
-        let pair = Pair::of(1, at(100.0, 1e6), at(200.0, 1e6), Direct { trap_ns: 1.0, handler_ns: 1.0 });
+        let pair = Pair::new(1, at(100.0, 1e6), at(200.0, 1e6), Direct { trap_ns: 1.0, handler_ns: 1.0 });
         assert_eq!(pair.indirect_share(), None);
         assert!(pair.indirect_ns() < 0.0 && pair.sum_percent() == 0.0);
     }

@@ -3,7 +3,7 @@
 /// What one processor was measured at.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Processor {
-    /// Its name.
+    /// The processor's name.
     pub name: String,
     /// What an interrupt costs directly.
     pub direct: Direct,
@@ -59,9 +59,9 @@ pub enum SeriesError {
     /// A time is not above zero.
     #[error("{work_ns} ns at {rate_hz} Hz is not a time that work can take")]
     Time {
-        /// At which rate.
+        /// The interrupt rate, in interrupts a second.
         rate_hz: f64,
-        /// The time.
+        /// The time of a piece of work, in nanoseconds.
         work_ns: f64,
     },
 }

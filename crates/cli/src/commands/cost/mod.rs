@@ -107,11 +107,11 @@ impl Meter {
         Self { bar, begun: Instant::now() }
     }
 
-    fn show(&self, done: usize, of: usize, name: &str) {
+    fn show(&self, done: usize, all: usize, name: &str) {
         if self.bar.is_hidden() || self.begun.elapsed() < Duration::from_secs(2) {
             return;
         }
-        self.bar.set_length(of as u64);
+        self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
         self.bar.set_message(name.to_owned());
         self.bar.tick();

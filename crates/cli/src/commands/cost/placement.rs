@@ -8,7 +8,7 @@ use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::placement::{PlacementPlan, Places, measure};
 use becalm_measure::work::Body;
-use becalm_model::cost::{CostSamples, Measured, PlacementCosts, PlacementDoc};
+use becalm_model::cost::{CostSamples, Costs, PlacementCosts, PlacementDoc};
 use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
@@ -29,7 +29,7 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
-    /// Kinds of work, as of becalm work
+    /// The kinds of work to time, by their names as in becalm work --body
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "add,mul,div", value_parser = body)]
     bodies: Vec<Body>,
 
@@ -49,7 +49,7 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "CLASS", default_value = "rr:1")]
     sched: Policy,
 
-    /// The seed of the order
+    /// The seed of the random order of the measurements
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
@@ -99,7 +99,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         not_counted,
         results: Vec::new(),
     };
-    let document = site.document(plan.policy, Measured::Placement(costs.clone()));
+    let document = site.document(plan.policy, Costs::Placement(costs.clone()));
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
     let mut ended = Ended::Duration;
@@ -114,12 +114,12 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut store = |pair: PlacementDoc| {
         costs.results.push(pair);
         // What is there stays, whatever comes.
-        Ok(storing.write(Measured::Placement(costs.clone()), CostSamples::new(), None)?)
+        Ok(storing.write(Costs::Placement(costs.clone()), CostSamples::new(), None)?)
     };
     let measured = measure(root, &plan, &mut progress, &mut store);
     bar.finish_and_clear();
     measured?;
-    storing.store(Measured::Placement(costs), CostSamples::new(), Some(ended))?;
+    storing.store(Costs::Placement(costs), CostSamples::new(), Some(ended))?;
     storing.show(out)?;
     Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }

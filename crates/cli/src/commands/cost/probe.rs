@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use becalm_measure::cost::clock::clocks;
 use becalm_measure::cost::probe::{detours, traps};
-use becalm_model::cost::{ClockCosts, Measured, ProbeCosts};
+use becalm_model::cost::{ClockCosts, Costs, ProbeCosts};
 use becalm_model::node::Ended;
 use becalm_record::Session;
 use clap::Args;
@@ -45,9 +45,9 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
     let session = Session::begin(Path::new("/"), probes == Probes::Detours).context("cannot block signals")?;
     let site = args.site.choose()?;
     let nothing_yet = match probes {
-        Probes::Clock => Measured::Clock(ClockCosts::default()),
-        Probes::Trap => Measured::Trap(ProbeCosts::default()),
-        Probes::Detours => Measured::Detours(ProbeCosts::default()),
+        Probes::Clock => Costs::Clock(ClockCosts::default()),
+        Probes::Trap => Costs::Trap(ProbeCosts::default()),
+        Probes::Detours => Costs::Detours(ProbeCosts::default()),
     };
     let mut storing = args.output.begin(site.document(site.policy, nothing_yet))?;
     let recorded = match probes {
@@ -64,11 +64,11 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
         ended == Ended::Duration
     };
     let measured = match probes {
-        Probes::Clock => clocks(&site, &mut progress).map(|(costs, samples)| (Measured::Clock(costs), samples)),
-        Probes::Trap => traps(&site, &mut progress).map(|(costs, samples)| (Measured::Trap(costs), samples)),
+        Probes::Clock => clocks(&site, &mut progress).map(|(costs, samples)| (Costs::Clock(costs), samples)),
+        Probes::Trap => traps(&site, &mut progress).map(|(costs, samples)| (Costs::Trap(costs), samples)),
         Probes::Detours => detours(&site, &mut progress).map(|(mut costs, mut samples)| {
             costs.add(recorded, &mut samples);
-            (Measured::Detours(costs), samples)
+            (Costs::Detours(costs), samples)
         }),
     };
     drop(meter);

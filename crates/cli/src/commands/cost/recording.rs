@@ -1,38 +1,32 @@
 //! The detours that come from outside: a short recording, kept in memory, of which the tick and the interrupts of devices
 //! are taken out.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
-use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
+use becalm_analyze::cost::{not_recorded, recorded};
 use becalm_measure::Plan;
 use becalm_measure::cost::Site;
-use becalm_model::Detour;
-use becalm_model::cost::{Probe, Samples, into_rounds};
-use becalm_model::node::{Ended, NodeDoc};
+use becalm_model::cost::Probe;
+use becalm_model::node::Ended;
 use becalm_record::{Memory, Session};
 use becalm_units::{CpuList, Nanos};
 
 /// How long is recorded.
 const LENGTH: Nanos = Nanos::from_secs(2);
 
-/// The samples of a probe in rounds, or why there are none.
-type Outcome = Result<Vec<Vec<i64>>, String>;
-
 /// Records the CPU for two seconds, and gives the probes of the tick and of the devices' interrupts.
 ///
 /// # Errors
 /// If a signal ends the recording. What else goes wrong is said in the probes.
-pub fn probes(place: &Site, session: &Session) -> Result<Vec<Probe>> {
-    let root = place.root();
+pub fn probes(site: &Site, session: &Session) -> Result<Vec<Probe>> {
+    let root = site.root();
     let mut plan = Plan::new();
-    plan.cpus = Some([place.cpu].into_iter().collect::<CpuList>());
+    plan.cpus = Some([site.cpu].into_iter().collect::<CpuList>());
     plan.duration = Some(LENGTH);
-    plan.policy = place.policy;
+    plan.policy = site.policy;
     plan.root = root.to_owned();
     plan.limit_trace_buffers();
     let (node, memory) = match session.record(plan, Memory::default(), &mut |_| {}) {
-        Ok(recorded) => (recorded.node, recorded.store),
+        Ok(recording) => (recording.node, recording.store),
         Err(failure) => return Ok(not_recorded(&failure.error.to_string())),
     };
     if node.ended == Some(Ended::Signal) {
@@ -44,149 +38,5 @@ pub fn probes(place: &Site, session: &Session) -> Result<Vec<Probe>> {
         detours.extend(lane.detours);
         activities.extend(lane.activities);
     }
-    Ok(match node.tracing {
-        Some(_) => traced(place, interruptions(&detours, &activities, &memory.labels)),
-        None => untraced(place, &detours, &node),
-    })
-}
-
-fn probe(name: &str, what: &str, method: String, outcome: Outcome) -> Probe {
-    let samples = outcome.map(|rounds| {
-        let mut samples = Samples::new(1, rounds);
-        samples.series.interruptions = true;
-        samples
-    });
-    Probe::new(name, what, method, samples)
-}
-
-fn tick_rows(handler: Outcome, whole: Outcome, how: &str) -> [Probe; 2] {
-    let whole_by =
-        format!("{how}: detours with one interrupt of the timer and no switch in them, less the shortest step");
-    let handler_by = format!("{how}: from the entry of each timer interrupt to its exit, without what interrupted it");
-    [
-        probe("tick", "timer update: the tick, whole detour", whole_by, whole),
-        probe("tick_handler", "timer update: the tick's handler", handler_by, handler),
-    ]
-}
-
-fn device_row(what: &str, how: &str, outcome: Outcome) -> Probe {
-    let method =
-        format!("{how}: detours with one interrupt of this source and no switch in them, less the shortest step");
-    probe("device_interrupt", what, method, outcome)
-}
-
-fn not_recorded(why: &str) -> Vec<Probe> {
-    let why = || Err(format!("no recording could be made: {why}"));
-    let mut rows = tick_rows(why(), why(), "a recording").to_vec();
-    rows.push(device_row("interrupt of a device", "a recording", why()));
-    rows
-}
-
-/// Times in nanoseconds and in order of time, as rounds of picoseconds; nothing of no times.
-fn rounds(times: &[i64]) -> Option<Vec<Vec<i64>>> {
-    let picos: Vec<i64> = times.iter().map(|ns| ns.saturating_mul(1_000)).collect();
-    (!picos.is_empty()).then(|| into_rounds(&picos))
-}
-
-fn traced(place: &Site, mut sources: BTreeMap<String, Interruptions>) -> Vec<Probe> {
-    let how = format!("a traced recording of CPU {} for {LENGTH}", place.cpu);
-    let mut timer = Interruptions::default();
-    for name in TIMER {
-        let of = sources.remove(*name).unwrap_or_default();
-        timer.handlers.extend(of.handlers);
-        timer.detours.extend(of.detours);
-    }
-    let none = || format!("no interrupt of the timer came to CPU {} in {LENGTH}", place.cpu);
-    let handler = rounds(&timer.handlers).ok_or_else(none);
-    let alone = || format!("none of the {} interrupts of the timer came alone", timer.handlers.len());
-    let whole = rounds(&timer.detours).ok_or_else(|| if timer.handlers.is_empty() { none() } else { alone() });
-    let mut rows = tick_rows(handler, whole, &how).to_vec();
-    // The source that came most often; the others are in `becalm record`.
-    let most = sources.into_iter().max_by_key(|(_, times)| times.detours.len());
-    let device = most.and_then(|(name, times)| Some((name, rounds(&times.detours)?)));
-    rows.push(match device {
-        Some((name, rounds)) => device_row(&format!("interrupt: {name}, whole detour"), &how, Ok(rounds)),
-        None => {
-            let why =
-                format!("no interrupt but the timer's came to CPU {} in {LENGTH}; --cpu measures another", place.cpu);
-            device_row("interrupt of a device", &how, Err(why))
-        }
-    });
-    rows
-}
-
-/// Without tracing nobody says which detour was a tick. But where there are as many as the kernel counted timer
-/// interrupts, most of them were, and the median is one's.
-fn untraced(place: &Site, detours: &[Detour], node: &NodeDoc) -> Vec<Probe> {
-    let ticks = node
-        .counters
-        .iter()
-        .filter(|counter| ["interrupts/LOC", "interrupts/arch_timer"].contains(&counter.name.as_str()))
-        .map(|counter| counter.growth)
-        .sum::<u64>();
-    let seen = detours.len() as u64;
-    let needs = "telling the interrupts apart needs the kernel's trace (root, tracefs)";
-    let how = format!(
-        "an untraced recording of CPU {} for {LENGTH}: its {seen} detours, as the kernel counted {ticks} timer interrupts",
-        place.cpu
-    );
-    let whole = match ticks {
-        0 => Err(format!("{needs}, and the kernel counted no interrupt of the timer on CPU {}", place.cpu)),
-        _ if mostly_ticks(seen, ticks) => {
-            let times: Vec<i64> = detours.iter().map(|detour| detour.duration.get()).collect();
-            rounds(&times).ok_or_else(|| needs.to_owned())
-        }
-        _ => Err(format!("{needs}: the loop saw {seen} detours while the kernel counted {ticks} timer interrupts")),
-    };
-    let [mut tick, handler] = tick_rows(Err(needs.to_owned()), whole, &how);
-    tick.doc.method.clone_from(&how);
-    vec![tick, handler, device_row("interrupt of a device", &how, Err(needs.to_owned()))]
-}
-
-/// Whether so many detours are mostly those of so many ticks: within a quarter of their number.
-const fn mostly_ticks(seen: u64, ticks: u64) -> bool {
-    seen * 4 >= ticks * 3 && seen * 4 <= ticks * 5
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use becalm_linux::sched::Policy;
-    use std::path::Path;
-
-    fn place() -> Site {
-        Site::choose(Path::new("/"), None, Policy::Other).unwrap()
-    }
-
-    fn of(times: &[i64]) -> Interruptions {
-        Interruptions { handlers: times.to_vec(), detours: times.iter().map(|ns| ns + 500).collect() }
-    }
-
-    #[test]
-    fn the_timer_is_told_from_devices() {
-        let sources = [("local_timer", of(&[2_000; 40])), ("virtio1-req.0", of(&[900; 7])), ("eth0", of(&[800]))];
-        let rows = traced(&place(), sources.map(|(name, times)| (name.to_owned(), times)).into());
-        let first = |row: &Probe| {
-            (row.rounds[0][0], row.doc.series.as_ref().map(|series| (series.samples, series.interruptions)))
-        };
-        let found: Vec<_> = rows.iter().map(first).collect();
-        let all = |samples| Some((samples, true));
-        assert_eq!(found, [(2_500_000, all(40)), (2_000_000, all(40)), (1_400_000, all(7))]);
-        assert_eq!(rows[2].doc.what, "interrupt: virtio1-req.0, whole detour");
-    }
-
-    #[test]
-    fn what_did_not_come_is_said() {
-        let rows = traced(&place(), BTreeMap::new());
-        assert!(rows.iter().all(|row| row.doc.not_measured.as_ref().is_some_and(|why| why.contains("came to CPU"))));
-        assert!(
-            not_recorded("x").iter().all(|row| row.doc.not_measured.as_ref().is_some_and(|why| why.ends_with(": x")))
-        );
-    }
-
-    #[test]
-    fn as_many_detours_as_ticks_are_ticks() {
-        assert!(mostly_ticks(500, 500) && mostly_ticks(600, 500) && mostly_ticks(400, 500));
-        assert!(!mostly_ticks(700, 500) && !mostly_ticks(300, 500));
-    }
+    Ok(recorded(site.cpu, LENGTH, &node, &detours, &activities, &memory.labels))
 }

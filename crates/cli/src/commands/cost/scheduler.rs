@@ -10,7 +10,7 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::scheduler::{Tracing, measure};
 use becalm_measure::cost::tick::TickError;
-use becalm_model::cost::{CostSamples, Measured, SchedulerCosts};
+use becalm_model::cost::{CostSamples, Costs, SchedulerCosts};
 use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
@@ -71,7 +71,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         not_counted,
         ..SchedulerCosts::default()
     };
-    let document = site.document(Policy::Other, Measured::Scheduler(costs.clone()));
+    let document = site.document(Policy::Other, Costs::Scheduler(costs.clone()));
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
     let mut ended = Ended::Duration;
@@ -93,10 +93,10 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         };
         costs.rows.push(measured?);
         // What is there stays, whatever comes.
-        storing.store(Measured::Scheduler(costs.clone()), CostSamples::new(), None)?;
+        storing.store(Costs::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }
     bar.finish_and_clear();
-    storing.store(Measured::Scheduler(costs), CostSamples::new(), Some(ended))?;
+    storing.store(Costs::Scheduler(costs), CostSamples::new(), Some(ended))?;
     storing.show(out)?;
     Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use becalm_bundle::BundleError;
 use becalm_bundle::cost::{self, CostWriter};
-use becalm_model::cost::{CostDoc, CostRun, CostSamples, Measured};
+use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs};
 use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
 use clap::Args;
@@ -54,7 +54,7 @@ impl Storing {
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub fn store(&mut self, measured: Measured, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
+    pub fn store(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
         let written = self.write(measured, samples, ended);
         written.with_context(|| format!("cannot complete the measurement {}", self.path.display()))
     }
@@ -63,7 +63,7 @@ impl Storing {
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub fn write(&mut self, measured: Measured, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
+    pub fn write(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
         let doc = CostDoc { measured, ended, ..self.doc.clone() };
         self.writer.store(&CostRun { doc, samples })
     }

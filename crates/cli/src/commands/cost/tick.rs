@@ -47,7 +47,7 @@ pub struct TickArgs {
     #[arg(long, value_name = "DIRECT.csv", requires = "from")]
     direct: Option<PathBuf>,
 
-    /// The column of the handler's time there [default: handler_us, else handler_pit_us]
+    /// The column of the table of direct costs that holds the handler's time [default: handler_us, else handler_pit_us]
     #[arg(long, value_name = "COLUMN", requires = "direct")]
     handler: Option<String>,
 
@@ -86,7 +86,7 @@ pub struct TickArgs {
     #[arg(long, value_name = "CLASS", default_value = "rr:1")]
     sched: Policy,
 
-    /// The seed of the order
+    /// The seed of the random order of the measurements
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
@@ -162,11 +162,11 @@ fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickRe
         TableFile { name: &direct, text: &direct_text },
         handler,
     )?;
-    Ok(TickReport::of_tables(processors.iter().map(Analysis::of).collect()))
+    Ok(TickReport::of_tables(processors.iter().map(Analysis::new).collect()))
 }
 
 fn of_campaign(campaign: Campaign) -> Result<TickReport> {
-    let live = Live::of(&campaign)?;
+    let live = Live::new(&campaign)?;
     Ok(TickReport::of_campaign(campaign, live))
 }
 

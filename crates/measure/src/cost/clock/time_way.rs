@@ -29,9 +29,9 @@ pub enum TimeWay {
 
 /// A loop over a reading.
 pub trait OverReading {
-    /// What it gives.
+    /// What the loop returns.
     type Out;
-    /// Runs it. `read` is to be inlined.
+    /// Runs the loop over this reading, which is to be inlined.
     fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;
 }
 

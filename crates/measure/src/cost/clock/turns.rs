@@ -23,7 +23,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Both together.
+    /// What two pairs of CPUs showed together.
     pub fn and(self, other: Self) -> Self {
         Self {
             compared: self.compared + other.compared,

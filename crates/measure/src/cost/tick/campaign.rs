@@ -9,7 +9,7 @@ use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched;
 use becalm_linux::signals::StopSignals;
-use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, CellResult, SCHEMA};
 use becalm_model::node_name;
 use becalm_units::{CpuList, Nanos};
 
@@ -22,7 +22,7 @@ use crate::work::{Body, Work};
 pub struct CampaignProgress {
     /// Finished cells, also of earlier sessions.
     pub done: usize,
-    /// All cells.
+    /// All cells of the plan.
     pub planned: usize,
     /// How long the rest will take, by how long this session's cells took.
     pub left: Duration,
@@ -168,7 +168,7 @@ fn measure(
     janitor: Option<&Arc<Janitor>>,
     added_hz: u32,
     kind: CellKind,
-) -> Result<Measured, TickError> {
+) -> Result<CellResult, TickError> {
     let cpu = campaign.plan.cpu;
     let policy = campaign.plan.sched.parse()?;
     // Ends with the cell, however the cell ends.
@@ -179,7 +179,7 @@ fn measure(
         CellKind::Trap => trap(cpu)?,
         CellKind::Sorts { copies } => {
             let timed = time_work(job(copies, campaign.sorts))?;
-            Measured::Sorts {
+            CellResult::Sorts {
                 copies,
                 sorts: campaign.sorts,
                 elapsed_ns: timed.elapsed_ns,
@@ -195,7 +195,7 @@ fn measure(
                 campaign.sorts
             };
             let (_, record) = record_timer(root, cpu, janitor.cloned(), || time_work(job(1, pieces)))?;
-            Measured::Handler {
+            CellResult::Handler {
                 interrupts: record.interrupts,
                 handler_ns: record.handler_ns,
                 window_ns: record.window_ns,
@@ -204,7 +204,7 @@ fn measure(
         }
         CellKind::Events => {
             let (counted, window) = events::count(job(1, campaign.sorts), &campaign.plan.events)?;
-            Measured::Events {
+            CellResult::Events {
                 sorts: campaign.sorts,
                 interrupts: counted.interrupts,
                 window_ns: window.get(),

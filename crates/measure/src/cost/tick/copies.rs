@@ -21,20 +21,20 @@ use crate::work::{Body, Work};
 pub struct Job<'a> {
     /// The root of the file system.
     pub root: &'a Path,
-    /// Where it is done.
+    /// The CPU that all copies share.
     pub cpu: CpuId,
-    /// Whose timer interrupts are counted meanwhile.
+    /// The CPU whose timer interrupts are counted meanwhile.
     pub interrupted: CpuId,
     /// The scheduling class of the copies. In a real-time one nobody else gets the CPU meanwhile, but for the share that the
     /// kernel keeps back.
     pub policy: Policy,
-    /// By how many copies, at least 1.
+    /// How many copies do the work; at least 1.
     pub copies: u32,
-    /// What.
+    /// The kind of work.
     pub body: Body,
     /// Iterations of the body that make a piece.
     pub iterations: u64,
-    /// Pieces, all copies together.
+    /// How many pieces all copies do together.
     pub pieces: u64,
 }
 

@@ -41,9 +41,9 @@ pub enum TickError {
     /// The kernel's trace cannot be understood.
     #[error("cannot understand the kernel's trace of CPU {cpu}: {source}")]
     Trace {
-        /// Whose trace.
+        /// The CPU whose trace it is.
         cpu: CpuId,
-        /// Why not.
+        /// Why the trace cannot be understood.
         r#source: DecodeError,
     },
     /// The work cannot be done on this architecture.
@@ -64,9 +64,9 @@ pub enum TickError {
          leave that rate out, or raise the limit with sysctl"
     )]
     RateLimit {
-        /// What was asked for.
+        /// The interrupts a second that were asked for.
         rate_hz: u32,
-        /// The limit.
+        /// The kernel's limit, in interrupts a second.
         limit_hz: u32,
     },
     /// Something of the system failed.

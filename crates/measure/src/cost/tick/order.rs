@@ -23,11 +23,11 @@ mod tests {
 
     #[test]
     fn each_round_has_an_order_of_its_own_that_the_seed_gives() {
-        let of = |seed, round| shuffled((0..20).collect::<Vec<u32>>(), seed, round);
-        let mut sorted = of(1, 0);
-        assert_eq!(of(1, 0), sorted);
-        assert_ne!(of(1, 1), sorted);
-        assert_ne!(of(2, 0), sorted);
+        let order = |seed, round| shuffled((0..20).collect::<Vec<u32>>(), seed, round);
+        let mut sorted = order(1, 0);
+        assert_eq!(order(1, 0), sorted);
+        assert_ne!(order(1, 1), sorted);
+        assert_ne!(order(2, 0), sorted);
         sorted.sort_unstable();
         assert_eq!(sorted, (0..20).collect::<Vec<u32>>());
     }

@@ -3,7 +3,7 @@
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::probe::getpid;
 use becalm_linux::sched::{self, SchedError};
-use becalm_model::cost::tick::Measured;
+use becalm_model::cost::tick::CellResult;
 use becalm_units::CpuId;
 
 /// Calls of a batch: long against the reading of the clock, short against the time between two interrupts.
@@ -15,14 +15,14 @@ const BATCHES: usize = 401;
 ///
 /// # Errors
 /// If no thread can run there.
-pub fn trap(cpu: CpuId) -> Result<Measured, SchedError> {
+pub fn trap(cpu: CpuId) -> Result<CellResult, SchedError> {
     std::thread::scope(|scope| {
         let measured = scope.spawn(|| {
             sched::pin_current_thread(cpu)?;
             let mut batches: Vec<u64> = (0..BATCHES).map(|_| batch()).collect();
             batches.sort_unstable();
             let call_ns = batches[BATCHES / 2] as f64 / BATCH as f64;
-            Ok(Measured::Trap { calls: BATCH * BATCHES as u64, call_ns })
+            Ok(CellResult::Trap { calls: BATCH * BATCHES as u64, call_ns })
         });
         measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn a_system_call_takes_longer_than_a_function_and_less_than_a_detour() {
         let cpu = sched::current_cpu().unwrap();
-        let Measured::Trap { calls, call_ns } = trap(cpu).unwrap() else { panic!("it is the cell of a trap") };
+        let CellResult::Trap { calls, call_ns } = trap(cpu).unwrap() else { panic!("it is the cell of a trap") };
         assert_eq!(calls, BATCH * BATCHES as u64);
         assert!((20.0..20_000.0).contains(&call_ns), "{call_ns}");
     }

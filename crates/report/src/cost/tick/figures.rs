@@ -11,7 +11,7 @@ fn or_missing(value: Option<f64>, kind: fn(f64) -> Value) -> Value {
     value.map_or(Value::Missing, kind)
 }
 
-/// Of a processor. Percentages are of a CPU, per 1,000 interrupts a second.
+/// The figures of a processor. Percentages are of a CPU, per 1,000 interrupts a second.
 pub(super) const PROCESSOR: &[Field<TickRow>] = &[
     Field { name: "name", title: "processor", get: |row| Value::Text(row.analysis.name.clone()) },
     Field { name: "trap_percent", title: "trap", get: |row| Value::Points(row.analysis.trap_percent) },
@@ -58,7 +58,7 @@ pub(super) const PROCESSOR: &[Field<TickRow>] = &[
     },
 ];
 
-/// Of a pair of rates.
+/// The figures of a pair of rates.
 pub(super) const PAIR: &[Field<Pair>] = &[
     Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
     Field { name: "low_hz", title: "from", get: |row| Value::Rate(row.low_hz) },
@@ -75,7 +75,7 @@ pub(super) const PAIR: &[Field<Pair>] = &[
     },
 ];
 
-/// Of a measurement beside the model.
+/// The figures of a measurement beside the model.
 pub(super) const COMPARISON: &[Field<Comparison>] = &[
     Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
     Field { name: "rate_hz", title: "rate", get: |row| Value::Rate(row.rate_hz) },
@@ -85,7 +85,7 @@ pub(super) const COMPARISON: &[Field<Comparison>] = &[
     Field { name: "residual_ratio", title: "residual", get: |row| or_missing(row.residual_ratio(), Value::Ratio) },
 ];
 
-/// Of the kernel's record of its handler beside the model.
+/// The figures of the kernel's record of its handler beside the model.
 pub(super) const HANDLER: &[Field<HandlerRow>] = &[
     Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
     Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
@@ -95,14 +95,14 @@ pub(super) const HANDLER: &[Field<HandlerRow>] = &[
     Field { name: "lost_events", title: "lost events", get: |row| Value::Count(row.lost_events) },
 ];
 
-/// Of what the processor counted beside the sorts.
+/// The figures of what the processor counted beside the sorts.
 pub(super) const EVENT: &[Field<EventRow>] = &[
     Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
     Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
-    Field { name: "user_per_sort", title: "user, a sort", get: |row| events::often(row.of.user) },
-    Field { name: "kernel_per_sort", title: "kernel, a sort", get: |row| events::often(row.of.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
+    Field { name: "user_per_sort", title: "user, a sort", get: |row| events::often(row.rate.user) },
+    Field { name: "kernel_per_sort", title: "kernel, a sort", get: |row| events::often(row.rate.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
 ];
 
 /// The model beside the measurements of one rate, over all numbers of processes.

@@ -36,14 +36,14 @@ pub struct TickReport {
 }
 
 impl TickReport {
-    /// Of measurements without rounds.
+    /// The report of measurements without rounds.
     #[must_use]
     pub fn of_tables(analyses: Vec<Analysis>) -> Self {
         let row = |analysis| TickRow { analysis, indirect: None, sum: None };
         Self { rows: analyses.into_iter().map(row).collect(), live: None }
     }
 
-    /// Of a campaign.
+    /// The report of a campaign.
     #[must_use]
     pub fn of_campaign(campaign: Campaign, live: Live) -> Self {
         let rounds = &live.rounds;

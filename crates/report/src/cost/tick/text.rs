@@ -128,7 +128,7 @@ fn counters(live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
     let mut table = Table::new(&fields);
     live.events.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    events::remark(live.events.iter().map(|row| &row.of), out)
+    events::remark(live.events.iter().map(|row| &row.rate), out)
 }
 
 fn remarks(campaign: &Campaign, live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
