@@ -6,11 +6,10 @@ use std::path::Path;
 use becalm_bundle::BundleError;
 use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
-use becalm_linux::sched::Policy;
+use becalm_linux::sched::{AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::tick::campaign::StepAside;
 use super::tick::events::{self, CountedWork};
 use super::tick::{Job, TickError, Timed, shuffled, time_work};
 use crate::work::Body;
@@ -123,8 +122,8 @@ pub fn measure(
     let cells: Vec<(Place, CpuId, Body)> =
         plan.places.iter().flat_map(|(place, cpu)| plan.bodies.iter().map(move |body| (place, cpu, *body))).collect();
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
-    let time = |cpu, body, iterations, pieces| {
-        let _away = StepAside::from(cpu)?;
+    let time = |cpu: CpuId, body, iterations, pieces| {
+        let _away = AffinityGuard::keep_off(&cpu.into())?;
         time_work(Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
     };
     // How much work fills a piece, found once a body.
@@ -151,7 +150,7 @@ pub fn measure(
                 time(cpu, body, iterations, pieces)
             };
             let count = || {
-                let _away = StepAside::from(cpu)?;
+                let _away = AffinityGuard::keep_off(&cpu.into())?;
                 let pieces = pieces.div_ceil(10);
                 let job = Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
                 events::count(job, &plan.events)

@@ -11,6 +11,8 @@ mod trap;
 pub use detours::detours;
 pub use trap::traps;
 
+use std::io;
+
 use becalm_linux::probe::ProbeError;
 
 use super::bench::Series;
@@ -26,6 +28,11 @@ pub struct Probe {
     pub method: String,
     /// The samples, or why there are none.
     pub outcome: Result<Series, String>,
+}
+
+/// The reason why there is no second thread.
+fn no_thread(error: io::Error) -> String {
+    format!("cannot start a second thread: {error}")
 }
 
 fn text(error: ProbeError) -> String {

@@ -1,15 +1,16 @@
 //! From one thread to another: by a pipe, by a futex, on one CPU and to another, and the interrupt that takes it there.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Instant;
 
 use becalm_linux::clock::Counter;
+use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
-use becalm_linux::sched::{self, Policy, Usage};
+use becalm_linux::sched::{Policy, SchedError, Usage};
 use becalm_units::{CpuId, Nanos};
 
-use super::{Probe, text};
+use super::{Probe, no_thread, text};
 use crate::cost::bench::{Bench, ROUNDS, Series, into_rounds};
 
 /// Rounds through a pipe in a round of samples.
@@ -21,11 +22,11 @@ const OVER: u32 = 2;
 /// For how long the sleeper on another CPU is given to fall asleep.
 const ASLEEP: Nanos = Nanos::from_micros(50);
 /// How long wake-ups of another CPU may take in all.
-const WAKES_TIME: Duration = Duration::from_secs(2);
+const WAKES_TIME: Nanos = Nanos::from_secs(2);
 /// Wake-ups that are wanted.
 const WAKES: usize = 1_000;
 /// How long a thread on another CPU is waited for in all.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Nanos = Nanos::from_secs(4);
 /// Why there is nothing to measure between CPUs.
 pub(super) const ONE_CPU: &str = "there is only one CPU that this process may use";
 
@@ -81,33 +82,27 @@ fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> R
     })
 }
 
-/// Whether a second thread has come to its CPU.
-#[derive(Default)]
-pub(super) struct Arrival(AtomicU32);
+/// A second thread that has come to its CPU, and sleeps there until it is let go.
+pub(super) type Elsewhere<'scope, T> = Waiting<ScopedJoinHandle<'scope, Option<T>>, (), SchedError, ()>;
 
-impl Arrival {
-    /// For the second thread: goes to a CPU, in the default class, which it does not inherit; tells whether it is there.
-    pub(super) fn at(&self, cpu: CpuId) -> bool {
-        let placed = sched::pin_current_thread(cpu).is_ok() && sched::set_policy(Policy::Other).is_ok();
-        self.0.store(if placed { 1 } else { 2 }, Ordering::Release);
-        placed
-    }
-
-    /// For the measuring thread: sleeps until the other is there. It must sleep, as the other begins on the same CPU and,
-    /// in a real-time class, comes to run only then.
-    ///
-    /// # Errors
-    /// If the other cannot be placed, or does not come to run.
-    pub(super) fn wait(&self, cpu: CpuId) -> Result<(), String> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match self.0.load(Ordering::Acquire) {
-                1 => return Ok(()),
-                2 => return Err(format!("no thread can be placed on CPU {cpu}")),
-                _ if Instant::now() > end => return Err(format!("no thread came to run on CPU {cpu} in {PATIENCE:?}")),
-                _ => thread::sleep(Duration::from_micros(200)),
-            }
-        }
+/// Starts a second thread on another CPU, in the default class, which it does not inherit, and sleeps until it is there.
+///
+/// It must sleep, as the other begins on the same CPU and, in a real-time class, comes to run only then.
+///
+/// # Errors
+/// If the other cannot be had or placed, or does not come to run.
+pub(super) fn elsewhere<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    cpu: CpuId,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> Result<Elsewhere<'scope, T>, String> {
+    let thread = Thread { name: name.to_owned(), cpu, policy: Some(Policy::Other) };
+    let thread = thread.prepare_scoped(scope, || Ok(((), ())), |(), ()| run()).map_err(no_thread)?;
+    match thread.ready_within(PATIENCE.to_std()) {
+        Some(Ok(())) => Ok(thread),
+        Some(Err(_)) => Err(format!("no thread can be placed on CPU {cpu}")),
+        None => Err(format!("no thread came to run on CPU {cpu} in {PATIENCE}")),
     }
 }
 
@@ -124,18 +119,13 @@ fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Places the calling thread like the measuring one, on a CPU.
-fn join(cpu: CpuId, policy: Policy) -> bool {
-    sched::pin_current_thread(cpu).is_ok() && (policy == Policy::Other || sched::set_policy(policy).is_ok())
-}
-
 /// A hand-over by futex on one CPU: wake the other, sleep, and the switch.
 pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
     let turn = AtomicU32::new(MINE);
     let (cpu, policy) = (bench.place.cpu, bench.place.policy);
-    let other = || {
+    let other = |settled: Result<(), SchedError>| {
         // Where it cannot be placed there, the game is over before it begins.
-        let mut next = if join(cpu, policy) { MINE } else { OVER };
+        let mut next = if settled.is_ok() { MINE } else { OVER };
         loop {
             match turn.load(Ordering::Acquire) {
                 OVER => return,
@@ -163,8 +153,8 @@ pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
         }
     };
     let outcome = thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/futex".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, other).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let thread = Thread { name: "becalm/futex".to_owned(), cpu, policy: policy.unless_other() };
+        thread.spawn_scoped(scope, other).map_err(no_thread)?;
         let series = trips(bench, 2, trip);
         turn.store(OVER, Ordering::Release);
         futex::wake(&turn);
@@ -208,11 +198,7 @@ pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), String> {
     // Counts the wake-ups; the largest number ends the sleeper.
     let (word, seen) = (AtomicU32::new(0), AtomicU32::new(0));
-    let arrival = Arrival::default();
     let sleeper = || {
-        if !arrival.at(cpu) {
-            return;
-        }
         let mut known = 0;
         while known != u32::MAX {
             let now = word.load(Ordering::Acquire);
@@ -226,15 +212,10 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
     };
     let (mut calls, mut runs) = (Vec::with_capacity(WAKES), Vec::with_capacity(WAKES));
     let measured = thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/sleeper".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, sleeper).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        if let Err(why) = arrival.wait(cpu) {
-            word.store(u32::MAX, Ordering::Release);
-            return Err(why);
-        }
+        elsewhere(scope, "becalm/sleeper", cpu, sleeper)?.start(());
         let pause = bench.rate.ticks_in(ASLEEP).get();
         let watch = bench.watch();
-        let end = Instant::now() + WAKES_TIME;
+        let end = Instant::now() + WAKES_TIME.to_std();
         let mut n = 0;
         while calls.len() < WAKES {
             let start = C::read();
@@ -261,7 +242,7 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
     });
     let watch = measured?;
     if calls.len() < ROUNDS {
-        return Err(format!("only {} wake-ups of a sleeping thread on CPU {cpu} in {WAKES_TIME:?}", calls.len()));
+        return Err(format!("only {} wake-ups of a sleeping thread on CPU {cpu} in {WAKES_TIME}", calls.len()));
     }
     let call = bench.finish(bench.watch(), 1, &into_rounds(&calls));
     let runs = bench.finish(watch, 1, &into_rounds(&runs));
@@ -314,22 +295,19 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 /// on a busy CPU it may be waiting for its turn, and would not be interrupted.
 fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
     let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
-    let arrival = Arrival::default();
     let spinner = || {
-        let placed = arrival.at(cpu);
-        while placed && !stop.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             spins.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + PATIENCE.to_std();
     let wait_until_it_runs = || {
         let seen = spins.load(Ordering::Relaxed);
         wait_for(end, || spins.load(Ordering::Relaxed) != seen)
     };
     thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/spinner".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, spinner).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        let result = arrival.wait(cpu).and_then(|()| body(&wait_until_it_runs));
+        elsewhere(scope, "becalm/spinner", cpu, spinner)?.start(());
+        let result = body(&wait_until_it_runs);
         stop.store(true, Ordering::Relaxed);
         result
     })
