@@ -10,7 +10,7 @@ impl Repetitions {
     /// # Panics
     /// Without a repetition, or on one that is not a number.
     #[must_use]
-    pub fn of(mut values: Vec<f64>) -> Self {
+    pub fn new(mut values: Vec<f64>) -> Self {
         assert!(!values.is_empty() && !values.iter().any(|value| value.is_nan()), "a repetition gives a number");
         values.sort_unstable_by(f64::total_cmp);
         Self(values)
@@ -72,18 +72,18 @@ mod tests {
 
     #[test]
     fn middles() {
-        let odd = Repetitions::of(vec![9.0, 1.0, 2.0]);
+        let odd = Repetitions::new(vec![9.0, 1.0, 2.0]);
         assert_eq!((odd.min(), odd.median(), odd.max()), (1.0, 2.0, 9.0));
-        let even = Repetitions::of(vec![4.0, 1.0, 100.0, 2.0]);
+        let even = Repetitions::new(vec![4.0, 1.0, 100.0, 2.0]);
         assert_eq!((even.median(), even.middle_mean()), (3.0, 3.0));
-        assert_eq!(Repetitions::of(vec![5.0]).middle_mean(), 5.0);
+        assert_eq!(Repetitions::new(vec![5.0]).middle_mean(), 5.0);
     }
 
     #[test]
     fn the_interval_is_that_of_the_tables() {
         // Tables of the sign test give, for 95 %: n = 6 the extremes; n = 12 the 3rd from both ends; n = 20 the 6th.
         for (n, rank) in [(3, 1), (6, 1), (12, 3), (20, 6)] {
-            let values = Repetitions::of((1..=n).map(f64::from).collect());
+            let values = Repetitions::new((1..=n).map(f64::from).collect());
             assert_eq!(values.median_interval(), (f64::from(rank), f64::from(n + 1 - rank)), "{n}");
         }
     }

@@ -35,6 +35,9 @@ struct Arguments {
     /// Only say what would be booted
     #[arg(long)]
     dry_run: bool,
+    /// Only fetch the kernels that are not in the cache
+    #[arg(long)]
+    fetch: bool,
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode> {
+    if arguments.fetch {
+        for flavor in [Flavor::Stock, Flavor::Realtime] {
+            Kernel::debian(flavor, &path("BECALM_LAB_CACHE")?)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let Some(name) = arguments.scenario else {
         eprintln!("Which scenario? There are:");
         for scenario in Scenario::all()? {

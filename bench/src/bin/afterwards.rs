@@ -103,7 +103,7 @@ fn report(claims: &mut Claims, effort: Effort, cpu: Option<CpuId>) -> Result<(),
         processor.push(cost.cpu.as_secs_f64());
         peak = peak.max(cost.peak_bytes);
     }
-    let (wall, processor) = (Repetitions::of(wall), Repetitions::of(processor));
+    let (wall, processor) = (Repetitions::new(wall), Repetitions::new(processor));
     claims.at_most(&format!("report on {all}, processor time"), Figure::seconds(processor.median()), 2.0);
     claims.remark(&format!("{activities} activities; {}; by the wall {}", processor.range("s"), wall.range("s")));
     claims.at_most(&format!("report on {all}, peak memory"), Figure::megabytes(peak), 300.0);
@@ -183,7 +183,7 @@ fn write_large_bundle(path: &Path, effort: Effort) -> Result<u64, becalm_bundle:
 
 fn large_document() -> NodeDoc {
     let cpus = [0, 1].map(|cpu| {
-        let mut doc = CpuDoc::of(CpuId::new(cpu));
+        let mut doc = CpuDoc::new(CpuId::new(cpu));
         (doc.t_min_ns, doc.median_step_ns, doc.threshold_ns) = (Nanos::new(9), Nanos::new(9), Nanos::new(60));
         doc
     });

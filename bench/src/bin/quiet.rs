@@ -104,7 +104,7 @@ impl Kept {
         let median_ns = lengths[lengths.len() / 2];
         lengths.truncate(lengths.len() * 9 / 10);
         let mean_ns = lengths.iter().sum::<f64>() / lengths.len() as f64;
-        Ok(Figures { median_ns, mean_ns, events: Repetitions::of(self.events_of_steps()).median() })
+        Ok(Figures { median_ns, mean_ns, events: Repetitions::new(self.events_of_steps()).median() })
     }
 }
 
@@ -132,14 +132,14 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result
             if sources { with.push(figures) } else { without.push(figures) }
         }
     }
-    let events = Repetitions::of(with.iter().map(|figures| figures.events).collect()).median();
+    let events = Repetitions::new(with.iter().map(|figures| figures.events).collect()).median();
     if events < 1.0 {
         return Err("the interrupts' detours hold no kernel event".to_owned());
     }
     let each = |of: fn(&Figures) -> f64| {
-        let column = |side: &[Figures]| Repetitions::of(side.iter().map(of).collect());
+        let column = |side: &[Figures]| Repetitions::new(side.iter().map(of).collect());
         let differences = with.iter().zip(&without).map(|(with, without)| (of(with) - of(without)) / events);
-        (column(&with), column(&without), Repetitions::of(differences.collect()))
+        (column(&with), column(&without), Repetitions::new(differences.collect()))
     };
     for (name, of) in [
         ("median detour of an interrupt, traced and not", (|figures| figures.median_ns) as fn(&Figures) -> f64),

@@ -71,7 +71,7 @@ impl Bench {
         let profiles: Vec<StepProfile> =
             (0..self.effort.share(PROFILES)).map(|_| StepProfile::measure::<Native>()).collect();
         let thresholds = profiles.iter().map(|profile| self.ns(profile.auto_threshold() as f64)).collect();
-        let thresholds = Repetitions::of(thresholds);
+        let thresholds = Repetitions::new(thresholds);
         claims.at_most(
             &format!("smallest automatic threshold on CPU {}", self.cpu),
             Figure::ns(thresholds.min()),
@@ -100,7 +100,7 @@ impl Bench {
             ours.push(self.ns(self.acquire(threshold, ticks)));
             reading.push(self.ns(only_read(steps)));
         }
-        let (ours, reading) = (Repetitions::of(ours), Repetitions::of(reading));
+        let (ours, reading) = (Repetitions::new(ours), Repetitions::new(reading));
         let pair = |of: fn(&Repetitions) -> f64| (Figure::ns(of(&ours)), Figure::ns(of(&reading)));
         let (a, b) = pair(Repetitions::median);
         claims.at_most_times("loop's median step, against only reading the counter", a, b, 1.25);
@@ -118,7 +118,7 @@ impl Bench {
             let measured = scope.spawn(|| {
                 sched::pin_current_thread(self.cpu).ok()?;
                 let turns = (0..self.effort.share(TURNS).div_ceil(10)).map(|_| self.ns(self.acquire(threshold, ticks)));
-                Some(Repetitions::of(turns.collect()).middle_mean())
+                Some(Repetitions::new(turns.collect()).middle_mean())
             });
             measured.join().ok().flatten().unwrap_or(f64::INFINITY)
         })
@@ -136,7 +136,7 @@ impl Bench {
                 Err(why) => return claims.skip(&what, &why),
             }
         }
-        let (ours, other) = (Repetitions::of(ours), Repetitions::of(other));
+        let (ours, other) = (Repetitions::new(ours), Repetitions::new(other));
         claims.at_most_times(&what, Figure::ns(ours.median()), Figure::ns(other.min()), 1.0);
         claims.remark(&format!("ours {}, other {}", ours.range("ns"), other.range("ns")));
     }

@@ -5,7 +5,7 @@ use becalm_model::event_count::EventCount;
 /// An event, by repetition.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventRate {
-    /// Which.
+    /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
     /// How often in a repetition itself, on the average; nothing where it was not counted.
     pub user: Option<f64>,
@@ -26,7 +26,7 @@ pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
         }
     }
     let rate = |event: &str| {
-        let of = |space: &str| {
+        let in_space = |space: &str| {
             let (mut value, mut enabled, mut running) = (0.0, 0.0, 0.0);
             for count in counts.iter().filter(|count| count.event == event && count.space == space) {
                 value += count.value as f64;
@@ -35,9 +35,9 @@ pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
             }
             (running > 0.0).then(|| (value * enabled / running / repetitions as f64, running / enabled))
         };
-        let (user, kernel) = (of("user"), of("kernel"));
+        let (user, kernel) = (in_space("user"), in_space("kernel"));
         let counted_ratio = [user, kernel].into_iter().flatten().map(|(_, ratio)| ratio).reduce(f64::min)?;
-        let value = |of: Option<(f64, f64)>| of.map(|(value, _)| value);
+        let value = |scaled: Option<(f64, f64)>| scaled.map(|(value, _)| value);
         Some(EventRate { event: event.to_owned(), user: value(user), kernel: value(kernel), counted_ratio })
     };
     if repetitions == 0 { Vec::new() } else { events.into_iter().filter_map(rate).collect() }

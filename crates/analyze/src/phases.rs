@@ -17,7 +17,7 @@ pub struct Slowest {
     pub compute: Vec<i64>,
     /// bt: the collective.
     pub collective: Vec<i64>,
-    /// qtbt: both.
+    /// The whole phase, qtbt, in nanoseconds.
     pub total: Vec<i64>,
 }
 
@@ -46,20 +46,20 @@ impl Slowest {
 pub struct PhaseFigures {
     /// The average case.
     pub mean_ns: f64,
-    /// The median.
+    /// The median over all phases, in nanoseconds.
     pub median_ns: i64,
     /// The worst case: the mean of the largest 1 %, at least of one.
     pub worst_ns: f64,
-    /// The smallest.
+    /// The shortest phase, in nanoseconds.
     pub min_ns: i64,
-    /// The largest.
+    /// The longest phase, in nanoseconds.
     pub max_ns: i64,
 }
 
 impl PhaseFigures {
     /// Of a series; nothing of nothing.
     #[must_use]
-    pub fn of(durations: &[i64]) -> Option<Self> {
+    pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
         let (&min_ns, &max_ns) = (sorted.first()?, sorted.last()?);
@@ -81,7 +81,7 @@ impl PhaseFigures {
 pub struct PhaseSpan {
     /// The first of them.
     pub first: u64,
-    /// How many.
+    /// The number of phases in it.
     pub phases: u64,
     /// Their mean duration, in nanoseconds.
     pub mean_ns: f64,
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn the_worst_case_is_the_mean_of_the_largest_hundredth() {
-        assert_eq!(PhaseFigures::of(&[]), None);
-        let one = PhaseFigures::of(&[7]).unwrap();
+        assert_eq!(PhaseFigures::from_durations(&[]), None);
+        let one = PhaseFigures::from_durations(&[7]).unwrap();
         assert_eq!((one.mean_ns, one.worst_ns, one.median_ns, one.min_ns, one.max_ns), (7.0, 7.0, 7, 7, 7));
         // 1 to 1,000 in some order: the largest ten are 991 to 1,000.
         let series: Vec<i64> = (0..1_000).map(|at| (at * 387) % 1_000 + 1).collect();
-        let figures = PhaseFigures::of(&series).unwrap();
+        let figures = PhaseFigures::from_durations(&series).unwrap();
         assert_eq!((figures.mean_ns, figures.worst_ns), (500.5, 995.5));
         assert_eq!((figures.median_ns, figures.min_ns, figures.max_ns), (500, 1, 1_000));
     }
@@ -144,11 +144,11 @@ mod tests {
             }
             for number in 0..phases {
                 let column: Vec<(i64, i64)> = ranks.iter().map(|rank| rank[number]).collect();
-                prop_assert_eq!(slowest.compute[number], column.iter().map(|of| of.0).max().unwrap());
-                prop_assert_eq!(slowest.collective[number], column.iter().map(|of| of.1).max().unwrap());
-                prop_assert_eq!(slowest.total[number], column.iter().map(|of| of.0 + of.1).max().unwrap());
+                prop_assert_eq!(slowest.compute[number], column.iter().map(|phase| phase.0).max().unwrap());
+                prop_assert_eq!(slowest.collective[number], column.iter().map(|phase| phase.1).max().unwrap());
+                prop_assert_eq!(slowest.total[number], column.iter().map(|phase| phase.0 + phase.1).max().unwrap());
             }
-            let figures = PhaseFigures::of(&slowest.total).unwrap();
+            let figures = PhaseFigures::from_durations(&slowest.total).unwrap();
             // The largest are taken out one by one.
             let mut left = slowest.total.clone();
             let count = ((phases as f64 / 100.0).round() as usize).max(1);

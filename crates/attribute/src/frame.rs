@@ -18,7 +18,7 @@ pub(super) enum What {
     Fault,
 }
 
-/// One instance.
+/// One instance of an activity, from its begin to its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub what: What,

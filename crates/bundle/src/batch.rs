@@ -13,7 +13,7 @@ use becalm_model::Kind;
 
 /// A batch of a table, as the reader makes it of what the decoder gives.
 pub(super) trait Batch: Sized {
-    /// Its table.
+    /// The table of which it is a part.
     const TABLE: &'static Table;
 
     /// Takes the columns, which have the schema's types already.

@@ -24,7 +24,7 @@ impl Contents {
     ///
     /// # Errors
     /// If there is no bundle, if it holds no node, and if that document is damaged or of another version.
-    pub fn of(path: &Path) -> Result<Self, BundleError> {
+    pub fn read(path: &Path) -> Result<Self, BundleError> {
         let (_, documents) = open(path)?;
         let first = documents.into_values().next().expect("an open bundle has a document");
         document::contents(&first)

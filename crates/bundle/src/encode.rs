@@ -77,7 +77,7 @@ fn stored_cpu(cpu: CpuId) -> i32 {
 pub(super) struct Counts(HashMap<i32, i64>);
 
 impl Counts {
-    fn of(&self, cpu: i32) -> i64 {
+    fn count(&self, cpu: i32) -> i64 {
         self.0.get(&cpu).copied().unwrap_or(0)
     }
 
@@ -236,7 +236,7 @@ fn check_numbers(cpus: &[i32], detours: &[i64], before: &Counts, after: &Counts)
     for run in cpus.chunk_by(|a, b| a == b) {
         let (head, tail) = detours.split_at(run.len());
         detours = tail;
-        let numbers = before.of(run[0])..after.of(run[0]);
+        let numbers = before.count(run[0])..after.count(run[0]);
         if let Some(stray) = head.iter().find(|number| !numbers.contains(number)) {
             return Err(format!(
                 "an activity belongs to detour {stray} of CPU {}, but the segment holds its detours {} until {}",

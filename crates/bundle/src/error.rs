@@ -17,7 +17,7 @@ pub enum BundleError {
     Io {
         /// What was attempted: `create the folder`, `write`, `read`.
         action: &'static str,
-        /// On which path.
+        /// The file or folder of which it was attempted.
         path: PathBuf,
         /// What the operating system said.
         cause: io::Error,
@@ -34,18 +34,18 @@ pub enum BundleError {
     /// The place for a new bundle is taken by something else.
     #[error("cannot record into {}: {what}; choose another path, or remove it", path.display())]
     Occupied {
-        /// The place.
+        /// Where the bundle was to go.
         path: PathBuf,
-        /// What is there.
+        /// What stands there already.
         what: &'static str,
     },
     /// The bundle holds a recording of this node already.
     #[error("cannot record node '{node}' into {}: {} is there already; choose another path, or remove the old recording",
         bundle.display(), existing.display())]
     Recorded {
-        /// The bundle.
+        /// The bundle's folder.
         bundle: PathBuf,
-        /// The node.
+        /// The node whose part is there already.
         node: String,
         /// What was found of it.
         existing: PathBuf,
@@ -53,9 +53,9 @@ pub enum BundleError {
     /// The bundle holds something else than what was looked for.
     #[error("{} holds {} and not {}", bundle.display(), found.words(), wanted.words())]
     Contents {
-        /// The bundle.
+        /// The bundle's folder.
         bundle: PathBuf,
-        /// What it holds.
+        /// What the bundle holds.
         found: Contents,
         /// What was looked for.
         wanted: Contents,
@@ -63,7 +63,7 @@ pub enum BundleError {
     /// The bundle holds several nodes where one is meant.
     #[error("{} holds the nodes {nodes}", bundle.display())]
     SeveralNodes {
-        /// The bundle.
+        /// The bundle's folder.
         bundle: PathBuf,
         /// The nodes that it holds, separated by commas.
         nodes: String,
@@ -71,7 +71,7 @@ pub enum BundleError {
     /// A name that cannot become a part of file names.
     #[error("'{name}' cannot be the name of a node: {why}")]
     NodeName {
-        /// The name.
+        /// The name that was refused.
         name: String,
         /// What is wrong with it.
         why: &'static str,
@@ -87,7 +87,7 @@ pub enum BundleError {
     /// The bundle holds no such node.
     #[error("{} holds no node '{node}'; it holds {nodes}", bundle.display())]
     NoSuchNode {
-        /// The bundle.
+        /// The bundle's folder.
         bundle: PathBuf,
         /// The node that was asked for.
         node: String,
@@ -98,7 +98,7 @@ pub enum BundleError {
     #[error("{} has the schema '{found}', but this program reads '{known}'; read it with the program that wrote it",
         path.display())]
     Version {
-        /// The file.
+        /// The file that names it.
         path: PathBuf,
         /// The schema that the file names.
         found: String,
@@ -108,7 +108,7 @@ pub enum BundleError {
     /// A study's document that is not what it should be.
     #[error("cannot read {} as the document of a study: {why}", path.display())]
     Study {
-        /// The file.
+        /// The study's document.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -116,7 +116,7 @@ pub enum BundleError {
     /// A node's document that is not what it should be.
     #[error("cannot read {} as a node's document: {why}", path.display())]
     Document {
-        /// The file.
+        /// The document's file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -124,7 +124,7 @@ pub enum BundleError {
     /// A file that is damaged, or not Parquet at all.
     #[error("cannot read {} as Parquet: {why}", path.display())]
     Parquet {
-        /// The file.
+        /// The table's file.
         path: PathBuf,
         /// What the decoder said.
         why: String,
@@ -132,7 +132,7 @@ pub enum BundleError {
     /// A Parquet file that could not be written for a reason other than the operating system's.
     #[error("cannot write {}: {why}", path.display())]
     Encoding {
-        /// The file.
+        /// The file that was to be written.
         path: PathBuf,
         /// What the encoder said.
         why: String,
@@ -140,7 +140,7 @@ pub enum BundleError {
     /// A table whose columns or rows contradict the schema; when writing, rows that would.
     #[error("{} is not a table of {table}: {why}", path.display())]
     Table {
-        /// The file.
+        /// The table's file.
         path: PathBuf,
         /// What it should hold: `detours`, `activities`.
         table: &'static str,

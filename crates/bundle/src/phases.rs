@@ -116,7 +116,7 @@ impl PhaseWriter {
         made.make(&self.path.join(PHASES.name))?;
         made.make(&layout::table_folder(&self.path, PHASES.name, &self.node))?;
         let draft = Draft::new(path)?;
-        encode::phases(&draft, doc.ranks.iter().map(|of| of.rank).zip(ranks.iter().map(Vec::as_slice)))?;
+        encode::phases(&draft, doc.ranks.iter().map(|doc| doc.rank).zip(ranks.iter().map(Vec::as_slice)))?;
         draft.sync()?;
         draft.publish()?;
         made.keep();
@@ -155,16 +155,16 @@ fn check(rank: u32, phase: Phase) -> Result<(), String> {
 fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> Result<(), BundleError> {
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: PHASES.name, why };
     let mut decoder = Decoder::open(path, &PHASES)?;
-    let mut ranks = doc.ranks.iter().map(|of| of.rank);
+    let mut ranks = doc.ranks.iter().map(|doc| doc.rank);
     let mut rank = ranks.next().expect("a document that was read has ranks");
     let mut number = 0;
     while let Some(record) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
         let times = |name| Ok(column(&record, name)?.as_primitive::<Int64Type>().values().clone());
-        let of = column(&record, "rank").map_err(refuse)?.as_primitive::<Int32Type>().values().clone();
+        let found_ranks = column(&record, "rank").map_err(refuse)?.as_primitive::<Int32Type>().values().clone();
         let starts = times("start_ns").map_err(refuse)?;
         let computes = times("compute_ns").map_err(refuse)?;
         let collectives = times("collective_ns").map_err(refuse)?;
-        for (row, &found) in of.iter().enumerate() {
+        for (row, &found) in found_ranks.iter().enumerate() {
             if number == doc.job.phases {
                 number = 0;
                 rank = ranks.next().ok_or_else(|| refuse("it has more phases than its document".to_owned()))?;
@@ -246,7 +246,7 @@ mod tests {
             let mut writer = PhaseWriter::create(&path, &doc).unwrap();
             writer.store(&doc, &ranks.map(|rank| phases(rank, count))).unwrap();
         }
-        assert_eq!(crate::Contents::of(&path).unwrap(), crate::Contents::Phases);
+        assert_eq!(crate::Contents::read(&path).unwrap(), crate::Contents::Phases);
         let run = PhaseRun::open(&folder.path().join("job")).unwrap();
         let mut read: Vec<Vec<Phase>> = vec![Vec::new(); 4];
         run.for_each(|node, rank, number, phase| {

@@ -37,9 +37,9 @@ const GROUP_ROWS: usize = 1 << 18;
 pub(super) struct Table {
     /// Its folder in the bundle, and its name in messages.
     pub(super) name: &'static str,
-    /// Its version.
+    /// The version that a file of the table names.
     pub(super) schema: &'static str,
-    /// Its columns.
+    /// Its columns, in their order.
     pub(super) columns: &'static [Column],
 }
 
@@ -62,9 +62,9 @@ pub(super) enum Content {
     Rising,
     /// A length of time.
     Length,
-    /// How many.
+    /// A number of things, 0 or more.
     Amount,
-    /// A yes or no.
+    /// True or false.
     Flag,
     /// One of a few names.
     Name,

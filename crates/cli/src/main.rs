@@ -10,6 +10,7 @@ mod hints;
 mod measuring;
 mod messages;
 mod noise;
+mod output;
 mod progress;
 
 use std::io::{self, Write};
@@ -56,9 +57,6 @@ enum Command {
 fn main() -> ExitCode {
     // Before anything else, since it must be while the process has one thread.
     let arguments = Arguments::parse();
-    if let Some(width) = messages::page_width() {
-        becalm_report::set_width(width);
-    }
     let mut out = io::stdout().lock();
     let result = match arguments.command {
         None => commands::audit::run(arguments.json, &mut out).map(|()| Exit::Done),

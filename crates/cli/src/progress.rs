@@ -83,7 +83,7 @@ pub struct Reading(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Reading {
     /// Of a run that is going to be read so many times.
-    pub fn of(bundle: &Bundle, times: u64) -> Self {
+    pub fn begin(bundle: &Bundle, times: u64) -> Self {
         Self::watch("reading", bundle.bytes().saturating_mul(times), vec![bundle.progress()])
     }
 

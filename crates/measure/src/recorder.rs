@@ -467,7 +467,7 @@ impl<C: Counter> Recorder<C> {
         };
         let cpus = self.cpus.iter().zip(profiles).zip(parameters).map(|((cpu, (_, profile)), parameter)| {
             let ns = |ticks| axis.duration(Ticks::new(ticks));
-            let mut doc = CpuDoc::of(cpu);
+            let mut doc = CpuDoc::new(cpu);
             if let Profile::Steps(steps) = profile {
                 doc.t_min_ns = ns(steps.shortest);
                 doc.median_step_ns = ns(steps.median);

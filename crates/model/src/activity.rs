@@ -11,7 +11,7 @@ use crate::Label;
 /// One interval in which the measuring thread, although it wanted the CPU, did not make progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detour {
-    /// Where.
+    /// The measured CPU.
     pub cpu: CpuId,
     /// When the step of the loop began that holds the detour, since the run's origin.
     pub start: Nanos,
@@ -25,7 +25,7 @@ pub struct Detour {
 /// was counted. The samples of a CPU lie end to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// Where.
+    /// The measured CPU.
     pub cpu: CpuId,
     /// When it began, since the run's origin.
     pub start: Nanos,
@@ -40,7 +40,7 @@ pub struct Sample {
 /// The share that one activity has in one detour, or in one sample of a run of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Activity {
-    /// Where.
+    /// The measured CPU.
     pub cpu: CpuId,
     /// The number of its detour (or sample) on that CPU, counted from 0 in order of time over the whole run.
     pub detour: u64,

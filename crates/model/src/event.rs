@@ -18,7 +18,7 @@ impl Pid {
 pub struct Event {
     /// When, since the run's origin.
     pub time: Nanos,
-    /// What.
+    /// What happened.
     pub what: Happening,
 }
 
@@ -33,7 +33,7 @@ pub enum Happening {
         /// The interrupt's number, or the vector's name.
         detail: Label,
     },
-    /// It ended.
+    /// The handler of an interrupt returned.
     IrqExit {
         /// As at the entry.
         source: Label,
@@ -45,7 +45,7 @@ pub enum Happening {
         /// `net_rx`, `timer`, `rcu`.
         source: Label,
     },
-    /// It ended.
+    /// The handler of a softirq returned.
     SoftirqExit {
         /// As at the entry.
         source: Label,
@@ -59,11 +59,11 @@ pub enum Happening {
     },
     /// The CPU went from one thread to another.
     Switch {
-        /// Who ran.
+        /// The thread that ran until now.
         prev: Pid,
         /// Whether it could have gone on: it was pre-empted, or gave way, but does not sleep.
         prev_runnable: bool,
-        /// Who runs now.
+        /// The thread that runs from now on.
         next: Pid,
     },
     /// A kworker began a work item.
@@ -73,7 +73,7 @@ pub enum Happening {
         /// The address of the work structure, which pairs start and end.
         work: u64,
     },
-    /// It ended.
+    /// The function of a work item returned.
     WorkEnd {
         /// As at the start; empty where the kernel's event does not name the function.
         source: Label,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How often an event came.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventCount {
-    /// Which.
+    /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
     /// Where: `user` or `kernel`.
     pub space: String,

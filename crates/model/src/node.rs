@@ -21,7 +21,7 @@ pub struct NodeDoc {
     pub origin: jiff::Timestamp,
     /// How the run ended; nothing while it runs, and for ever if it was killed.
     pub ended: Option<Ended>,
-    /// The machine.
+    /// The machine on which it was recorded.
     pub machine: Machine,
     /// The counter that the loops read.
     pub clock: ClockDoc,
@@ -174,7 +174,7 @@ pub struct WorkDoc {
 /// `running_ns` of `enabled_ns`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkCount {
-    /// On which CPU.
+    /// The CPU on which it was counted.
     pub cpu: CpuId,
     /// What: `cycles`, `cache_misses`.
     pub event: String,
@@ -191,7 +191,7 @@ pub struct WorkCount {
 /// How the work was calibrated on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkLoop {
-    /// Which.
+    /// The CPU on which the loop ran.
     pub cpu: CpuId,
     /// Iterations of a sample, of fixed work; iterations between two looks at the counter, of fixed time.
     pub iterations: u64,
@@ -225,7 +225,7 @@ pub enum Rung {
 /// One measured CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuDoc {
-    /// Which.
+    /// The CPU's number.
     pub cpu: CpuId,
     /// When its loop began, since the origin.
     pub start_ns: Nanos,
@@ -273,7 +273,7 @@ pub struct CpuDoc {
 impl CpuDoc {
     /// The document of a CPU before anything was measured on it.
     #[must_use]
-    pub const fn of(cpu: CpuId) -> Self {
+    pub const fn new(cpu: CpuId) -> Self {
         Self {
             cpu,
             start_ns: Nanos::ZERO,
@@ -316,7 +316,7 @@ pub struct TracingDoc {
 /// Growth of one of the kernel's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Counter {
-    /// On which CPU.
+    /// The CPU to which the count belongs.
     pub cpu: CpuId,
     /// Its file and name: `interrupts/LOC`, `softirqs/NET_RX`, `stat/steal`.
     pub name: String,

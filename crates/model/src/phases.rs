@@ -26,7 +26,7 @@ pub struct PhasesDoc {
     pub origin: jiff::Timestamp,
     /// Whether the job came to its end, so that every phase is there.
     pub complete: bool,
-    /// The machine.
+    /// The machine on which the node's ranks ran.
     pub machine: Machine,
     /// The counter that the ranks of the node read.
     pub clock: ClockDoc,
@@ -61,7 +61,7 @@ pub struct JobDoc {
     pub sched: String,
 }
 
-/// A rank.
+/// A rank of the job that ran on this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RankDoc {
     /// Its number in the job.

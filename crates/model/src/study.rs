@@ -24,7 +24,7 @@ pub struct StudyDoc {
     pub node: String,
     /// When it began, as RFC 3339 in UTC.
     pub begun: jiff::Timestamp,
-    /// The machine.
+    /// The machine that was studied.
     pub machine: Machine,
     /// How long each configuration was to be recorded.
     pub duration_ns: i64,
@@ -47,7 +47,7 @@ pub struct ConfigurationDoc {
     pub sched: String,
     /// The command that records it, word by word.
     pub command: Vec<String>,
-    /// How it ended.
+    /// What became of it.
     pub outcome: Outcome,
 }
 
@@ -64,7 +64,7 @@ pub enum Outcome {
     },
     /// This machine cannot do it.
     Skipped {
-        /// Why not.
+        /// What this machine lacks.
         why: String,
     },
 }

@@ -1,20 +1,20 @@
 //! The parallel benchmark (De et al. 2009): a calibrated compute phase, then a collective, again and again.
 
 use std::hint::black_box;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use becalm_analyze::phases::{PhaseFigures, Slowest};
+use becalm_bundle::{Phase, PhaseWriter};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
-use becalm_report::{MpiRank, MpiReport, mpi_json, render_mpi};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
-use becalm_bundle::{Phase, PhaseWriter};
+use becalm_report::{Form, MpiRank, MpiReport};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -143,14 +143,10 @@ fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Res
         let nodes = nodes.expect("rank 0 leads its node");
         let ranks = named(by_rank, &nodes);
         let report = MpiReport { nodes, slowest, ranks };
-        let mut out = BufWriter::new(out);
-        if args.json {
-            out.write_all(mpi_json(&report).as_bytes())?;
-        } else {
-            render_mpi(&report, &mut out)?;
+        becalm_report::print(&report, args.json, Form::default(), out)?;
+        if !args.json {
             writeln!(out, "\n  stored in {}", path.display())?;
         }
-        out.flush()?;
     }
     Ok(())
 }
@@ -296,7 +292,7 @@ const TOLD: usize = 12;
 fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
     let figures = |time: fn(&Phase) -> i64| {
         let series: Vec<i64> = own.iter().map(time).collect();
-        let of = PhaseFigures::of(&series).expect("there are phases");
+        let of = PhaseFigures::from_durations(&series).expect("there are phases");
         [of.mean_ns, of.median_ns as f64, of.worst_ns, of.min_ns as f64, of.max_ns as f64]
     };
     let (node, _) = job.nodes();

@@ -33,7 +33,7 @@ pub enum BooksError {
     /// An entry of no source.
     #[error("time in detour {detour} is booked on source {source_number}, but {sources} have names")]
     NoSuchSource {
-        /// The detour.
+        /// The number of the detour.
         detour: usize,
         /// The number booked.
         source_number: u32,
@@ -43,19 +43,19 @@ pub enum BooksError {
     /// A negative entry.
     #[error("a source has the negative time {self_time} in detour {detour}")]
     Negative {
-        /// The detour.
+        /// The number of the detour.
         detour: usize,
-        /// The entry.
+        /// The time that it is said to have taken.
         self_time: Nanos,
     },
     /// More time than there is.
     #[error("the sources of detour {detour} take {booked} together, but it lasts {duration}")]
     Overbooked {
-        /// The detour.
+        /// The number of the detour.
         detour: usize,
         /// The sum of its entries.
         booked: Nanos,
-        /// Its duration.
+        /// The duration of the detour, which its entries exceed.
         duration: Nanos,
     },
 }

@@ -47,9 +47,9 @@ pub enum Collective {
     Ideal,
     /// A barrier: messages of one byte.
     Barrier(Barrier),
-    /// An allreduce.
+    /// Every rank gets the reduction of what all ranks give.
     Allreduce(Allreduce),
-    /// An all-to-all.
+    /// Every rank sends something of its own to every other rank.
     Alltoall(Alltoall),
 }
 

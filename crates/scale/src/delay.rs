@@ -210,7 +210,7 @@ impl<'a> DelayTable<'a> {
         Ok(table)
     }
 
-    /// The grain.
+    /// The work between two collectives for which the delays were computed.
     #[must_use]
     pub fn grain(&self) -> Nanos {
         self.grain

@@ -10,7 +10,7 @@ pub enum ScaleError {
     /// The noise is not usable.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// No ranks.
+    /// A job without ranks.
     #[error("the number of ranks is 0; at least 1 is needed")]
     NoRanks,
     /// More ranks than the method can hold.
@@ -20,12 +20,12 @@ pub enum ScaleError {
         ranks: u64,
         /// How many are possible.
         limit: u64,
-        /// By what.
+        /// The method that cannot hold them.
         method: &'static str,
         /// What to do instead; empty or starting with a semicolon.
         advice: &'static str,
     },
-    /// No phases.
+    /// A prediction over no phases.
     #[error("the number of phases is 0; at least 1 is needed")]
     NoPhases,
     /// A grain of zero or less where one is needed.
@@ -57,11 +57,11 @@ pub enum ScaleError {
     /// Times that would not fit.
     #[error("{what} would pass the {limit} that times can hold; {advice}")]
     Overflow {
-        /// What would.
+        /// The time that would be too long.
         what: &'static str,
-        /// The limit.
+        /// The longest time that can be held.
         limit: Nanos,
-        /// What to do.
+        /// What to do instead.
         advice: &'static str,
     },
     /// A number outside its range.
@@ -69,7 +69,7 @@ pub enum ScaleError {
     Range {
         /// Which parameter.
         name: &'static str,
-        /// Its value.
+        /// The value that was given.
         value: String,
         /// What is allowed.
         allowed: &'static str,
@@ -79,7 +79,7 @@ pub enum ScaleError {
     UnknownSource {
         /// What was asked for.
         name: String,
-        /// What there is.
+        /// The names that there are, separated by commas.
         known: String,
     },
     /// A text that does not describe what it should.
@@ -89,7 +89,7 @@ pub enum ScaleError {
         text: String,
         /// What it should describe.
         expected: &'static str,
-        /// What is wrong.
+        /// What is wrong with it.
         why: String,
         /// How to write it.
         form: &'static str,

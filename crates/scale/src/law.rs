@@ -15,11 +15,11 @@ pub struct Law {
 /// What the law says for one number of ranks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LawPoint {
-    /// Ranks.
+    /// The number of ranks, n.
     pub ranks: u64,
     /// d(n) = 1 - (1-p)^n: the probability that at least one rank is delayed in a phase.
     pub delay_probability: f64,
-    /// 1 + d(n) D/G.
+    /// The slowdown: 1 + d(n) D/G.
     pub slowdown_ratio: f64,
     /// 1 + p n D/G, the linear law.
     pub linear_ratio: f64,
@@ -69,7 +69,7 @@ impl Law {
         self.probability
     }
 
-    /// The delay D.
+    /// The delay D of a rank that is hit.
     #[must_use]
     pub fn delay(&self) -> Nanos {
         self.delay

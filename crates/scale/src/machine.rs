@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
         self.ranks.is_empty()
     }
 
-    /// The network.
+    /// The network over which messages go.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network

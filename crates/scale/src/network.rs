@@ -31,28 +31,28 @@ const PRESETS: [(&str, &str, Network); 4] = [
         "Blue Gene/L: torus links of 175 MB/s (Adiga et al., IBM J. R&D 49, 2005), so G = 5.7 ns; hardware barrier of \
          1.5 us in all for two processes a node (Beckman et al. 2007), of which each of three CPU steps is assumed to be \
          200 ns; L = 2.5 us, o = 1.5 us and g = 1 us are assumed: they are LogGOPSim's defaults, so that both can be compared",
-        Network::of(2_500, 1_500, 1_000, 5_700, 900, 200),
+        Network::from_nanos(2_500, 1_500, 1_000, 5_700, 900, 200),
     ),
     (
         "infiniband",
         "InfiniBand HDR, ConnectX-6: 200 Gb/s, so G = 0.04 ns; 215 million messages a second, so g = 5 ns; latency below \
          600 ns (NVIDIA, ConnectX-6 user manual, introduction), taken as L = 0.6 us; o = 0.2 us is assumed, with which an MPI \
          message of a few bytes takes 1 us",
-        Network::of(600, 200, 5, 40, 600, 200),
+        Network::from_nanos(600, 200, 5, 40, 600, 200),
     ),
     (
         "slingshot",
         "Slingshot: 200 Gb/s, so G = 0.04 ns; switches of about 350 ns, at most three hops between them (De Sensi et al., An \
          In-Depth Analysis of the Slingshot Interconnect, SC20); a path through three switches and 250 ns of cables and \
          adapters is assumed, so L = 1.3 us; o = 0.3 us and g = 10 ns are assumed",
-        Network::of(1_300, 300, 10, 40, 1_300, 300),
+        Network::from_nanos(1_300, 300, 10, 40, 1_300, 300),
     ),
     (
         "ethernet",
         "25 Gb/s Ethernet (IEEE 802.3by), so G = 0.32 ns; all else is assumed, for TCP through the kernel without busy \
          polling: 15 us from program to program, as L = 5 us and o = 5 us; g = 1 us, a million small messages a second of one \
          thread",
-        Network::of(5_000, 5_000, 1_000, 320, 5_000, 5_000),
+        Network::from_nanos(5_000, 5_000, 1_000, 320, 5_000, 5_000),
     ),
 ];
 
@@ -61,7 +61,7 @@ const FORM: &str = "write bgl, infiniband, slingshot, ethernet, or own parameter
                     steps of a hardware barrier";
 
 impl Network {
-    const fn of(latency: i64, overhead: i64, gap: i64, byte_gap_ps: i64, wire: i64, step: i64) -> Self {
+    const fn from_nanos(latency: i64, overhead: i64, gap: i64, byte_gap_ps: i64, wire: i64, step: i64) -> Self {
         Self {
             latency: Nanos::new(latency),
             overhead: Nanos::new(overhead),

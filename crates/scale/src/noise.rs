@@ -20,9 +20,9 @@ pub enum TraceError {
     /// A detour that starts outside.
     #[error("detour {index} starts at {start}, outside the trace, which is {length} long")]
     Outside {
-        /// Which detour.
+        /// The number of the detour, from 0.
         index: usize,
-        /// Its start.
+        /// When it starts.
         start: Nanos,
         /// The trace's length.
         length: Nanos,
@@ -30,19 +30,19 @@ pub enum TraceError {
     /// A detour of negative duration.
     #[error("detour {index} at {start} has the negative duration {duration}")]
     Negative {
-        /// Which detour.
+        /// The number of the detour, from 0.
         index: usize,
-        /// Its start.
+        /// When it starts.
         start: Nanos,
-        /// Its duration.
+        /// How long it is said to last.
         duration: Nanos,
     },
     /// A detour that starts before the one in front of it.
     #[error("detour {index} starts at {start}, before the start of the one in front of it, at {previous}")]
     Unordered {
-        /// Which detour.
+        /// The number of the detour, from 0.
         index: usize,
-        /// Its start.
+        /// When it starts.
         start: Nanos,
         /// The start of the one before.
         previous: Nanos,
@@ -50,9 +50,9 @@ pub enum TraceError {
     /// A detour that starts within the one in front of it.
     #[error("detour {index} starts at {start}, before the end of detour {earlier}, at {end}{}", if *wrapped { " of the lap before" } else { "" })]
     Overlap {
-        /// Which detour.
+        /// The number of the detour, from 0.
         index: usize,
-        /// Its start.
+        /// When it starts.
         start: Nanos,
         /// The one that lasts too long.
         earlier: usize,
@@ -64,7 +64,7 @@ pub enum TraceError {
     /// Nothing but noise.
     #[error("the detours take {noise} of a trace of {length}: under 100 % noise no work is ever done")]
     Full {
-        /// Their sum.
+        /// The time that all detours take together.
         noise: Nanos,
         /// The trace's length.
         length: Nanos,
@@ -72,7 +72,7 @@ pub enum TraceError {
     /// A time that does not fit.
     #[error("detour {index} ends later than times can hold")]
     Overflow {
-        /// Which detour.
+        /// The number of the detour, from 0.
         index: usize,
     },
     /// No trace at all.
@@ -377,7 +377,7 @@ impl Noise {
         Self { nodes: vec![NodeNoise { name: name.into(), cpus: vec![trace] }], together: false }
     }
 
-    /// The nodes.
+    /// The noise of each node.
     #[must_use]
     pub fn nodes(&self) -> &[NodeNoise] {
         &self.nodes

@@ -20,7 +20,7 @@ pub const UNITS_LIMIT: u64 = 1 << 40;
 struct Stretch {
     /// Its upper end, in nanoseconds of delay.
     high: i64,
-    /// Its lower end.
+    /// The lower end of the delays on it, in nanoseconds.
     low: i64,
     /// 1 - F just below the upper end: the probability of a delay of at least that.
     above_high: f64,

@@ -25,7 +25,7 @@ const RANK_MEMORY: u64 = 24;
 /// Bytes that the replicas which run side by side may take together, unless one alone takes more.
 const REPLICAS_MEMORY: u64 = 2 << 30;
 
-/// A question.
+/// What is asked of a prediction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
     /// Useful CPU time of a phase; zero, for collectives back to back, only with a collective that costs time.
@@ -51,7 +51,7 @@ pub struct Question {
 /// An answer for one number of ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Ranks.
+    /// The number of ranks of the job.
     pub ranks: u64,
     /// Useful CPU time of a phase.
     pub grain: Nanos,
@@ -180,11 +180,11 @@ impl<'a> Prediction<'a> {
             phases: question.phases,
             collective: question.collective,
             // Noise only ever delays.
-            slowdown: Estimate::of(&slowdowns).map(|estimate| estimate.not_below(1.0)),
+            slowdown: Estimate::from_replicas(&slowdowns).map(|estimate| estimate.not_below(1.0)),
             expected_ratio,
             law,
             worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
-            mean_phase_ns: Estimate::of(&means).map(|estimate| estimate.mean),
+            mean_phase_ns: Estimate::from_replicas(&means).map(|estimate| estimate.mean),
             quiet_phase_ns,
         })
     }

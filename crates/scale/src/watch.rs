@@ -10,7 +10,7 @@ type Told<'a> = &'a (dyn Fn(u64, u64) + Sync);
 pub struct Watch<'a>(Option<Told<'a>>);
 
 impl<'a> Watch<'a> {
-    /// Nobody.
+    /// A watch that tells nobody.
     pub const NOBODY: Self = Self(None);
 
     /// Whoever this function tells of a number of ranks and of phases done.
@@ -43,7 +43,7 @@ pub(crate) struct Count<'a> {
 }
 
 impl Count<'_> {
-    /// One more.
+    /// Counts one more phase.
     #[inline]
     pub fn phase(&mut self) {
         self.untold += 1;
@@ -77,8 +77,8 @@ mod tests {
     fn every_phase_is_told_and_none_twice() {
         for ranks in [1, 1 << 10, 1 << 20] {
             let (phases, times) = (AtomicU64::new(0), AtomicU64::new(0));
-            let told = |of, more| {
-                assert_eq!(of, ranks);
+            let told = |asked, more| {
+                assert_eq!(asked, ranks);
                 phases.fetch_add(more, Ordering::Relaxed);
                 times.fetch_add(1, Ordering::Relaxed);
             };

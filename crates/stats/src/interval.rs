@@ -82,7 +82,7 @@ impl Interval {
     /// Of the ratio of the noise in these cells to the time that was observed, in nanoseconds: that of one CPU, or the
     /// sum over all whose noise the cells hold.
     #[must_use]
-    pub fn of(cells: &TimeCells, observed: i64) -> Self {
+    pub fn from_cells(cells: &TimeCells, observed: i64) -> Self {
         match mean_of_cells(cells.noise(), cells.width()) {
             Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
             Ok((low, high)) => {
@@ -170,7 +170,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    fn of(values: &[f64], length: usize, spectrum: f64) -> Self {
+    fn new(values: &[f64], length: usize, spectrum: f64) -> Self {
         let (n, size) = (values.len(), length as f64);
         let mean = values.iter().sum::<f64>() / n as f64;
         let squares: f64 = block_means(values, length, mean).iter().map(|mean| mean * mean).sum();
@@ -218,11 +218,11 @@ pub fn blocks(noise: &[f64]) -> Result<Blocks, usize> {
     let needed = (2.0 * slope.powi(2) / (4.0 / 3.0 * spectrum.powi(2)) * n as f64).cbrt();
     let needed = if needed.is_finite() { (needed.round() as usize).clamp(1, n) } else { n };
     if needed <= longest {
-        Ok(Blocks::of(noise, needed, spectrum))
+        Ok(Blocks::new(noise, needed, spectrum))
     } else if spectrum <= variance {
         // Neighbors balance each other, as with a tick that beats against the cells. Long blocks would narrow the
         // interval; short ones err to the wide side, so what fits is enough.
-        Ok(Blocks::of(noise, longest, spectrum))
+        Ok(Blocks::new(noise, longest, spectrum))
     } else {
         Err(needed)
     }

@@ -21,7 +21,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// Of no values.
+    /// The moments of no values.
     pub const EMPTY: Self = Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 };
 
     /// Takes one more value.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: &[i64]) -> Moments {
+    fn moments(values: &[i64]) -> Moments {
         let mut moments = Moments::default();
         values.iter().for_each(|value| moments.add(*value));
         moments
@@ -106,33 +106,33 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_none() {
-        let none = of(&[]);
+        let none = moments(&[]);
         assert_eq!((none.min(), none.max(), none.mean(), none.stddev(), none.total()), (None, None, None, None, 0));
-        let one = of(&[7]);
+        let one = moments(&[7]);
         assert_eq!((one.min(), one.max(), one.mean(), one.stddev()), (Some(7), Some(7), Some(7.0), None));
     }
 
     #[test]
     fn large_equal_values_do_not_cancel_into_noise() {
-        let alike = of(&[1_000_000_000_000, 1_000_000_000_001, 1_000_000_000_002]);
+        let alike = moments(&[1_000_000_000_000, 1_000_000_000_001, 1_000_000_000_002]);
         assert_eq!(alike.stddev(), Some(1.0));
     }
 
     #[test]
     fn the_worst_of_files_only_saturates() {
-        let worst = of(&[i64::MAX; 9]);
+        let worst = moments(&[i64::MAX; 9]);
         assert_eq!(worst.total(), i64::MAX);
         assert!(worst.stddev().is_some_and(f64::is_finite));
-        assert!(of(&[i64::MIN; 9]).stddev().is_some_and(f64::is_finite));
+        assert!(moments(&[i64::MIN; 9]).stddev().is_some_and(f64::is_finite));
     }
 
     proptest! {
         #[test]
         fn equals_the_plain_two_pass_way(values in proptest::collection::vec(0_i64..1 << 40, 2..60), at in 0_usize..60) {
-            let all = of(&values);
+            let all = moments(&values);
             let (left, right) = values.split_at(at.min(values.len()));
-            let mut merged = of(left);
-            merged.merge(&of(right));
+            let mut merged = moments(left);
+            merged.merge(&moments(right));
             prop_assert_eq!(all, merged);
 
             let n = values.len() as f64;

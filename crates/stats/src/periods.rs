@@ -128,7 +128,7 @@ fn search(times: &[f64], false_alarm: f64) -> Option<(Period, Vec<f64>)> {
     if times.len() <= BEATS_MIN || length <= 0.0 {
         return None;
     }
-    let coarse = Powers::of(times, length);
+    let coarse = Powers::from_times(times, length);
     let trials = coarse.highest() * length * 8.0 * SUMS.len() as f64;
     let mut best: Option<(f64, f64)> = None;
     for frequency in coarse.candidates() {
@@ -250,14 +250,14 @@ impl Gap {
     /// The most frequent gap, if it is that of half of the neighbors, and the line does not do as well.
     fn between(beats: &[(f64, f64)], line: &Line) -> Option<Self> {
         let gaps: Vec<(f64, f64)> = beats.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 - two[0].1)).collect();
-        let of = |step: u32| gaps.iter().filter(move |gap| gap.0 == f64::from(step)).map(|gap| gap.1);
-        let step = (1..=8).rev().max_by_key(|step| of(*step).count())?;
-        let count = of(step).count();
+        let gaps_over = |step: u32| gaps.iter().filter(move |gap| gap.0 == f64::from(step)).map(|gap| gap.1);
+        let step = (1..=8).rev().max_by_key(|step| gaps_over(*step).count())?;
+        let count = gaps_over(step).count();
         if count < BEATS_MIN - 1 || 2 * count < gaps.len() {
             return None;
         }
-        let time = median(of(step).collect());
-        let spread = median(of(step).map(|gap| (gap - time).abs()).collect()) / MAD_OF_NORMAL;
+        let time = median(gaps_over(step).collect());
+        let spread = median(gaps_over(step).map(|gap| (gap - time).abs()).collect()) / MAD_OF_NORMAL;
         let off = |(beat, at): &(f64, f64)| (at - line.first - beat * line.interval).abs();
         let from_line = median(beats.iter().map(off).collect()) / MAD_OF_NORMAL;
         (from_line > CLOSER * spread.max(RESOLUTION)).then_some(Self { time, spread, count })
@@ -351,7 +351,7 @@ struct Powers {
 }
 
 impl Powers {
-    fn of(times: &[f64], length: f64) -> Self {
+    fn from_times(times: &[f64], length: f64) -> Self {
         let bins = (16 * times.len()).next_power_of_two();
         let mut buffer = vec![Complex::new(0.0_f32, 0.0); 2 * bins];
         let begin = times[0];

@@ -98,7 +98,7 @@ mod tests {
         sorted[((quantile * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1]
     }
 
-    fn of(values: &[i64]) -> Quantiles {
+    fn quantiles(values: &[i64]) -> Quantiles {
         let mut quantiles = Quantiles::default();
         values.iter().for_each(|value| quantiles.add(*value));
         quantiles
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn extremes_of_the_range_are_taken() {
-        let mut quantiles = of(&[i64::MIN, 0, i64::MAX]);
+        let mut quantiles = quantiles(&[i64::MIN, 0, i64::MAX]);
         assert_eq!((quantiles.at(0.1), quantiles.at(1.0)), (Some(0), Some(i64::MAX)));
         quantiles.histogram();
         assert_eq!((quantiles.at(0.1), quantiles.at(1.0)), (Some(0), Some(i64::MAX)));
@@ -122,7 +122,7 @@ mod tests {
     proptest! {
         #[test]
         fn few_values_are_ranked_exactly(values in proptest::collection::vec(0_i64..1 << 40, 1..200)) {
-            let mut quantiles = of(&values);
+            let mut quantiles = quantiles(&values);
             for share in SHARES {
                 prop_assert_eq!(quantiles.at(share), Some(plain(&values, share)));
             }
@@ -132,10 +132,10 @@ mod tests {
         fn many_values_are_ranked_to_a_thousandth(
             values in proptest::collection::vec(0_i64..1 << 40, EXACT + 1..EXACT + 50), at in 0_usize..EXACT,
         ) {
-            let mut all = of(&values);
+            let mut all = quantiles(&values);
             let (left, right) = values.split_at(at);
-            let mut merged = of(left);
-            merged.merge(&of(right));
+            let mut merged = quantiles(left);
+            merged.merge(&quantiles(right));
             for share in SHARES {
                 let exact = plain(&values, share);
                 let found = all.at(share).unwrap();

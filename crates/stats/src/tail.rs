@@ -77,7 +77,7 @@ pub struct ReturnLevel {
     pub level_ns: i64,
     /// The lower end of its 95 % interval.
     pub low_ns: i64,
-    /// The upper end.
+    /// The upper end of the interval, in nanoseconds.
     pub high_ns: i64,
 }
 
@@ -119,7 +119,7 @@ impl Tail {
     ///
     /// # Errors
     /// Says why there is none.
-    pub fn of(longest: Longest, observed: i64) -> Result<Self, NoTail> {
+    pub fn fit(longest: Longest, observed: i64) -> Result<Self, NoTail> {
         let share = usize::try_from(longest.count() / DETOURS_PER_EXCEEDANCE).unwrap_or(usize::MAX);
         let (floor, detours) = longest.sorted();
         let mut lengths: Vec<i64> = detours.iter().map(|(_, length)| *length).collect();

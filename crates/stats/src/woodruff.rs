@@ -28,20 +28,20 @@ const TRAINS_MIN: f64 = 4.0;
 /// Between which lengths a quantile lies with 95 %, in nanoseconds. Where the run does not bound it, there is no end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Bounds {
-    /// The lower end.
+    /// The lower end; `None` where there are too few values for one.
     pub low: Option<i64>,
-    /// The upper end.
+    /// The upper end; `None` where there are too few values for one.
     pub high: Option<i64>,
 }
 
 impl Bounds {
-    /// No end.
+    /// Bounds of which neither end is known.
     pub const UNKNOWN: Self = Self { low: None, high: None };
 
     /// Of the quantile for this share, which is above 0 and below 1.
     #[must_use]
-    pub fn of(quantiles: &mut Quantiles, lengths: &LengthCells, share: f64) -> Self {
-        let Some(above) = Above::of(lengths, 1.0 - share) else { return Self::UNKNOWN };
+    pub fn of_quantile(quantiles: &mut Quantiles, lengths: &LengthCells, share: f64) -> Self {
+        let Some(above) = Above::from_lengths(lengths, 1.0 - share) else { return Self::UNKNOWN };
         let Some((low, high)) = above.interval() else { return Self::UNKNOWN };
         Self {
             // Of the shares that may lie above the quantile the largest gives the shortest length. Where less than one
@@ -66,7 +66,7 @@ struct Above {
 }
 
 impl Above {
-    fn of(lengths: &LengthCells, share: f64) -> Option<Self> {
+    fn from_lengths(lengths: &LengthCells, share: f64) -> Option<Self> {
         let all = lengths.counts();
         let detours = all.iter().sum::<i64>() as f64;
         if detours < 1.0 {

@@ -25,6 +25,11 @@ pub enum Need<'a> {
 }
 
 impl Need<'_> {
+    /// Whether the machine meets the need, for a test that does less without it and is not skipped.
+    pub fn is_met(self) -> bool {
+        self.missing().is_none()
+    }
+
     /// Why the machine does not meet the need; `None` if it does.
     fn missing(self) -> Option<String> {
         match self {

@@ -72,7 +72,7 @@ struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     fn new(a: &'a Scatter, b: &'a Scatter) -> Self {
-        let part = |of: &Scatter| of.variance * of.variance / (of.draws - 1) as f64;
+        let part = |side: &Scatter| side.variance * side.variance / (side.draws - 1) as f64;
         let df = (a.variance + b.variance).powi(2) / (part(a) + part(b));
         // Without any scatter the degrees of freedom do not matter.
         let df = if df.is_finite() { df } else { 1.0 };

@@ -12,7 +12,7 @@ pub enum CompareError {
     /// One of the runs cannot be read, or does not hold what was asked for.
     #[error("{}", of_run(.path, .cause))]
     Run {
-        /// The run.
+        /// The bundle of the run.
         path: PathBuf,
         /// What is wrong with it.
         cause: SummaryError,
@@ -23,7 +23,7 @@ pub enum CompareError {
          compared as a whole", .a.display(), .b.display()
     )]
     NoCommonCpu {
-        /// The first run.
+        /// The bundle of the run before.
         a: PathBuf,
         /// What it measured.
         cpus_a: CpuList,
@@ -38,13 +38,13 @@ pub enum CompareError {
         .a.display(), .b.display()
     )]
     NoCommonNode {
-        /// The first run.
+        /// The bundle of the run before.
         a: PathBuf,
-        /// Its nodes.
+        /// The nodes of the run before, separated by commas.
         nodes_a: String,
         /// The second run.
         b: PathBuf,
-        /// Its nodes.
+        /// The nodes of the run after, separated by commas.
         nodes_b: String,
     },
     /// It is not known how long a CPU was observed, without which there are no rates.
@@ -53,11 +53,11 @@ pub enum CompareError {
          other CPUs, or record again", .path.display()
     )]
     NoDuration {
-        /// The run.
+        /// The bundle of the run.
         path: PathBuf,
-        /// The node.
+        /// The host whose document lacks it.
         node: String,
-        /// The CPU.
+        /// The first CPU without a duration.
         cpu: CpuId,
     },
     /// A run in which no CPU was measured by a loop that looks for detours.
@@ -66,7 +66,7 @@ pub enum CompareError {
         .path.display()
     )]
     NoDetourLoop {
-        /// The run.
+        /// The bundle of the run.
         path: PathBuf,
     },
 }

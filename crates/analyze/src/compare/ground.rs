@@ -86,7 +86,7 @@ impl Side {
             let spans = spans(bundle, doc).map_err(failed)?;
             side.open_ended |= spans.observed == Observed::LastDetour;
             for cpu in &doc.cpus {
-                let length = spans.of(cpu).filter(|ns| *ns > 0);
+                let length = spans.length(cpu).filter(|ns| *ns > 0);
                 let no_duration = || CompareError::NoDuration {
                     path: bundle.path().to_owned(),
                     node: doc.node.clone(),
@@ -138,7 +138,7 @@ impl Side {
         self
     }
 
-    /// How many CPUs.
+    /// The number of CPUs that are compared, over all nodes.
     #[must_use]
     pub fn count_cpus(&self) -> usize {
         self.loops.len()
@@ -164,7 +164,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn of(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Self, CompareError> {
+    pub(super) fn between(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Self, CompareError> {
         let mut notes = Vec::new();
         let [mut docs_a, mut docs_b] = [select(a.0, a.1)?, select(b.0, b.1)?];
         // Of two runs of one node each the names do not matter.

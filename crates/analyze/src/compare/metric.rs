@@ -25,11 +25,11 @@ pub enum Metric {
 /// What a figure is measured in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// Times in nanoseconds.
     Nanoseconds,
     /// Times a second.
     Hertz,
-    /// Parts of 1.
+    /// Ratios, as parts of 1.
     Ratio,
 }
 
@@ -49,7 +49,7 @@ impl Metric {
         }
     }
 
-    /// Its unit.
+    /// The unit of its figures.
     #[must_use]
     pub const fn unit(self) -> Unit {
         match self {

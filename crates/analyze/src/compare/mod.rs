@@ -40,7 +40,7 @@ use becalm_model::node::Warning;
 pub struct Comparison {
     /// The run before.
     pub a: Side,
-    /// The run after.
+    /// The run after, which is held against the one before.
     pub b: Side,
     /// Detours shorter than this were left out of both runs, in nanoseconds: what the coarser of all loops would have kept.
     pub shortest_ns: i64,
@@ -68,7 +68,7 @@ impl Comparison {
 /// # Errors
 /// If a bundle cannot be read or does not hold what was selected, or the runs have nothing in common.
 pub fn compare(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Comparison, CompareError> {
-    let ground = ground::Ground::of(a, b)?;
+    let ground = ground::Ground::between(a, b)?;
     let samples = [gather::gather(a.0, &ground, 0)?, gather::gather(b.0, &ground, 1)?];
     let notes = ground.notes(&samples);
     let rows = row::rows(&ground, &samples);

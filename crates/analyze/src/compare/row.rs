@@ -22,7 +22,7 @@ pub enum Family {
     Headline,
     /// The other figures of all CPUs together.
     Total,
-    /// The sources.
+    /// The time that each source took.
     Sources,
     /// The single CPUs.
     Cpus,
@@ -35,7 +35,7 @@ pub enum Doubt {
     NoDetour,
     /// Nearly all of both runs' figures comes from a few stretches of time: so many equal ones would weigh the same.
     FewTrains {
-        /// How many.
+        /// How many equal stretches theirs are worth.
         trains: f64,
     },
     /// A run drifts, or its trains are so long that fewer than 20 independent stretches fit into it.
@@ -86,17 +86,17 @@ pub struct Row {
     pub place: Option<Place>,
     /// Of which source; none over all of them.
     pub source: Option<(Kind, String)>,
-    /// Which figure.
+    /// The figure that is compared.
     pub metric: Metric,
     /// Its value in the first run, in the metric's unit; none where it has none.
     pub a: Option<f64>,
     /// Its value in the second run.
     pub b: Option<f64>,
-    /// b - a.
+    /// The figure of b less that of a.
     pub difference: Option<f64>,
     /// The lower end of its 95 % interval, which is that of this row by itself.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of the difference's interval.
     pub high: Option<f64>,
     /// The size of the difference.
     pub effect: Option<Effect>,
@@ -186,7 +186,7 @@ pub(super) fn judge(rows: &mut [Row]) {
                 Some(difference) if difference != 0.0 => difference,
                 _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
             };
-            row.verdict = Verdict::of(direction, p);
+            row.verdict = Verdict::from_p_value(direction, p);
         }
     }
 }

@@ -39,7 +39,7 @@ impl Sample {
         }
     }
 
-    /// Adds a detour.
+    /// Adds a detour by its start and its length, in nanoseconds.
     #[inline]
     pub(super) fn add(&mut self, start: i64, duration: i64) {
         self.durations.add(duration);

@@ -25,7 +25,7 @@ const BLOCKS: (usize, usize) = (32, 8);
 /// A ratio of sums.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
-    /// The ratio.
+    /// The ratio of the sums.
     pub(super) value: f64,
     /// By how much each cell is off it; they add up to 0.
     residuals: Vec<f64>,

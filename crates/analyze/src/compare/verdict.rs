@@ -31,7 +31,7 @@ impl Verdict {
     }
 
     /// Of a difference with its adjusted p-value.
-    pub(super) fn of(difference: f64, p_adjusted: f64) -> Self {
+    pub(super) fn from_p_value(difference: f64, p_adjusted: f64) -> Self {
         if p_adjusted > LEVEL || difference == 0.0 {
             Self::NoDifferenceShown
         } else if difference > 0.0 {

@@ -25,7 +25,7 @@ pub struct HeatMap {
 pub struct HeatRow {
     /// The number of the node among those of the summary.
     pub node: u32,
-    /// The CPUs.
+    /// The CPUs that share the row.
     pub cpus: CpuList,
     /// Cell by cell, what the CPU lost in it, in nanoseconds; of several CPUs the most that one of them lost.
     pub noise_ns: Vec<i64>,

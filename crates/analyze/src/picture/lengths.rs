@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(lengths: &[i64]) -> Lengths {
+    fn counted(lengths: &[i64]) -> Lengths {
         let mut all = Lengths::default();
         lengths.iter().for_each(|length| all.add(*length));
         all
@@ -127,9 +127,9 @@ mod tests {
             sorted.sort_unstable_by(|a, b| b.cmp(a));
             let longest = &sorted[..top.min(sorted.len())];
             let (left, right) = lengths.split_at(split.min(lengths.len()));
-            let mut all = of(left);
-            all.merge(&of(right));
-            prop_assert_eq!(&all.steps(longest), &of(&lengths).steps(longest));
+            let mut all = counted(left);
+            all.merge(&counted(right));
+            prop_assert_eq!(&all.steps(longest), &counted(&lengths).steps(longest));
             let steps = all.steps(longest);
             for step in &steps {
                 prop_assert!(lengths.contains(&step.length));

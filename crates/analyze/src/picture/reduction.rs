@@ -24,7 +24,7 @@ pub const PER_OCTAVE: u32 = 4;
 pub struct Place {
     /// The number of its node among those of the summary.
     pub node: u32,
-    /// The CPU.
+    /// The CPU's number.
     pub cpu: u32,
     /// Its number on that CPU, from 0 in order of time over the whole run.
     pub number: u64,
@@ -56,7 +56,7 @@ impl PartialOrd for Place {
     }
 }
 
-/// What was kept.
+/// The detours that a picture keeps, and what it says of the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reduced {
     /// The detours, the longest first; equal ones by node, CPU and number.
@@ -129,7 +129,7 @@ impl Reduction {
         }
     }
 
-    /// What was kept.
+    /// Ends the reduction and gives what it kept.
     #[must_use]
     pub fn finish(self) -> Reduced {
         let recorded = self.recorded;

@@ -23,7 +23,7 @@ pub struct Picture {
     pub shown: Reduced,
     /// For each of them who took most of it: a number of [`Self::names`]. None where nothing was seen of the kernel.
     pub owners: Vec<Option<u32>>,
-    /// The owners.
+    /// The sources that own detours, by the number that detours give.
     pub names: Vec<(Kind, String)>,
     /// What happened in the longest of them, as far as it is kept and there is anything to tell; by the number of the
     /// detour in [`Self::shown`].

@@ -25,9 +25,9 @@ pub enum Books {
 /// A detour whose activities do not add up to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenBook {
-    /// The node.
+    /// The host on which it was recorded.
     pub node: String,
-    /// The CPU.
+    /// The CPU on which it was recorded.
     pub cpu: CpuId,
     /// The detour's number on that CPU.
     pub detour: u64,

@@ -14,7 +14,7 @@ pub enum SummaryError {
     /// A run of work, whose samples are no detours.
     #[error("{} holds samples of work and no detours", .path.display())]
     Work {
-        /// The bundle.
+        /// The bundle that holds them.
         path: PathBuf,
     },
     /// CPUs were asked for that no node of the selection measured.
@@ -22,15 +22,15 @@ pub enum SummaryError {
     NotMeasured {
         /// What was asked for in vain.
         missing: CpuList,
-        /// What there is.
+        /// The CPUs that the run measured.
         measured: CpuList,
     },
     /// A detour was asked for that does not exist.
     #[error("CPU {cpu} of node '{node}' has no detour {number}: {}", range(*.detours))]
     NoSuchDetour {
-        /// The node.
+        /// The node on which it was looked for.
         node: String,
-        /// The CPU.
+        /// The CPU on which it was looked for.
         cpu: CpuId,
         /// What was asked for.
         number: u64,

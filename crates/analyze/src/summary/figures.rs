@@ -62,7 +62,7 @@ pub struct CpuSummary {
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
-    /// The figures.
+    /// What its detours come to.
     pub figures: Figures,
 }
 
@@ -94,11 +94,11 @@ pub struct Figures {
     pub median_ns: Option<i64>,
     /// Between which lengths that lies.
     pub median_bounds: Bounds,
-    /// 99 of 100.
+    /// The length that 99 of 100 detours do not exceed.
     pub p99_ns: Option<i64>,
     /// Between which lengths that lies.
     pub p99_bounds: Bounds,
-    /// 999 of 1,000.
+    /// The length that 999 of 1,000 detours do not exceed.
     pub p999_ns: Option<i64>,
     /// Between which lengths that lies.
     pub p999_bounds: Bounds,
@@ -172,9 +172,9 @@ pub struct PeriodSummary {
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
-    /// What it is.
+    /// Whose detours recur.
     pub origin: Origin,
-    /// Its period.
+    /// The interval at which they recur, and how sure that is.
     pub period: Period,
 }
 

@@ -135,7 +135,7 @@ impl Gathered {
         let seen = doc.rung == Rung::Tracepoints;
         let mut scan = Scan::default().searching_detours(!seen);
         for cpu in &doc.cpus {
-            scan.expect(cpu.cpu, spans.of(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
+            scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }
         for batch in bundle.detours(&doc.node)? {
             let batch = batch?;
@@ -191,7 +191,7 @@ impl Gathered {
         let observed = sum(cpus.iter().map(|cpu| cpu.figures.duration_ns)).filter(|ns| *ns > 0);
         if let Some((cells, observed)) = of_node.cells.zip(observed) {
             let ratio = cells.noise().iter().sum::<i64>() as f64 / observed as f64;
-            self.peers.add_node(&doc.node, ratio, Interval::of(&cells, observed));
+            self.peers.add_node(&doc.node, ratio, Interval::from_cells(&cells, observed));
         }
         Ok(scan.count_activities())
     }
@@ -205,7 +205,7 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
     for number in last_ends(bundle, &doc.node)?.into_keys() {
         let cpu = CpuId::new(number as u32);
         if let Err(at) = doc.cpus.binary_search_by_key(&cpu, |listed| listed.cpu) {
-            doc.cpus.insert(at, CpuDoc::of(cpu));
+            doc.cpus.insert(at, CpuDoc::new(cpu));
         }
     }
     Ok(())
@@ -220,7 +220,7 @@ pub(crate) struct Spans {
 
 impl Spans {
     /// Of the CPU's loop, in nanoseconds.
-    pub(crate) fn of(&self, cpu: &CpuDoc) -> Option<i64> {
+    pub(crate) fn length(&self, cpu: &CpuDoc) -> Option<i64> {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
             Observed::LastDetour => {
@@ -307,7 +307,11 @@ impl Together {
             p99_bounds,
             p999_ns: self.quantiles.at(SHARES[2]),
             p999_bounds,
-            interval: self.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::of(cells, observed)),
+            interval: self
+                .cells
+                .as_ref()
+                .zip(duration_ns)
+                .map(|(cells, observed)| Interval::from_cells(cells, observed)),
             rate_interval: self.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
             rarest_seen_ns: elapsed.map(rarest_seen),
             tail: elapsed.filter(|_| nodes == 1).map(|elapsed| long_tail(self.longest, elapsed)),
@@ -322,7 +326,7 @@ impl Together {
 
 /// The figures of a CPU.
 fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
-    let duration_ns = spans.of(cpu);
+    let duration_ns = spans.length(cpu);
     let unseen = names.iter().zip(&rows.sources).filter(|((kind, _), _)| *kind == Kind::Unseen);
     let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
     // The document of a run that did not end was written at its start, when the loops had counted nothing.
@@ -343,7 +347,7 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         p99_bounds,
         p999_ns: rows.quantiles.at(SHARES[2]),
         p999_bounds,
-        interval: rows.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::of(cells, observed)),
+        interval: rows.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::from_cells(cells, observed)),
         rate_interval: rows.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
         rarest_seen_ns: duration_ns.map(rarest_seen),
         tail: duration_ns.map(|observed| long_tail(longest, observed)),
@@ -359,7 +363,7 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 
 fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [Bounds; 3] {
-    SHARES.map(|share| lengths.map_or(Bounds::UNKNOWN, |lengths| Bounds::of(quantiles, lengths, share)))
+    SHARES.map(|share| lengths.map_or(Bounds::UNKNOWN, |lengths| Bounds::of_quantile(quantiles, lengths, share)))
 }
 
 fn rate(lengths: &LengthCells, observed: i64) -> Interval {
@@ -367,7 +371,7 @@ fn rate(lengths: &LengthCells, observed: i64) -> Interval {
 }
 
 fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {
-    let tail = Tail::of(longest, observed)?;
+    let tail = Tail::fit(longest, observed)?;
     let level = tail.longest_return_level()?;
     Ok(LongTail { tail, level })
 }
@@ -385,7 +389,7 @@ fn ranked(
     observed: Option<i64>,
     elapsed: Option<i64>,
 ) -> Vec<SourceSummary> {
-    let share = |times: &Moments, of: i64| (of > 0).then(|| times.total() as f64 / of as f64);
+    let share = |times: &Moments, whole: i64| (whole > 0).then(|| times.total() as f64 / whole as f64);
     let mut sources: Vec<SourceSummary> = times
         .into_iter()
         .map(|((kind, source), times)| SourceSummary {

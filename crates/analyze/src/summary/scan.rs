@@ -34,7 +34,7 @@ pub struct ActivityColumns<'a, K> {
     pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
-    /// Kinds by key.
+    /// The kinds, by the numbers that the column of kinds holds.
     pub kinds: &'a [Kind],
     /// Sources by key.
     pub sources: &'a [&'a str],
@@ -66,7 +66,7 @@ pub(super) struct CpuScan {
     pub(super) quantiles: Quantiles,
     /// None where it is not known when the CPU's loop ended.
     pub(super) cells: Option<TimeCells>,
-    /// None as above.
+    /// How many detours have which length; `None` where the cells above are `None`.
     pub(super) lengths: Option<LengthCells>,
     pub(super) longest: Longest,
     /// None as above, and in short runs.

@@ -10,12 +10,12 @@ use becalm_units::{CpuId, Nanos};
 use super::scan::runs;
 use super::{Selection, SummaryError};
 
-/// Which detour.
+/// What names a detour of a run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DetourId {
-    /// The node.
+    /// The host on which it was recorded.
     pub node: String,
-    /// The CPU.
+    /// The CPU on which it was recorded.
     pub cpu: CpuId,
     /// Its number on that CPU, from 0 in order of time over the whole run.
     pub number: u64,
@@ -24,7 +24,7 @@ pub struct DetourId {
 /// What happened in a detour.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
-    /// Which detour.
+    /// The detour that it shows.
     pub id: DetourId,
     /// When it began, since the run's origin.
     pub start: Nanos,

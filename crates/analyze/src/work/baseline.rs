@@ -44,16 +44,16 @@ pub struct Against {
 pub struct Repetitions {
     /// The shortest of them.
     pub min_ratio: f64,
-    /// Their mean.
+    /// The mean of the ratios.
     pub mean_ratio: f64,
-    /// Their median.
+    /// The median of the ratios.
     pub median_ratio: f64,
     /// The longest of them.
     pub max_ratio: f64,
 }
 
 impl Repetitions {
-    fn of(repetitions: &Cumulative, baseline_mean_ns: f64) -> Self {
+    fn against(repetitions: &Cumulative, baseline_mean_ns: f64) -> Self {
         let quiet = baseline_mean_ns * repetitions.samples_each as f64;
         let ratio = |ns: f64| if quiet > 0.0 { ns / quiet } else { f64::NAN };
         let spread = &repetitions.spread;
@@ -90,7 +90,7 @@ fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
 /// # Errors
 /// If the two did different things.
 pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incomparable> {
-    let describe = |of: &Samples| described(&of.body, of.fixed, of.grain_ns);
+    let describe = |samples: &Samples| described(&samples.body, samples.fixed, samples.grain_ns);
     let scale = match samples.fixed {
         // From a quarter to four times the iterations it is still the same work; beyond that the caches differ.
         Fixed::Work => samples.iterations as f64 / baseline.iterations.max(1) as f64,
@@ -99,12 +99,12 @@ pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incompa
     if samples.body != baseline.body || samples.fixed != baseline.fixed || !(0.25..=4.0).contains(&scale) {
         return Err(Incomparable { ours: describe(samples), theirs: describe(baseline) });
     }
-    let repetitions = Cumulative::of(samples, &MainBody::of(&samples.values));
+    let repetitions = Cumulative::from_samples(samples, &MainBody::from_values(&samples.values));
     let mut ours = samples.values.clone();
     let mut theirs: Vec<i64> = baseline.values.iter().map(|ns| (*ns as f64 * scale).round() as i64).collect();
     ours.sort_unstable();
     theirs.sort_unstable();
-    let [a, b] = [&ours, &theirs].map(|values| Spread::of(values, &MainBody::of(values)));
+    let [a, b] = [&ours, &theirs].map(|values| Spread::from_values(values, &MainBody::from_values(values)));
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
     let last = theirs.last().copied().unwrap_or(0);
     Ok(Against {
@@ -116,7 +116,7 @@ pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incompa
         max_ratio: ratio(a.max_ns as f64, b.max_ns as f64),
         distance_ratio: distance(&ours, &theirs),
         beyond: ours.iter().filter(|value| **value > last).count() as u64,
-        repetitions: repetitions.map(|repetitions| Repetitions::of(&repetitions, b.mean_ns)),
+        repetitions: repetitions.map(|repetitions| Repetitions::against(&repetitions, b.mean_ns)),
     })
 }
 
@@ -186,7 +186,7 @@ mod tests {
         ) {
             a.sort_unstable();
             b.sort_unstable();
-            let share = |of: &[i64], at: i64| of.iter().filter(|x| **x <= at).count() as f64 / of.len() as f64;
+            let share = |values: &[i64], at: i64| values.iter().filter(|x| **x <= at).count() as f64 / values.len() as f64;
             let plain = (0..30).map(|at| (share(&a, at) - share(&b, at)).abs()).fold(0.0, f64::max);
             prop_assert!((distance(&a, &b) - plain).abs() < 1e-12);
         }

@@ -65,9 +65,9 @@ pub(super) fn has_period(samples: &Samples, numbers: &[usize], interval_ns: f64,
 }
 
 /// Whether a period is half of another, a third, and so on.
-fn is_part(period: &Period, of: &Period) -> bool {
-    let times = (of.interval_ns / period.interval_ns).round();
-    times >= 2.0 && (period.interval_ns * times / of.interval_ns - 1.0).abs() < SAME
+fn is_part(period: &Period, whole: &Period) -> bool {
+    let times = (whole.interval_ns / period.interval_ns).round();
+    times >= 2.0 && (period.interval_ns * times / whole.interval_ns - 1.0).abs() < SAME
 }
 
 fn same(a: &Period, b: &Period) -> bool {
@@ -134,7 +134,7 @@ mod tests {
                 durations[((time / 1e6) as usize).min(7_999)] += source.exponential(5e4) as i64;
             }
             let samples = fixed_work(&durations);
-            let found = beats(&samples, &MainBody::of(&samples.values), 1_000_000, stated);
+            let found = beats(&samples, &MainBody::from_values(&samples.values), 1_000_000, stated);
             alarms += i32::from(!found.is_empty());
         }
         // 5 are expected at most, of 100; more than 12 come with a chance of 0.2 %.
@@ -162,7 +162,7 @@ mod tests {
         }
         let samples = fixed_work(&durations);
         let mean = durations.iter().sum::<i64>() as f64 / 15_000.0;
-        let found = beats(&samples, &MainBody::of(&samples.values), 1_000_000, 1e-3);
+        let found = beats(&samples, &MainBody::from_values(&samples.values), 1_000_000, 1e-3);
         // Long detours delay all beats after them: between two beats there is less time than the mean says.
         assert!(found.iter().any(|period| (period.interval_ns / (100.0 * mean) - 1.0).abs() < SAME), "{found:?}");
     }

@@ -31,7 +31,7 @@ pub struct MainBody {
 impl MainBody {
     /// Of values, by [`RULE`]. Of none, everything is 0.
     #[must_use]
-    pub fn of(values: &[i64]) -> Self {
+    pub fn from_values(values: &[i64]) -> Self {
         let middle_ns = median(values.to_vec());
         let deviation = median(values.iter().map(|value| (value - middle_ns).abs()).collect());
         let reach = (DEVIATIONS * NORMAL * deviation as f64).max(LEAST * middle_ns.abs() as f64).round() as i64;
@@ -63,7 +63,7 @@ mod tests {
     fn a_tight_body_reaches_one_percent() {
         let mut values = vec![1_000_000; 90];
         values.extend([990_000, 989_999, 1_010_000, 1_010_001, 5_000_000, 1]);
-        let body = MainBody::of(&values);
+        let body = MainBody::from_values(&values);
         assert_eq!((body.low_ns, body.middle_ns, body.high_ns), (990_000, 1_000_000, 1_010_000));
         assert_eq!((body.fasties, body.slowies), (2, 2));
     }
@@ -72,9 +72,9 @@ mod tests {
     fn a_wide_body_reaches_five_deviations() {
         // -100 .. 100 around 1,000: the median distance is 50 (or 51, counting from either side).
         let values: Vec<i64> = (900..=1100).collect();
-        let body = MainBody::of(&values);
+        let body = MainBody::from_values(&values);
         assert_eq!((body.middle_ns, body.high_ns), (1_000, 1_000 + 371));
         assert_eq!((body.fasties, body.slowies), (0, 0));
-        assert_eq!(MainBody::of(&[]).middle_ns, 0);
+        assert_eq!(MainBody::from_values(&[]).middle_ns, 0);
     }
 }

@@ -7,7 +7,7 @@ use becalm_units::CpuId;
 /// One event over a CPU's samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventCount {
-    /// Which.
+    /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
     /// In the loop itself, scaled to the whole time where it was counted for a part of it; nothing if it was not counted.
     pub user: Option<f64>,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn user_and_kernel_stand_beside_each_other_and_parts_are_scaled() {
-        let of = |cpu, event: &str, space: &str, value, running| WorkCount {
+        let count = |cpu, event: &str, space: &str, value, running| WorkCount {
             cpu: CpuId::new(cpu),
             event: event.to_owned(),
             space: space.to_owned(),
@@ -89,10 +89,10 @@ mod tests {
             loops: Vec::new(),
             sessions: Vec::new(),
             counts: vec![
-                of(1, "cycles", "user", 500, 1_000),
-                of(1, "cycles", "kernel", 30, 500),
-                of(1, "cache_misses", "user", 7, 0),
-                of(2, "cycles", "user", 9, 1_000),
+                count(1, "cycles", "user", 500, 1_000),
+                count(1, "cycles", "kernel", 30, 500),
+                count(1, "cache_misses", "user", 7, 0),
+                count(2, "cycles", "user", 9, 1_000),
             ],
             not_counted: Vec::new(),
         };

@@ -30,14 +30,14 @@ pub struct Cumulative {
 impl Cumulative {
     /// Of these samples; nothing where they do not last for five repetitions.
     #[must_use]
-    pub fn of(samples: &Samples, body: &MainBody) -> Option<Self> {
+    pub fn from_samples(samples: &Samples, body: &MainBody) -> Option<Self> {
         let middle = body.middle_ns.max(1);
         let each = usize::try_from(REPETITION_NS.saturating_add(middle - 1) / middle).ok()?.max(1);
         if samples.values.len() / each < REPETITIONS_LEAST {
             return None;
         }
         let values: Vec<i64> = samples.values.chunks_exact(each).map(|part| part.iter().sum()).collect();
-        let spread = Spread::of(&values, &MainBody::of(&values));
+        let spread = Spread::from_values(&values, &MainBody::from_values(&values));
         Some(Self { samples_each: each as u64, spread, undisturbed_ns: middle.saturating_mul(each as i64), values })
     }
 
@@ -54,35 +54,35 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(durations: &[i64]) -> Option<Cumulative> {
+    fn cumulative(durations: &[i64]) -> Option<Cumulative> {
         let samples = fixed_work(durations);
-        Cumulative::of(&samples, &MainBody::of(&samples.values))
+        Cumulative::from_samples(&samples, &MainBody::from_values(&samples.values))
     }
 
     #[test]
     fn samples_join_to_repetitions_of_a_second() {
         // Six repetitions of ten samples of 100 ms, and three more; each tenth sample takes 5 ms longer.
         let durations: Vec<i64> = (0..63).map(|at| if at % 10 == 4 { 105_000_000 } else { 100_000_000 }).collect();
-        let found = of(&durations).unwrap();
+        let found = cumulative(&durations).unwrap();
         assert_eq!((found.samples_each, found.spread.count), (10, 6));
         assert_eq!(found.values, vec![1_005_000_000; 6]);
         assert!((found.cost_ratio() - 0.005).abs() < 1e-12);
-        assert_eq!(of(&durations[..49]), None);
+        assert_eq!(cumulative(&durations[..49]), None);
     }
 
     #[test]
     fn long_samples_are_repetitions() {
-        let found = of(&[1_500_000_000, 1_500_000_000, 1_500_000_000, 1_800_000_000, 1_500_000_000]).unwrap();
+        let found = cumulative(&[1_500_000_000, 1_500_000_000, 1_500_000_000, 1_800_000_000, 1_500_000_000]).unwrap();
         assert_eq!((found.samples_each, found.spread.max_ns, found.undisturbed_ns), (1, 1_800_000_000, 1_500_000_000));
-        assert_eq!(of(&[1_500_000_000; 4]), None);
-        assert_eq!(of(&[]), None);
+        assert_eq!(cumulative(&[1_500_000_000; 4]), None);
+        assert_eq!(cumulative(&[]), None);
     }
 
     proptest! {
         #[test]
         fn no_repetition_is_shorter_than_a_second_undisturbed(middle in 1_000_000_i64..3_000_000_000) {
             let count = (10_000_000_000 / middle).clamp(10, 10_000) as usize;
-            if let Some(found) = of(&vec![middle; count]) {
+            if let Some(found) = cumulative(&vec![middle; count]) {
                 prop_assert!(found.undisturbed_ns >= REPETITION_NS);
                 prop_assert!(found.undisturbed_ns < REPETITION_NS + middle);
                 prop_assert_eq!(found.cost_ratio(), 0.0);

@@ -17,7 +17,7 @@ const MOMENTS: usize = 400;
 pub struct Bin {
     /// Where it begins; it ends where the next begins.
     pub from_ns: i64,
-    /// Values in it.
+    /// The number of values in it.
     pub count: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Moment {
     pub max_ns: i64,
 }
 
-/// The shapes.
+/// How the values of a CPU are distributed, to be drawn.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Curves {
     /// Values in rising order, with the share of all samples that are not above it; close together at the upper end, so
@@ -51,7 +51,7 @@ pub struct Curves {
 impl Curves {
     /// Of these samples, of which there is at least one.
     #[must_use]
-    pub fn of(samples: &Samples) -> Self {
+    pub fn from_samples(samples: &Samples) -> Self {
         let mut sorted = samples.values.clone();
         sorted.sort_unstable();
         let (histogram, histogram_end_ns, beyond) = histogram(&sorted);
@@ -112,7 +112,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_point_says_what_the_samples_say(values in proptest::collection::vec(1_i64..3_000, 1..700)) {
-            let curves = Curves::of(&fixed_work(&values));
+            let curves = Curves::from_samples(&fixed_work(&values));
             let n = values.len() as f64;
             for (value, share) in &curves.distribution {
                 let not_above = values.iter().filter(|other| *other <= value).count() as f64;

@@ -62,7 +62,7 @@ pub(super) struct Line {
 
 impl Power {
     /// Of a signal, in stretches of this length; there is at least one.
-    pub(super) fn of(signal: &[f64], length: usize) -> Self {
+    pub(super) fn from_signal(signal: &[f64], length: usize) -> Self {
         let window: Vec<f64> = (0..length).map(|i| 0.5 - 0.5 * (2.0 * PI * i as f64 / length as f64).cos()).collect();
         let weight: f64 = window.iter().sum();
         let fft = FftPlanner::new().plan_fft_forward(length);
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_power_of_a_sine_is_the_square_of_its_amplitude() {
         let signal: Vec<f64> = (0..4_096).map(|i| 3.0 * (2.0 * PI * 100.0 * f64::from(i) / 1_024.0).sin()).collect();
-        let power = Power::of(&signal, 1_024);
+        let power = Power::from_signal(&signal, 1_024);
         assert_eq!((power.stretches, power.independent), (7, 4));
         assert!((power.mean[100] - 9.0).abs() < 1e-9, "{}", power.mean[100]);
         assert!(power.mean[300] < 1e-12);
@@ -197,7 +197,7 @@ mod tests {
                 trains[((time / 1e6) as usize).min(4_999)] += source.exponential(2e4);
             }
             for (alarms, signal) in alarms.iter_mut().zip([normal, heavy, trains]) {
-                *alarms += i32::from(!Power::of(&signal, 1_024).lines(stated).is_empty());
+                *alarms += i32::from(!Power::from_signal(&signal, 1_024).lines(stated).is_empty());
             }
         }
         // 15 are expected at most, of 300; more than 26 come with a chance of 0.3 %.
@@ -209,7 +209,7 @@ mod tests {
         let mut source = Source::seeded(12);
         let signal: Vec<f64> =
             (0..20_000).map(|i| 300.0 * (2.0 * PI * 0.1234 * f64::from(i)).sin() + 1e3 * source.normal()).collect();
-        let power = Power::of(&signal, 8_192);
+        let power = Power::from_signal(&signal, 8_192);
         let lines = power.lines(1e-3);
         let [line] = lines[..] else { panic!("{lines:?}") };
         assert!((line.place / 8_192.0 - 0.1234).abs() < 3e-5, "{line:?}");

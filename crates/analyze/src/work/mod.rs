@@ -39,7 +39,7 @@ use crate::summary::Selection;
 /// A run of work, summarized.
 #[derive(Clone, Debug)]
 pub struct WorkSummary {
-    /// Where it is.
+    /// The bundle's folder.
     pub path: PathBuf,
     /// The nodes' documents.
     pub nodes: Vec<NodeDoc>,
@@ -50,9 +50,9 @@ pub struct WorkSummary {
 /// The samples of one CPU, summarized. Values are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CpuWork {
-    /// The node.
+    /// The host on which the work was done.
     pub node: String,
-    /// The CPU.
+    /// The CPU on which the work was done.
     pub cpu: CpuId,
     /// What stayed the same.
     pub fixed: Fixed,
@@ -111,13 +111,13 @@ pub enum WorkError {
     /// It holds something else.
     #[error("{} holds no samples of work, but a recording of detours", path.display())]
     NotWork {
-        /// The bundle.
+        /// The bundle that was opened.
         path: PathBuf,
     },
     /// Nothing was selected.
     #[error("{} holds no sample of what was asked for", path.display())]
     Nothing {
-        /// The bundle.
+        /// The bundle that was opened.
         path: PathBuf,
     },
     /// The baseline is one of something else.
@@ -168,7 +168,7 @@ fn selected(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, Work
 fn loops(doc: &NodeDoc, selection: &Selection) -> Vec<CpuId> {
     let chosen = |cpu: &CpuId| selection.cpus.as_ref().is_none_or(|cpus| cpus.contains(*cpu));
     let loops = doc.settings.work.iter().flat_map(|work| &work.loops);
-    loops.map(|of| of.cpu).filter(chosen).collect()
+    loops.map(|work| work.cpu).filter(chosen).collect()
 }
 
 fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<Samples>, WorkError> {
@@ -185,7 +185,7 @@ fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<Samples>, Work
 }
 
 fn summary(doc: &NodeDoc, samples: &Samples) -> CpuWork {
-    let body = MainBody::of(&samples.values);
+    let body = MainBody::from_values(&samples.values);
     let own: u64 = samples.work.iter().sum();
     CpuWork {
         node: doc.node.clone(),
@@ -195,12 +195,12 @@ fn summary(doc: &NodeDoc, samples: &Samples) -> CpuWork {
         calibrated_ns: samples.calibrated_ns,
         duration_ns: samples.durations.iter().sum(),
         all_iterations: own.saturating_add(samples.others_iterations),
-        spread: Spread::of(&samples.values, &body),
+        spread: Spread::from_values(&samples.values, &body),
         incomplete: samples.incomplete,
         subtraction: if doc.tracing.is_some() { subtract(samples, &body) } else { Vec::new() },
-        curves: Curves::of(samples),
+        curves: Curves::from_samples(samples),
         tones: tones(samples, &body),
-        cumulative: Cumulative::of(samples, &body),
+        cumulative: Cumulative::from_samples(samples, &body),
         counts: doc
             .settings
             .work

@@ -10,9 +10,9 @@ use becalm_units::CpuId;
 /// Samples of one CPU, in order of time. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples {
-    /// Where.
+    /// The CPU on which they were taken.
     pub cpu: CpuId,
-    /// What was done.
+    /// The name of the work: `add`, `sort`.
     pub body: String,
     /// What stayed the same.
     pub fixed: Fixed,
@@ -41,9 +41,9 @@ pub struct Samples {
 /// What one source took from the samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceTimes {
-    /// Its kind.
+    /// The kind of its activities.
     pub kind: Kind,
-    /// Its name.
+    /// The source's name.
     pub source: String,
     /// The number of the sample, counted from 0, and the time, in order; a sample stands there once for each instance.
     pub times: Vec<(usize, i64)>,
@@ -63,15 +63,15 @@ impl SourceTimes {
 /// If the bundle cannot be read.
 pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
-    let Some(of) = work.loops.iter().find(|of| of.cpu == cpu) else { return Ok(None) };
+    let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
     let mut samples = Samples {
         cpu,
         body: work.body.clone(),
         fixed: work.fixed,
         grain_ns: work.grain_ns.get(),
-        iterations: of.iterations,
-        calibrated_ns: of.calibrated_ns.get(),
-        others_iterations: of.others_iterations,
+        iterations: work_loop.iterations,
+        calibrated_ns: work_loop.calibrated_ns.get(),
+        others_iterations: work_loop.others_iterations,
         starts: Vec::new(),
         durations: Vec::new(),
         work: Vec::new(),

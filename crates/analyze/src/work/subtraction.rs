@@ -11,15 +11,15 @@ use becalm_stats::Moments;
 /// How values are spread, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// How many.
+    /// The number of values.
     pub count: u64,
-    /// Their mean.
+    /// The mean of the values, in nanoseconds.
     pub mean_ns: f64,
     /// Their standard deviation; 0 of one.
     pub stddev_ns: f64,
-    /// The smallest.
+    /// The smallest value, in nanoseconds.
     pub min_ns: i64,
-    /// The largest.
+    /// The largest value, in nanoseconds.
     pub max_ns: i64,
     /// The quantiles `QUANTILES`.
     pub quantiles_ns: [i64; QUANTILES.len()],
@@ -33,7 +33,7 @@ pub const QUANTILES: [f64; 9] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999,
 impl Spread {
     /// Of these values, at least one, with slowies counted by the main body.
     #[must_use]
-    pub fn of(values: &[i64], body: &MainBody) -> Self {
+    pub fn from_values(values: &[i64], body: &MainBody) -> Self {
         let mut moments = Moments::default();
         values.iter().for_each(|value| moments.add(*value));
         // To the nanosecond: of work, that is where the interest begins.
@@ -51,7 +51,7 @@ impl Spread {
         }
     }
 
-    /// The median.
+    /// The median of the values, in nanoseconds.
     #[must_use]
     pub const fn median_ns(&self) -> i64 {
         self.quantiles_ns[3]
@@ -63,7 +63,7 @@ impl Spread {
 pub struct Step {
     /// Its kind; nothing of several sources taken out together.
     pub kind: Option<Kind>,
-    /// Its name.
+    /// The name of the source that is subtracted.
     pub source: String,
     /// How often it came.
     pub count: u64,
@@ -73,7 +73,7 @@ pub struct Step {
     pub total_ns: i64,
     /// What is left of the samples in which it came, after this step: the mean and the standard deviation.
     pub touched_mean_ns: f64,
-    /// See there.
+    /// The standard deviation of those samples after this step, in nanoseconds.
     pub touched_stddev_ns: f64,
     /// How many of these are within the main body now.
     pub touched_back: u64,
@@ -93,13 +93,13 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
     sources.sort_by_key(|source| (-source.total_ns(), source.kind, &source.source));
     let (alone, others) = sources.split_at(sources.len().min(ALONE));
     let mut groups: Vec<(Option<Kind>, String, &[&SourceTimes])> =
-        alone.iter().map(|of| (Some(of.kind), of.source.clone(), std::slice::from_ref(of))).collect();
+        alone.iter().map(|source| (Some(source.kind), source.source.clone(), std::slice::from_ref(source))).collect();
     if !others.is_empty() {
         groups.push((None, format!("{} others", others.len()), others));
     }
     let mut steps = Vec::new();
     for (kind, source, group) in groups {
-        let times = || group.iter().flat_map(|of| &of.times);
+        let times = || group.iter().flat_map(|source| &source.times);
         times().for_each(|(number, ns)| left[*number] -= ns);
         let mut numbers: Vec<usize> = times().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
@@ -112,11 +112,11 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
             source,
             count: times().count() as u64,
             samples: numbers.len() as u64,
-            total_ns: group.iter().map(|of| of.total_ns()).sum(),
+            total_ns: group.iter().map(|source| source.total_ns()).sum(),
             touched_mean_ns: touched.mean().unwrap_or(0.0),
             touched_stddev_ns: touched.stddev().unwrap_or(0.0),
             touched_back: numbers.iter().filter(within).count() as u64,
-            left: Spread::of(&left, body),
+            left: Spread::from_values(&left, body),
         });
     }
     steps
@@ -137,14 +137,16 @@ mod tests {
     #[test]
     fn what_sources_took_comes_off_in_order_of_their_time() {
         let mut samples = fixed_work(&[1_000, 1_100, 1_000, 1_350, 1_000, 1_000, 1_000]);
-        let of = |kind, source: &str, times: &[(usize, i64)]| SourceTimes {
+        let source = |kind, name: &str, times: &[(usize, i64)]| SourceTimes {
             kind,
-            source: source.to_owned(),
+            source: name.to_owned(),
             times: times.to_vec(),
         };
-        samples.sources =
-            vec![of(Kind::Irq, "timer", &[(1, 95), (3, 50), (3, 45)]), of(Kind::Softirq, "net_rx", &[(3, 240)])];
-        let body = MainBody::of(&samples.values);
+        samples.sources = vec![
+            source(Kind::Irq, "timer", &[(1, 95), (3, 50), (3, 45)]),
+            source(Kind::Softirq, "net_rx", &[(3, 240)]),
+        ];
+        let body = MainBody::from_values(&samples.values);
         assert_eq!((body.high_ns, body.slowies), (1_010, 2));
         let steps = subtract(&samples, &body);
         let names: Vec<&str> = steps.iter().map(|step| step.source.as_str()).collect();
@@ -165,17 +167,17 @@ mod tests {
     #[test]
     fn what_is_left_is_held_against_an_undisturbed_middle_only() {
         let mut samples = fixed_work(&[1_000, 1_002, 1_000, 1_300, 1_000]);
-        let body = MainBody::of(&samples.values);
-        let all = Spread::of(&samples.values, &body);
+        let body = MainBody::from_values(&samples.values);
+        let all = Spread::from_values(&samples.values, &body);
         assert_eq!(beyond_middle(&all, &body, &subtract(&samples, &body)), None);
-        let of = |times: &[(usize, i64)]| {
+        let source = |times: &[(usize, i64)]| {
             vec![SourceTimes { kind: Kind::Task, source: "copy".to_owned(), times: times.to_vec() }]
         };
-        samples.sources = of(&[(3, 250)]);
+        samples.sources = source(&[(3, 250)]);
         let (before, after) = beyond_middle(&all, &body, &subtract(&samples, &body)).unwrap();
         assert!((before - 60.4).abs() < 1e-9 && (after - 10.4).abs() < 1e-9, "{before} {after}");
         // Another copy takes half of each.
-        samples.sources = of(&[(0, 500), (1, 500), (2, 500), (3, 500), (4, 500)]);
+        samples.sources = source(&[(0, 500), (1, 500), (2, 500), (3, 500), (4, 500)]);
         assert_eq!(beyond_middle(&all, &body, &subtract(&samples, &body)), None);
     }
 
@@ -189,7 +191,7 @@ mod tests {
                 times: vec![(0, 10), (number % 3, 1)],
             })
             .collect();
-        let steps = subtract(&samples, &MainBody::of(&samples.values));
+        let steps = subtract(&samples, &MainBody::from_values(&samples.values));
         assert_eq!(steps.len(), ALONE + 1);
         let last = &steps[ALONE];
         assert_eq!(

@@ -50,7 +50,7 @@ const OWN: f64 = 4.0;
 /// A frequency that is in the samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tone {
-    /// The frequency.
+    /// The frequency, in Hz.
     pub hz: f64,
     /// Its power, in times the level around it.
     pub prominence_ratio: f64,
@@ -63,7 +63,7 @@ pub struct Tone {
     pub source: Option<String>,
 }
 
-/// The spectrum.
+/// The spectrum of a CPU's samples, and the tones that stand out of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tones {
     /// The distance of two frequencies that can be told apart, in Hz.
@@ -92,7 +92,7 @@ pub fn tones(samples: &Samples, body: &MainBody) -> Option<Tones> {
     if length < STRETCH_LEAST {
         return None;
     }
-    let power = Power::of(&lost, length);
+    let power = Power::from_signal(&lost, length);
     let resolution_hz = 1e9 / (cell as f64 * length as f64);
     let mut tones = named(samples, body, cell, &power, resolution_hz);
     for tone in &mut tones {
@@ -209,15 +209,15 @@ struct Spectrum<'a> {
 
 impl Spectrum<'_> {
     /// Whether a line is a multiple of another, as it is if it lies above it, or folded back (`alias`).
-    fn multiple_of(&self, line: &Line, of: &Line, alias: bool) -> bool {
-        let above = line.place > of.place;
-        let strong = self.power[line.peak] >= OWN * self.power[of.peak];
-        !strong && self.is_multiple(line.place, of.place, above, alias)
+    fn multiple_of(&self, line: &Line, base: &Line, alias: bool) -> bool {
+        let above = line.place > base.place;
+        let strong = self.power[line.peak] >= OWN * self.power[base.peak];
+        !strong && self.is_multiple(line.place, base.place, above, alias)
     }
 
     /// Whether one place is a multiple of another, as it is (`multiple`) or folded back at the end of the spectrum
     /// (`alias`), beyond which multiples appear in it.
-    fn is_multiple(&self, place: f64, of: f64, multiple: bool, alias: bool) -> bool {
+    fn is_multiple(&self, place: f64, base: f64, multiple: bool, alias: bool) -> bool {
         let folded = |place: f64| {
             let rest = place % (2.0 * self.end);
             if rest > self.end { 2.0 * self.end - rest } else { rest }
@@ -226,10 +226,10 @@ impl Spectrum<'_> {
             .map(f64::from)
             // Each place is known to a small part of one, and a multiple that much worse. Where that comes near the distance
             // of two multiples, any place would be one.
-            .take_while(|times| times * of <= FOLDED_UP_TO * self.end && 1.0 + 0.15 * times <= of / 4.0)
-            .any(|times| match times * of <= self.end {
-                true => multiple && (times * of - place).abs() <= 1.0 + 0.15 * times,
-                false => alias && (folded(times * of) - place).abs() <= 1.0 + 0.15 * times + self.blur,
+            .take_while(|times| times * base <= FOLDED_UP_TO * self.end && 1.0 + 0.15 * times <= base / 4.0)
+            .any(|times| match times * base <= self.end {
+                true => multiple && (times * base - place).abs() <= 1.0 + 0.15 * times,
+                false => alias && (folded(times * base) - place).abs() <= 1.0 + 0.15 * times + self.blur,
             })
     }
 }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn all(samples: &Samples) -> Vec<Tone> {
-        tones(samples, &MainBody::of(&samples.values)).unwrap().tones
+        tones(samples, &MainBody::from_values(&samples.values)).unwrap().tones
     }
 
     fn found(samples: &Samples) -> Vec<f64> {
@@ -315,13 +315,13 @@ mod tests {
         let mut random = Source::seeded(3);
         let numbers: std::collections::BTreeSet<usize> =
             (0..2_000).map(|_| (random.uniform() * 2e4) as usize).collect();
-        let of = |source: &str, numbers: Vec<usize>| SourceTimes {
+        let source = |name: &str, numbers: Vec<usize>| SourceTimes {
             kind: Kind::Irq,
-            source: source.to_owned(),
+            source: name.to_owned(),
             times: numbers.into_iter().map(|number| (number, 500_000)).collect(),
         };
-        samples.sources.push(of("at random", numbers.into_iter().collect()));
-        samples.sources.push(of("of 50 Hz", (0..1_000).map(|at| at * 20).collect()));
+        samples.sources.push(source("at random", numbers.into_iter().collect()));
+        samples.sources.push(source("of 50 Hz", (0..1_000).map(|at| at * 20).collect()));
         let tones = all(&samples);
         for (hz, name) in [(10.0, "10 Hz"), (100.0, "100 Hz")] {
             let tone = tones.iter().find(|tone| (tone.hz - hz).abs() < 0.2).unwrap();
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn few_samples_have_no_spectrum() {
         let samples = disturbed(200, &[], 10);
-        assert_eq!(tones(&samples, &MainBody::of(&samples.values)), None);
+        assert_eq!(tones(&samples, &MainBody::from_values(&samples.values)), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use becalm_units::Nanos;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct SelfishError {
-    /// Which line.
+    /// The number of the line, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub why: String,

@@ -149,7 +149,7 @@ fn every_kind_of_measurement_reads_back() {
     for run in runs {
         let path = folder.path().join(format!("{}.becalm", run.doc.measured.command()));
         write(&path, &run).unwrap();
-        assert_eq!(Contents::of(&path).unwrap(), Contents::Costs);
+        assert_eq!(Contents::read(&path).unwrap(), Contents::Costs);
         assert_eq!(CostRun::open(&path, None).unwrap(), run);
         // As with any bundle, the ending may be left out.
         assert_eq!(CostRun::open(&path.with_extension(""), Some("a")).unwrap(), run);

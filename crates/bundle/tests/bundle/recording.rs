@@ -33,7 +33,7 @@ pub fn cpu_doc(cpu: u32) -> CpuDoc {
         t_min_ns: Nanos::new(10),
         max_ns: Nanos::from_micros(15),
         involuntary_switches: 1,
-        ..CpuDoc::of(CpuId::new(cpu))
+        ..CpuDoc::new(CpuId::new(cpu))
     }
 }
 

@@ -1,21 +1,19 @@
 //! `becalm compare`: two runs against each other, before and after.
 
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
-use anyhow::Context;
 use becalm_analyze::compare::{Limit, Metric, compare, exceeds};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_report::html::compare_page;
 use becalm_report::{Check, CompareReport};
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
-use crate::draft::Draft;
 use crate::exit::Exit;
 use crate::messages;
+use crate::output::{Output, emit};
 use crate::progress::Reading;
 
 /// Compare two runs: what changed, by how much, how sure that is, and whether anything is shown at all
@@ -118,7 +116,10 @@ impl CheckedMetric {
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
 /// written.
 pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let draft = args.html.as_deref().map(Draft::new).transpose()?;
+    let output = match &args.html {
+        Some(file) => Output::page(file)?,
+        None => Output::new(args.json, args.all),
+    };
     let (bundle_a, bundle_b) = (Bundle::open(&args.a)?, Bundle::open(&args.b)?);
     let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
         node: node.clone(),
@@ -138,29 +139,10 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         })
         .collect();
     let report = CompareReport { comparison: &comparison, checks: &checks };
-    match (draft, &args.html) {
-        (Some(draft), Some(file)) => write_page(&report, draft, file)?,
-        _ => {
-            let mut out = BufWriter::new(out);
-            if args.json {
-                out.write_all(becalm_report::compare_json(&report).as_bytes())?;
-            } else {
-                becalm_report::render_compare(&report, &mut out, args.all)?;
-            }
-            out.flush()?;
-        }
-    }
+    emit(&report, output, out)?;
     let exceeded: Vec<&Check> = checks.iter().filter(|check| check.outcome == Limit::Exceeded).collect();
     for check in &exceeded {
         messages::say(format_args!("{}", becalm_report::check_text(&comparison, check)));
     }
     Ok(if exceeded.is_empty() { Exit::Done } else { Exit::LimitExceeded })
-}
-
-fn write_page(report: &CompareReport<'_>, mut draft: Draft, file: &Path) -> anyhow::Result<()> {
-    let page = compare_page(report, concat!("becalm ", env!("CARGO_PKG_VERSION")));
-    page.write(&mut draft).with_context(|| format!("cannot write {}", file.display()))?;
-    draft.finish()?;
-    messages::say(format_args!("the page is {}", file.display()));
-    Ok(())
 }

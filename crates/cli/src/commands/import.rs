@@ -148,7 +148,7 @@ fn document(cpu: CpuId, length: Nanos, detours: &[Detour]) -> NodeDoc {
             detours: detours.len() as u64,
             total_ns: detours.iter().map(|detour| detour.duration).sum(),
             max_ns: detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO),
-            ..CpuDoc::of(cpu)
+            ..CpuDoc::new(cpu)
         }],
         tracing: None,
         counters: Vec::new(),

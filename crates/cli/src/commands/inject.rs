@@ -1,7 +1,7 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fmt, process};
@@ -24,6 +24,7 @@ use clap::{ArgGroup, Args};
 
 use crate::exit::{Exit, UsageError};
 use crate::noise;
+use crate::output::{Output, emit};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
@@ -152,13 +153,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
 
     if args.json || !args.quiet {
         let report = InjectReport { noise: name, synchronized: args.sync, seed: args.seed, way, places };
-        let mut out = BufWriter::new(out);
-        if args.json {
-            out.write_all(becalm_report::inject_json(&report).as_bytes())?;
-        } else {
-            becalm_report::render_inject(&report, &mut out)?;
-        }
-        out.flush()?;
+        emit(&report, Output::new(args.json, false), out)?;
     }
     if let Some(status) = status
         && !stopped

@@ -1,6 +1,6 @@
 //! `becalm law`: the closed forms of the noise law, without any recording.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use becalm_report::LawReport;
 use becalm_scale::law::Law;
@@ -8,6 +8,7 @@ use becalm_units::{Count, Nanos, Share};
 use clap::{ArgGroup, Args};
 
 use crate::exit::Exit;
+use crate::output::{Output, emit};
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
 ///
@@ -58,13 +59,7 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 /// If the numbers make no sense, or `out` cannot be written.
 pub fn run(args: &LawArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let report = report(args)?;
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::law_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_law(&report, &mut out)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, false), out)?;
     Ok(Exit::Done)
 }
 

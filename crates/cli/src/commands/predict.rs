@@ -2,7 +2,7 @@
 
 mod cost;
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::str::FromStr;
 
 use becalm_analyze::noise::NoiseInput;
@@ -25,6 +25,7 @@ use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise::{self, NoiseArg};
+use crate::output::{Output, emit};
 use crate::progress;
 
 /// How many sources are taken out together, one after another.
@@ -190,13 +191,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         sources: &sources,
         warnings: &source.warnings,
     };
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::predict_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_predict(&report, &mut out)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, false), out)?;
     Ok(Exit::Done)
 }
 

@@ -11,7 +11,7 @@ use becalm_bundle::Bundle;
 use becalm_measure::{Plan, Progress};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_record::{Detours, Failure, Recorded, Session};
-use becalm_report::Options;
+use becalm_report::RunReport;
 use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -21,6 +21,7 @@ use crate::arguments::{refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
+use crate::output::{Output, emit};
 use crate::progress::{self, Reading};
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
@@ -108,14 +109,10 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let bundle = Bundle::open(&path)?;
         // A bundle may hold other nodes beside this one.
         // The loops have ended.
-        let reading = Reading::of(&bundle, 1);
+        let reading = Reading::begin(&bundle, 1);
         let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
         drop(reading);
-        if args.json {
-            out.write_all(becalm_report::to_json(&summary).as_bytes())?;
-        } else {
-            becalm_report::render_text(&summary, out, Options { all: false, per_cpu: false })?;
-        }
+        emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, false), out)?;
     }
     if !args.quiet {
         say(format_args!("stored in {}", path.display()));

@@ -3,19 +3,20 @@
 mod page;
 mod work;
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, CostRun, PhaseRun};
-use becalm_report::{MpiReport, Options};
+use becalm_report::{MpiReport, RunReport};
 use becalm_units::CpuList;
 use clap::Args;
 
 use super::cost::{storing, tick};
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
+use crate::output::{Output, emit};
 use crate::progress::Reading;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
@@ -106,12 +107,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
             path.display()
         );
         let report = MpiReport::of_run(&run)?;
-        let mut out = BufWriter::new(out);
-        match args.json {
-            true => out.write_all(becalm_report::mpi_json(&report).as_bytes())?,
-            false => becalm_report::render_mpi(&report, &mut out)?,
-        }
-        out.flush()?;
+        emit(&report, Output::new(args.json, args.all), out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {
@@ -137,7 +133,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    match Contents::of(&args.run.path)? {
+    match Contents::read(&args.run.path)? {
         Contents::Recording => {}
         contents => return measured(args, contents, out),
     }
@@ -154,17 +150,11 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Err(UsageError(text).into());
     }
     if let Some(file) = &args.html {
-        return page::run(&args.run, file);
+        return page::run(&args.run, file, out);
     }
-    let reading = Reading::of(&bundle, 1);
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &args.run.selection())?;
     drop(reading);
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::to_json(&summary).as_bytes())?;
-    } else {
-        becalm_report::render_text(&summary, &mut out, Options { all: args.all, per_cpu: false })?;
-    }
-    out.flush()?;
+    emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
 }

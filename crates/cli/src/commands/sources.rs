@@ -1,16 +1,17 @@
 //! `becalm sources`: who took the time, over all CPUs, on each, or in single detours.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::str::FromStr;
 
 use becalm_analyze::summary::{DetourId, Selection, longest, summarize, timelines};
 use becalm_bundle::Bundle;
-use becalm_report::Options;
+use becalm_report::{DetoursReport, SourcesReport};
 use becalm_units::CpuId;
 use clap::Args;
 
 use super::report::RunArgs;
 use crate::exit::{Exit, UsageError};
+use crate::output::{Output, emit};
 use crate::progress::Reading;
 
 /// Show who took the time: the sources of a run, ranked, or single detours activity by activity
@@ -75,9 +76,9 @@ impl FromStr for DetourArg {
 pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bundle = args.run.open()?;
     let selection = args.run.selection();
-    let mut out = BufWriter::new(out);
+    let output = Output::new(args.json, args.all);
     // Which are the longest is known when all have been read once.
-    let reading = Reading::of(&bundle, if args.longest.is_some() { 2 } else { 1 });
+    let reading = Reading::begin(&bundle, if args.longest.is_some() { 2 } else { 1 });
     let detours = match (args.detour, args.longest) {
         (Some(detour), _) => Some(vec![find(&bundle, &selection, detour)?]),
         (None, Some(count)) => Some(longest(&bundle, &selection, count as usize)?),
@@ -86,22 +87,12 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if let Some(detours) = detours {
         let timelines = timelines(&bundle, &detours)?;
         drop(reading);
-        if args.json {
-            out.write_all(becalm_report::timelines_json(&timelines).as_bytes())?;
-        } else {
-            becalm_report::render_timelines(&timelines, &mut out)?;
-        }
+        emit(&DetoursReport { timelines: &timelines }, output, out)?;
     } else {
         let summary = summarize(&bundle, &selection)?;
         drop(reading);
-        if args.json {
-            out.write_all(becalm_report::sources_json(&summary, args.per_cpu).as_bytes())?;
-        } else {
-            let options = Options { all: args.all, per_cpu: args.per_cpu };
-            becalm_report::render_sources(&summary, &mut out, options)?;
-        }
+        emit(&SourcesReport { summary: &summary, per_cpu: args.per_cpu }, output, out)?;
     }
-    out.flush()?;
     Ok(Exit::Done)
 }
 

@@ -8,7 +8,7 @@ mod predict;
 mod superpose;
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::{Body, Work};
-use becalm_report::{ValidateCell, ValidateReport, render_validate, validate_figure, validate_json};
+use becalm_report::{Form, ValidateCell, ValidateReport, validate_figure};
 use becalm_units::{Nanos, Share};
 use clap::Args;
 
@@ -230,18 +230,13 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
         cells,
         warnings: seat.warnings(),
     };
-    let mut out = BufWriter::new(out);
-    match args.json {
-        true => out.write_all(validate_json(&report).as_bytes())?,
-        false => render_validate(&report, &mut out)?,
-    }
+    becalm_report::print(&report, args.json, Form::default(), out)?;
     if let Some(file) = &args.figure {
         fs::write(file, validate_figure(&report)).with_context(|| format!("cannot write {}", file.display()))?;
         if !args.json {
             writeln!(out, "\n  drawn in {}", file.display())?;
         }
     }
-    out.flush()?;
     job.release();
     Ok(())
 }
@@ -267,7 +262,7 @@ fn outcome(cell: &Cell, runs: &[Result<cells::Run, String>], model: &Model) -> R
         constant_ratio: cell.ratio,
         requested_ratio: cell.detour.get() as f64 / cell.interval.get() as f64,
         delivered_ratio: delivered,
-        measured: if why_not.is_none() { becalm_scale::estimate::Estimate::of(&slowdowns) } else { None },
+        measured: if why_not.is_none() { becalm_scale::estimate::Estimate::from_replicas(&slowdowns) } else { None },
         predicted,
         why_not,
     })

@@ -4,8 +4,8 @@ use becalm_analyze::compare::{Family, Metric, Row, Unit, Verdict};
 
 use super::words::reason;
 use crate::Value;
-use crate::field::Field;
-use crate::value::time;
+use crate::form::field::Field;
+use crate::form::value::time;
 
 /// A figure in its metric's unit.
 pub(crate) fn figure(row: &Row, number: Option<f64>) -> Value {

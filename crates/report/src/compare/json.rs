@@ -1,24 +1,22 @@
 //! The comparison as `becalm.compare/1`.
 
-use becalm_analyze::compare::{LEVEL, Limit, Row, Side};
+use becalm_analyze::compare::{LEVEL, Limit, Side};
 use becalm_model::node::{Rung, Warning};
 use becalm_stats::{CONFIDENCE, RESAMPLES, SEED};
 use serde::Serialize;
 
 use super::figures::ROW;
 use super::{Check, CompareReport, headline};
-use crate::field::Object;
-use crate::json;
+use crate::form::field::Object;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
     headline: String,
     a: SideDoc<'a>,
     b: SideDoc<'a>,
     shortest_ns: i64,
     method: MethodDoc,
-    rows: Vec<Object<'a, Row>>,
+    rows: Vec<Object>,
     checks: Vec<CheckDoc>,
     notes: &'a [Warning],
 }
@@ -61,8 +59,7 @@ struct CheckDoc {
 
 /// As `becalm.compare/1`. `a`, `b`, `difference`, `low` and `high` of a row are in its `unit`, which the name in `what` ends
 /// with; `effect` is b / a.
-#[must_use]
-pub fn compare_json(report: &CompareReport<'_>) -> String {
+pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
     let comparison = report.comparison;
     let check = |check: &Check| CheckDoc {
         what: check.metric.name(),
@@ -73,8 +70,7 @@ pub fn compare_json(report: &CompareReport<'_>) -> String {
             Limit::Unknown => "not enough data",
         },
     };
-    json::text(&Document {
-        schema: "becalm.compare/1",
+    Document {
         headline: headline(comparison),
         a: side_doc(&comparison.a),
         b: side_doc(&comparison.b),
@@ -89,10 +85,10 @@ pub fn compare_json(report: &CompareReport<'_>) -> String {
             resamples: RESAMPLES,
             seed: SEED,
         },
-        rows: comparison.rows.iter().map(|row| Object(ROW, row)).collect(),
+        rows: comparison.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         checks: report.checks.iter().map(check).collect(),
         notes: &comparison.notes,
-    })
+    }
 }
 
 fn side_doc(side: &Side) -> SideDoc<'_> {

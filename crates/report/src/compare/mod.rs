@@ -1,17 +1,23 @@
 //! Two runs against each other, for a terminal and as `becalm.compare/1`; the page for a browser is made of the same parts.
 
 mod figures;
+mod html;
 mod json;
 mod rows;
 mod tables;
 mod words;
 
+use std::io;
+
 use becalm_analyze::compare::{Comparison, Limit, Metric};
+use serde::Serialize;
+
+use crate::form::sheet::Sheet;
+use crate::html::Page;
+use crate::report::Report;
 
 pub(crate) use figures::{COLUMNS, change, figure, title};
-pub use json::compare_json;
 pub(crate) use rows::{cpu_name, cpus, most_changed_first, place, sources, totals};
-pub use tables::render_compare;
 pub(crate) use words::{NAMED, answer, changed, legend, reason, side};
 pub use words::{check_text, headline};
 
@@ -33,4 +39,22 @@ pub struct Check {
     pub share: f64,
     /// What came out.
     pub outcome: Limit,
+}
+
+impl Report for CompareReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.compare/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        json::document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        tables::render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
 }

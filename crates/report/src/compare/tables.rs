@@ -8,9 +8,10 @@ use becalm_analyze::compare::{Doubt, Metric, Row};
 use super::figures::COLUMNS;
 use super::{CompareReport, check_text, cpu_name, cpus, headline, legend, most_changed_first, place, reason};
 use super::{side, sources, title, totals};
-use crate::field::columns;
-use crate::header::{line, paragraph};
-use crate::table::Table;
+use crate::form::field::columns;
+use crate::form::paragraph::{line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
 
 /// How many sources and CPUs are shown unless all are asked for.
 const SHOWN: usize = 12;
@@ -18,12 +19,9 @@ const SHOWN: usize = 12;
 /// Longer names of sources lose their middle.
 const NAME_WIDTH: usize = 20;
 
-/// As tables. `all` shows every source and CPU, not only those that changed most.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn render_compare(report: &CompareReport<'_>, out: &mut dyn Write, all: bool) -> io::Result<()> {
-    let comparison = report.comparison;
+/// As tables, of every source and CPU where all are asked for, else of those that changed most.
+pub(super) fn render(report: &CompareReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    let (comparison, all) = (report.comparison, out.all());
     paragraph(out, "  ", &headline(comparison))?;
     writeln!(out)?;
     line(out, "A", &side(&comparison.a))?;
@@ -48,7 +46,7 @@ pub fn render_compare(report: &CompareReport<'_>, out: &mut dyn Write, all: bool
 }
 
 fn print_rows(
-    out: &mut dyn Write,
+    out: &mut Sheet<'_>,
     heading: &str,
     first: &'static str,
     rows: &[&Row],
@@ -91,7 +89,7 @@ fn source_name(row: &Row) -> String {
     format!("{head}\u{2026}{tail}")
 }
 
-fn print_checks(report: &CompareReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn print_checks(report: &CompareReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     if !report.checks.is_empty() {
         writeln!(out)?;
     }

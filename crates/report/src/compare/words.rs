@@ -5,7 +5,7 @@ use becalm_model::Kind;
 
 use super::Check;
 use super::figures::{change, figure, ratio, title};
-use crate::value::{grouped, signed, three_digits, time};
+use crate::form::value::{grouped, signed, three_digits, time};
 
 /// How many sources the headline names.
 pub(crate) const NAMED: usize = 3;

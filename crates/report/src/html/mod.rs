@@ -1,7 +1,7 @@
 //! Pages for a browser: one file each that opens offline, in the light or the dark, on paper and on a phone.
 //!
-//! A [`Page`] is sections of text, figures, tables and charts; it knows nothing of what they are about. [`run_page`] makes
-//! that of a recorded run, [`compare_page`] that of two. Texts, numbers and tables are written here, by the same code as those for the terminal; the
+//! A [`Page`] is sections of text, figures, tables and charts; it knows nothing of what they are about. Commands make
+//! it in their own folders. Texts, numbers and tables are written here, by the same code as those for the terminal; the
 //! page's own script (`assets/page.js`) draws the charts with Apache ECharts, which is part of the file, and sorts tables.
 //!
 //! Nothing that stands in a run is ever code on a page: texts are escaped, the data of charts is JSON that the script
@@ -9,17 +9,7 @@
 //! their hashes, and no request leave the file.
 
 mod chart;
-mod compare;
-mod cpus;
-mod detours;
-mod distribution;
-mod headline;
-mod machine;
-mod page;
-mod run;
-mod scale;
-mod sources;
-mod sure;
+mod parts;
 mod table;
 mod write;
 
@@ -27,9 +17,5 @@ pub use chart::{
     Axis, Bar, Bars, Chart, Forest, ForestRow, Heat, HeatLabel, Lines, Mark, Pair, Pairs, Points, Scale, Series, Spec,
     Unit,
 };
-pub use compare::compare_page;
-pub use headline::{MAX_QUIET, NOISE_QUIET};
-pub use page::{Block, Page, Section, Tile, Tone};
-pub use run::{RunPage, run_page};
-pub use scale::Scaling;
+pub use parts::{Block, Page, Section, Tile, Tone};
 pub use table::HtmlTable;

@@ -1,7 +1,7 @@
 //! Tables of a page: the same fields as those of the terminal, with the plain values beside them to sort by.
 
 use crate::Value;
-use crate::field::Field;
+use crate::form::field::Field;
 
 /// A table.
 #[derive(Clone, Debug)]

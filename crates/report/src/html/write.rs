@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 use sha2::{Digest, Sha256};
 
-use super::page::{Block, Page, Section};
+use super::parts::{Block, Page, Section};
 use super::table::{Cell, HtmlTable, Row};
 use super::{Chart, Spec};
 
@@ -19,6 +19,7 @@ const SCRIPT: &str = include_str!("../../assets/page.js");
 const CHARTS: &str = include_str!("../../assets/echarts/echarts.min.js");
 const CHARTS_LICENSE: &str = include_str!("../../assets/echarts/LICENSE");
 const CHARTS_NOTICE: &str = include_str!("../../assets/echarts/NOTICE");
+const ZRENDER_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-zrender");
 const D3_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-d3");
 
 /// The mark of the pages: a quiet line with one beat.
@@ -56,7 +57,8 @@ impl Page {
             "sections" => self.sections.iter().try_for_each(|section| section.write(out)),
             "foot" => self.foot.iter().try_for_each(|line| writeln!(out, "<p>{}</p>", Escaped(line))),
             "licenses" => {
-                write!(out, "{}\n\n{}\n\n{}", Escaped(CHARTS_NOTICE), Escaped(CHARTS_LICENSE), Escaped(D3_LICENSE))
+                let texts = [CHARTS_NOTICE, CHARTS_LICENSE, ZRENDER_LICENSE, D3_LICENSE];
+                write!(out, "{}", Escaped(&texts.join("\n\n")))
             }
             "data" => self.data(out),
             _ => unreachable!("the template has no slot '{name}'"),

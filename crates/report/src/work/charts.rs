@@ -3,8 +3,8 @@
 use becalm_analyze::work::{CpuWork, Curves, Tones};
 
 use super::text::hertz;
+use crate::form::value::{grouped, time};
 use crate::html::{Axis, Bar, Bars, Chart, Lines, Mark, Scale, Series, Spec, Unit};
-use crate::value::{grouped, time};
 
 /// CPUs beyond this have no curve of their own.
 pub(super) const CURVES: usize = 8;

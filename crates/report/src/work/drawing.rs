@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use becalm_analyze::work::Curves;
 
-use crate::value::{fine, grouped, time};
+use crate::form::sheet::Sheet;
+use crate::form::value::{fine, grouped, time};
 
 /// Columns of a drawing.
 const WIDTH: usize = 64;
@@ -24,7 +25,7 @@ fn draw(
     up: &[(f64, String)],
     ends: [String; 2],
     title: &str,
-    out: &mut dyn Write,
+    out: &mut Sheet<'_>,
 ) -> io::Result<()> {
     let mut cells = [[' '; WIDTH]; HEIGHT];
     let line = |height: f64| HEIGHT - 1 - (height.clamp(0.0, 1.0) * (HEIGHT - 1) as f64).round() as usize;
@@ -49,7 +50,7 @@ fn logarithmic(value: f64, low: f64, high: f64) -> f64 {
 }
 
 /// Draws the share of samples that are not above a value, up to the 99.9th percentile.
-pub(super) fn cumulative(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn cumulative(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
     let inside: Vec<&(i64, f64)> =
         curves.distribution.iter().filter(|(value, _)| *value <= curves.histogram_end_ns).collect();
     let (Some((low, _)), Some((high, _))) = (inside.first(), inside.last()) else { return Ok(()) };
@@ -63,7 +64,7 @@ pub(super) fn cumulative(curves: &Curves, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Draws the share of samples that are above a value, both axes logarithmic.
-pub(super) fn survival(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn survival(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
     let above: Vec<(i64, f64)> = curves
         .distribution
         .iter()
@@ -81,13 +82,13 @@ pub(super) fn survival(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
     // Whole powers of ten, as many as are on the axis.
     let decades = (0..).map(|exponent| 10_f64.powi(-exponent)).take_while(|share| share >= least);
     let up: Vec<(f64, String)> = decades
-        .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::value::three_digits(share * 100.0))))
+        .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::form::value::three_digits(share * 100.0))))
         .collect();
     draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples that take longer (both axes logarithmic)", out)
 }
 
 /// Draws the consecutive samples: the longest and the shortest of each part of the run.
-pub(super) fn series(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn series(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
     let (Some(first), Some(last)) = (curves.series.first(), curves.series.last()) else { return Ok(()) };
     let low = curves.series.iter().map(|moment| moment.min_ns).min().unwrap_or(0).max(1) as f64;
     let high = curves.series.iter().map(|moment| moment.max_ns).max().unwrap_or(0) as f64;
@@ -124,7 +125,7 @@ fn edge(ns: i64, width: i64) -> String {
 }
 
 /// Draws the histogram, with what is beyond its end in words.
-pub(super) fn histogram(curves: &Curves, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn histogram(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
     let each = curves.histogram.len().div_ceil(ROWS).max(1);
     let rows: Vec<(i64, u64)> =
         curves.histogram.chunks(each).map(|bins| (bins[0].from_ns, bins.iter().map(|bin| bin.count).sum())).collect();
@@ -153,11 +154,12 @@ pub(super) fn histogram(curves: &Curves, out: &mut dyn Write) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::sheet::Form;
     use becalm_analyze::work::{Bin, Moment};
 
-    fn drawn(draw: fn(&Curves, &mut dyn Write) -> io::Result<()>, curves: &Curves) -> String {
+    fn drawn(draw: fn(&Curves, &mut Sheet<'_>) -> io::Result<()>, curves: &Curves) -> String {
         let mut out = Vec::new();
-        draw(curves, &mut out).unwrap();
+        draw(curves, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -3,7 +3,7 @@
 use becalm_analyze::work::{Against, CpuWork, Cumulative, EventCount, Repetitions, Spread, Step, Tone};
 
 use crate::Value;
-use crate::field::Field;
+use crate::form::field::Field;
 
 macro_rules! fields {
     ($(#[$doc:meta])* $list:ident of $row:ty { $($name:literal, $title:literal, $get:expr;)+ }) => {

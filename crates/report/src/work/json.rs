@@ -1,16 +1,14 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
-use becalm_analyze::work::{CpuWork, Cumulative, EventCount, FALSE_ALARM, RULE, WorkSummary};
+use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 use becalm_model::node::{Ended, Machine, NodeDoc, Settings, Warning};
 use serde::Serialize;
 
 use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
-use crate::field::Object;
-use crate::json::text;
+use crate::form::field::Object;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
     /// How the main body is found.
     rule: &'static str,
     runs: Vec<Run<'a>>,
@@ -37,7 +35,7 @@ struct Node<'a> {
 #[derive(Serialize)]
 struct Cpu<'a> {
     #[serde(flatten)]
-    figures: Object<'a, CpuWork>,
+    figures: Object,
     /// Nanoseconds for one iteration by all copies, in full.
     iteration_mean_ns: Option<f64>,
     histogram: Vec<[i64; 2]>,
@@ -47,18 +45,18 @@ struct Cpu<'a> {
     distribution: &'a [(i64, f64)],
     /// Start, smallest and largest value.
     series: Vec<[i64; 3]>,
-    subtraction: Vec<Object<'a, Line>>,
+    subtraction: Vec<Object>,
     spectrum: Option<Spectrum<'a>>,
     repetitions: Option<Repetitions<'a>>,
-    counters: Vec<Object<'a, EventCount>>,
-    baseline: Option<Object<'a, becalm_analyze::work::Against>>,
+    counters: Vec<Object>,
+    baseline: Option<Object>,
 }
 
 /// Repetitions of a second.
 #[derive(Serialize)]
 struct Repetitions<'a> {
     #[serde(flatten)]
-    figures: Object<'a, Cumulative>,
+    figures: Object,
     values_ns: &'a [i64],
 }
 
@@ -69,25 +67,23 @@ struct Spectrum<'a> {
     threshold_ratio: f64,
     /// The chance that samples without a period have a frequency named.
     false_alarm_ratio: f64,
-    tones: Vec<Object<'a, becalm_analyze::work::Tone>>,
+    tones: Vec<Object>,
     /// At each multiple of the resolution, in ns^2.
     power: &'a [f64],
 }
 
 /// Runs of work, one for each number of copies, as `becalm.work/1`.
-#[must_use]
-pub fn work_json(summaries: &[WorkSummary]) -> String {
-    let lines: Vec<Vec<Vec<Line>>> = summaries.iter().map(|of| of.cpus.iter().map(lines).collect()).collect();
-    let runs = summaries.iter().zip(&lines).map(|(summary, lines)| Run {
+pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
+    let runs = summaries.iter().map(|summary| Run {
         path: summary.path.display().to_string(),
         nodes: summary.nodes.iter().map(node).collect(),
-        cpus: summary.cpus.iter().zip(lines).map(|(of, lines)| cpu(of, lines)).collect(),
+        cpus: summary.cpus.iter().map(cpu).collect(),
     });
-    text(&Document { schema: "becalm.work/1", rule: RULE, runs: runs.collect() })
+    Document { rule: RULE, runs: runs.collect() }
 }
 
-fn lines(cpu: &CpuWork) -> Vec<Line> {
-    cpu.subtraction.iter().map(|step| Line { step: Some(step.clone()), left: step.left }).collect()
+fn lines(cpu: &CpuWork) -> impl Iterator<Item = Line> {
+    cpu.subtraction.iter().map(|step| Line { step: Some(step.clone()), left: step.left })
 }
 
 fn node(doc: &NodeDoc) -> Node<'_> {
@@ -102,29 +98,29 @@ fn node(doc: &NodeDoc) -> Node<'_> {
     }
 }
 
-fn cpu<'a>(of: &'a CpuWork, lines: &'a [Line]) -> Cpu<'a> {
+fn cpu(of: &CpuWork) -> Cpu<'_> {
     Cpu {
-        figures: Object(CPU, of),
+        figures: Object::new(CPU, of),
         iteration_mean_ns: of.ns_per_iteration(),
         histogram: of.curves.histogram.iter().map(|bin| [bin.from_ns, bin.count as i64]).collect(),
         histogram_end_ns: of.curves.histogram_end_ns,
         histogram_beyond: of.curves.beyond,
         distribution: &of.curves.distribution,
         series: of.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
-        subtraction: lines.iter().map(|line| Object(STEP, line)).collect(),
+        subtraction: lines(of).map(|line| Object::new(STEP, &line)).collect(),
         spectrum: of.tones.as_ref().map(|tones| Spectrum {
             resolution_hz: tones.resolution_hz,
             stretches: tones.stretches,
             threshold_ratio: tones.threshold_ratio,
             false_alarm_ratio: FALSE_ALARM,
-            tones: tones.tones.iter().map(|tone| Object(TONE, tone)).collect(),
+            tones: tones.tones.iter().map(|tone| Object::new(TONE, tone)).collect(),
             power: &tones.power,
         }),
-        repetitions: of
-            .cumulative
-            .as_ref()
-            .map(|cumulative| Repetitions { figures: Object(CUMULATIVE, cumulative), values_ns: &cumulative.values }),
-        counters: of.counts.iter().map(|count| Object(COUNT, count)).collect(),
-        baseline: of.against.as_ref().map(|against| Object(AGAINST, against)),
+        repetitions: of.cumulative.as_ref().map(|cumulative| Repetitions {
+            figures: Object::new(CUMULATIVE, cumulative),
+            values_ns: &cumulative.values,
+        }),
+        counters: of.counts.iter().map(|count| Object::new(COUNT, count)).collect(),
+        baseline: of.against.as_ref().map(|against| Object::new(AGAINST, against)),
     }
 }

@@ -1,12 +1,45 @@
-//! A run of work for people and for scripts: becalm.work/1.
+//! What `becalm work` has to say of samples of work, as `becalm.work/1`, for a terminal, and as a page.
 
 mod charts;
 mod drawing;
 mod fields;
+mod html;
 mod json;
-mod page;
 mod text;
 
-pub use json::work_json;
-pub use page::work_page;
-pub use text::render_work;
+use std::io;
+
+use becalm_analyze::work::WorkSummary;
+use serde::Serialize;
+
+use crate::form::sheet::Sheet;
+use crate::html::Page;
+use crate::report::Report;
+
+/// Runs of work, one for each number of copies.
+pub struct WorkReport<'a> {
+    /// The runs, by rising numbers of copies.
+    pub runs: &'a [WorkSummary],
+}
+
+impl Report for WorkReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.work/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        json::document(self.runs)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::render(self.runs, out)
+    }
+
+    /// The page of a single run; there is none of several.
+    fn page(&self, program: &str) -> Option<Page> {
+        match self.runs {
+            [run] => Some(html::page(run, program)),
+            _ => None,
+        }
+    }
+}

@@ -7,10 +7,12 @@ use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 
 use super::drawing;
 use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
-use crate::field::columns;
-use crate::header::{self, line, paragraph};
-use crate::table::Table;
-use crate::value::{fine, grouped, time};
+use crate::form::field::columns;
+use crate::form::paragraph::{line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{fine, grouped, time};
+use crate::record::header::{self};
 
 /// Sources that the subtraction shows one by one; the others come off together, in its last line.
 const STEPS: usize = 12;
@@ -38,15 +40,12 @@ pub(super) const AGAINST_REPETITIONS: &[&str] =
     &["repetition_min_ratio", "repetition_mean_ratio", "repetition_median_ratio", "repetition_max_ratio"];
 
 /// Prints runs of work: one after another, and, where the copies on a CPU differ, how they compare.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn render_work(summaries: &[WorkSummary], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn render(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
     for (at, summary) in summaries.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
         }
-        render(summary, out)?;
+        run(summary, out)?;
     }
     if summaries.len() > 1 {
         copies(summaries, out)?;
@@ -54,7 +53,7 @@ pub fn render_work(summaries: &[WorkSummary], out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-fn render(summary: &WorkSummary, out: &mut dyn Write) -> io::Result<()> {
+fn run(summary: &WorkSummary, out: &mut Sheet<'_>) -> io::Result<()> {
     for doc in &summary.nodes {
         head(doc, out)?;
     }
@@ -92,7 +91,7 @@ fn render(summary: &WorkSummary, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What was done, where and how, and everything that limits what the numbers say.
-fn head(doc: &NodeDoc, out: &mut dyn Write) -> io::Result<()> {
+fn head(doc: &NodeDoc, out: &mut Sheet<'_>) -> io::Result<()> {
     for (label, text) in head_lines(doc) {
         line(out, label, &text)?;
     }
@@ -157,7 +156,7 @@ pub(super) fn done(work: &WorkDoc) -> String {
     format!("{} ({}){memory}: {what}{calibrated}{copies}", work.body, work.iteration)
 }
 
-fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
+fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     if named {
         writeln!(out, "\nCPU {} of {}", cpu.cpu, cpu.node)?;
     }
@@ -187,7 +186,7 @@ fn details(cpu: &CpuWork, named: bool, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Repetitions of a second, where the samples are shorter.
-fn cumulative(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+fn cumulative(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(cumulative) = cpu.cumulative.as_ref().filter(|cumulative| cumulative.samples_each > 1) else {
         return Ok(());
     };
@@ -199,7 +198,7 @@ fn cumulative(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What the processor counted.
-fn counts(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+fn counts(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     if cpu.counts.is_empty() {
         return Ok(());
     }
@@ -216,7 +215,7 @@ fn counts(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn subtraction(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(last) = cpu.subtraction.last() else { return Ok(()) };
     writeln!(out, "\nSubtraction: the samples less the direct time of each source in turn, and what is left of them")?;
     let names = [
@@ -273,7 +272,7 @@ fn subtraction(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
 pub(super) const IN_MOST: &str = "the sources are in so many samples that the main body holds them too: what is left has no \
                                   undisturbed middle to be held against (--baseline does that)";
 
-fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
+fn tones(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(tones) = &cpu.tones else { return Ok(()) };
     writeln!(out, "\nFrequencies in the time that was lost, up to {}", hertz(tones.highest_hz))?;
     if tones.tones.is_empty() {
@@ -295,18 +294,18 @@ fn tones(cpu: &CpuWork, out: &mut dyn Write) -> io::Result<()> {
 }
 
 pub(super) fn hertz(hz: f64) -> String {
-    format!("{} Hz", crate::value::three_digits(hz))
+    format!("{} Hz", crate::form::value::three_digits(hz))
 }
 
 /// Runs with different numbers of copies, by their combined throughput.
-fn copies(summaries: &[WorkSummary], out: &mut dyn Write) -> io::Result<()> {
+fn copies(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out, "\nCopies on a CPU: the time of one iteration, by all of them together")?;
     for summary in summaries {
         let copies = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map_or(1, |work| work.copies);
         for cpu in &summary.cpus {
             let Some(ns) = cpu.ns_per_iteration() else { continue };
             let text =
-                if ns >= 1e4 { fine(ns.round() as i64) } else { format!("{}ns", crate::value::three_digits(ns)) };
+                if ns >= 1e4 { fine(ns.round() as i64) } else { format!("{}ns", crate::form::value::three_digits(ns)) };
             writeln!(out, "  {copies:>4} on CPU {}: {text}", cpu.cpu)?;
         }
     }

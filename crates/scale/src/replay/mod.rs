@@ -129,7 +129,7 @@ pub(crate) struct Clock<E> {
     phases: u64,
     /// Start of the current phase.
     pub now: i64,
-    /// Phases done.
+    /// The number of phases that are done.
     pub done: u64,
     worst: i64,
     delayed: u64,

@@ -28,7 +28,7 @@ struct Hit {
 
 /// Where a block's painting stopped.
 struct Painted {
-    /// Pieces done.
+    /// The number of pieces that are painted.
     pieces: usize,
     /// Look-ups and hits: what it cost.
     work: u64,
@@ -127,7 +127,7 @@ impl Skyline {
                 break;
             }
             if offsets.len() > 0 {
-                self.paint_piece(piece, offsets, positions.of(piece.kind));
+                self.paint_piece(piece, offsets, positions.position(piece.kind));
             }
             done += 1;
         }

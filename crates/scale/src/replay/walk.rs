@@ -24,7 +24,7 @@ impl Positions {
     }
 
     #[inline]
-    pub(super) fn of(&self, kind: u32) -> i64 {
+    pub(super) fn position(&self, kind: u32) -> i64 {
         self.0[kind as usize].0
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn largest(
             continue;
         }
         // The offset from which a rank is at the piece's start now. On the falling part the lowest offset counts.
-        let mut target = piece.start - positions.of(piece.kind);
+        let mut target = piece.start - positions.position(piece.kind);
         if target < 0 {
             target += offsets.length();
         }

@@ -3,7 +3,7 @@
 use super::*;
 use becalm_testing::noise::Source;
 
-/// A run of 10 s.
+/// The length of a run, 10 s in nanoseconds.
 const LENGTH: i64 = 10_000_000_000;
 
 /// One kind of noise: fills the cells, and knows its true ratio.
@@ -49,7 +49,7 @@ fn coverage(law: &Law, runs: u32) -> (u32, f64) {
     for _ in 0..runs {
         let mut cells = TimeCells::new(0, LENGTH);
         (law.fill)(&mut source, &mut cells);
-        if let Interval::Between { low, high } = Interval::of(&cells, LENGTH) {
+        if let Interval::Between { low, high } = Interval::from_cells(&cells, LENGTH) {
             given += 1;
             held += u32::from(low <= law.ratio && law.ratio <= high);
         }
@@ -77,8 +77,8 @@ fn single_cells_would_claim_too_much() {
         let mut cells = TimeCells::new(0, LENGTH);
         trains(&mut source, &mut cells, 20.0);
         let noise: Vec<f64> = cells.noise().iter().map(|ns| *ns as f64).collect();
-        let Interval::Between { low, high } = Interval::of(&cells, LENGTH) else { continue };
-        let single = studentized(&noise, Blocks::of(&noise, 1, 0.0), &mut Xoshiro256PlusPlus::seed_from_u64(SEED));
+        let Interval::Between { low, high } = Interval::from_cells(&cells, LENGTH) else { continue };
+        let single = studentized(&noise, Blocks::new(&noise, 1, 0.0), &mut Xoshiro256PlusPlus::seed_from_u64(SEED));
         wider += i32::from((high - low) * cells.width() as f64 > 1.2 * (single.1 - single.0));
     }
     assert!(wider >= 70, "{wider} of 100");
@@ -87,7 +87,7 @@ fn single_cells_would_claim_too_much() {
 fn refusal(fill: impl FnOnce(&mut TimeCells)) -> TooLittle {
     let mut cells = TimeCells::new(0, LENGTH);
     fill(&mut cells);
-    match Interval::of(&cells, LENGTH) {
+    match Interval::from_cells(&cells, LENGTH) {
         Interval::Unknown(why) => why,
         given @ Interval::Between { .. } => panic!("{given:?}"),
     }
@@ -105,14 +105,14 @@ fn a_run_that_is_too_short_says_why() {
     assert!(matches!(huge, TooLittle::FewTrains { trains } if trains < 3.0), "{huge:?}");
     let drift = refusal(|cells| (0..10_000).for_each(|k| cells.add(k * 1_000_000, k)));
     assert!(matches!(drift, TooLittle::LongTrains { block_ns } if block_ns > LENGTH / 20), "{drift:?}");
-    assert_eq!(Interval::of(&TimeCells::new(0, 19), 19), Interval::Unknown(TooLittle::ShortRun));
+    assert_eq!(Interval::from_cells(&TimeCells::new(0, 19), 19), Interval::Unknown(TooLittle::ShortRun));
 }
 
 #[test]
 fn the_most_regular_noise_has_the_narrowest_interval() {
     let mut cells = TimeCells::new(0, LENGTH);
     (0..2_500).for_each(|tick| cells.add(tick * 4_000_000, 15_000));
-    let Interval::Between { low, high } = Interval::of(&cells, LENGTH) else { panic!("no interval") };
+    let Interval::Between { low, high } = Interval::from_cells(&cells, LENGTH) else { panic!("no interval") };
     assert!(low <= 0.00375 && 0.00375 <= high && high - low < 0.0001, "{low} to {high}");
 }
 
@@ -120,7 +120,7 @@ fn the_most_regular_noise_has_the_narrowest_interval() {
 fn the_same_cells_give_the_same_interval() {
     let mut cells = TimeCells::new(0, LENGTH);
     poisson(&mut Source::seeded(3), &mut cells, 100.0, |_| 10_000.0);
-    assert_eq!(Interval::of(&cells, LENGTH), Interval::of(&cells.clone(), LENGTH));
+    assert_eq!(Interval::from_cells(&cells, LENGTH), Interval::from_cells(&cells.clone(), LENGTH));
 }
 
 /// The same for the rate of detours, which trains widen and lengths do not.

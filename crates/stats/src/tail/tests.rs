@@ -3,7 +3,7 @@
 use super::*;
 use becalm_testing::noise::Source;
 
-/// A run of 20 s.
+/// The length of a run, 20 s in nanoseconds.
 const LENGTH: i64 = 20_000_000_000;
 
 /// Detours in trains of `size` that all have the train's length, at `hz` trains a second.
@@ -51,7 +51,7 @@ fn return_levels_hold_the_truth_about_95_times_in_100() {
         let (mut given, mut held, mut shapes) = (0, 0, 0.0);
         for _ in 0..1_000 {
             let longest = longest(&mut source, law.trains.1, law.trains.0, |s| s.pareto(law.scale, law.shape));
-            let Ok(tail) = Tail::of(longest, LENGTH) else { continue };
+            let Ok(tail) = Tail::fit(longest, LENGTH) else { continue };
             let Ok(level) = tail.return_level(period) else { continue };
             given += 1;
             shapes += tail.shape;
@@ -74,23 +74,23 @@ fn what_follows_no_law_is_refused() {
             less if less < 0.2 => 50_000.0 + 300.0 * s.normal(),
             _ => 5_000.0 + 300.0 * s.normal(),
         });
-        let refused = Tail::of(lumps, LENGTH);
+        let refused = Tail::fit(lumps, LENGTH);
         assert!(matches!(refused, Err(NoTail::BadFit { .. })), "{seed}: {:?}", refused.map(|tail| tail.misfit));
     }
     for hz in [30.0, 100.0] {
         let alike = longest(&mut Source::seeded(1), hz, 1, |_| 5_000.0);
-        let refused = Tail::of(alike, LENGTH);
+        let refused = Tail::fit(alike, LENGTH);
         assert!(matches!(refused, Err(NoTail::BadFit { misfit: None, .. })), "{:?}", refused.map(|tail| tail.clusters));
     }
 }
 
 #[test]
 fn a_run_that_is_too_short_says_so() {
-    assert!(matches!(Tail::of(Longest::default(), LENGTH), Err(NoTail::FewClusters { clusters: 0 })));
+    assert!(matches!(Tail::fit(Longest::default(), LENGTH), Err(NoTail::FewClusters { clusters: 0 })));
     let few = longest(&mut Source::seeded(1), 10.0, 1, |s| s.exponential(5_000.0));
-    assert!(matches!(Tail::of(few, LENGTH), Err(NoTail::FewClusters { .. })));
+    assert!(matches!(Tail::fit(few, LENGTH), Err(NoTail::FewClusters { .. })));
     let enough = longest(&mut Source::seeded(1), 100.0, 1, |s| s.exponential(5_000.0));
-    let tail = Tail::of(enough, LENGTH).unwrap();
+    let tail = Tail::fit(enough, LENGTH).unwrap();
     assert_eq!(tail.return_level(3_600_000_000_000), Err(NoTail::TooFar { needed_ns: 360_000_000_000 }));
     assert_eq!(tail.return_level(1_000), Err(NoTail::TooNear));
     let level = tail.longest_return_level().unwrap();

@@ -4,7 +4,7 @@ use super::super::TimeCells;
 use super::*;
 use becalm_testing::noise::Source;
 
-/// A run of 10 s.
+/// The length of a run, 10 s in nanoseconds.
 const LENGTH: i64 = 10_000_000_000;
 
 /// Noise with exponential lengths of 10 us on average: alone, in trains of any lengths, or in trains of one length.
@@ -54,7 +54,7 @@ fn bounds(detours: &[(f64, f64)], share: f64) -> Bounds {
         quantiles.add(*length as i64);
         lengths.add(cells.place(*time as i64), *length as i64);
     }
-    Bounds::of(&mut quantiles, &lengths, share)
+    Bounds::of_quantile(&mut quantiles, &lengths, share)
 }
 
 /// Measured in the order of [`LAWS`]: 0.963, 0.956, 0.942, 0.953, 0.925, 0.963, 0.959.

@@ -1,6 +1,6 @@
 //! A measurement of costs on its way into its bundle, and from there to its reader: what is printed is what was stored.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -8,11 +8,13 @@ use becalm_bundle::CostSamples;
 use becalm_bundle::{BundleError, CostRun, CostWriter};
 use becalm_model::cost::{CostDoc, Measured};
 use becalm_model::node::Ended;
+use becalm_report::CostRunReport;
 use clap::Args;
 
 use crate::arguments::default_path;
 use crate::arguments::refuse_existing;
 use crate::messages::say;
+use crate::output::{Output, emit};
 
 /// Where a measurement goes, and how it is printed.
 #[derive(Args, Debug)]
@@ -82,11 +84,5 @@ impl Storing {
 /// # Errors
 /// If `out` cannot be written.
 pub fn show(run: &CostRun, json: bool, out: &mut dyn Write) -> Result<()> {
-    let mut out = BufWriter::new(out);
-    if json {
-        out.write_all(becalm_report::cost_run_json(run).as_bytes())?;
-    } else {
-        becalm_report::render_cost_run(run, &mut out)?;
-    }
-    Ok(out.flush()?)
+    emit(&CostRunReport::new(run), Output::new(json, false), out)
 }

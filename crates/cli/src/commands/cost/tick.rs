@@ -1,7 +1,7 @@
 //! `becalm cost tick`: what a timer interrupt costs, direct and indirect.
 
 use std::fs;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use super::chosen_place;
 use crate::arguments::{cpu_id, default_path, refuse_existing};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
+use crate::output::{Output, emit};
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
 ///
@@ -149,13 +150,7 @@ pub fn show_campaign(campaign: Campaign, json: bool, out: &mut dyn Write) -> Res
 }
 
 fn print(report: &TickReport, json: bool, out: &mut dyn Write) -> Result<()> {
-    let mut out = BufWriter::new(out);
-    if json {
-        out.write_all(becalm_report::tick_json(report).as_bytes())?;
-    } else {
-        becalm_report::render_tick(report, &mut out)?;
-    }
-    Ok(out.flush()?)
+    emit(report, Output::new(json, false), out)
 }
 
 fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {

@@ -1,16 +1,15 @@
 //! `becalm report --html`: the page of a run.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Context;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_model::node::{Rung, Warning};
-use becalm_report::PredictReport;
-use becalm_report::html::{RunPage, Scaling, run_page};
+use becalm_report::{Drawn, PredictReport, RunReport, Scaling};
 use becalm_scale::blame::{Blame, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
@@ -20,10 +19,9 @@ use becalm_units::Nanos;
 
 use super::RunArgs;
 use crate::commands::predict::short_recording;
-use crate::draft::Draft;
 use crate::exit::Exit;
-use crate::messages::say;
 use crate::noise;
+use crate::output::{Output, emit};
 use crate::progress::{Reading, Steps};
 
 /// For how many ranks slowdowns are predicted.
@@ -61,11 +59,11 @@ const STEPS: u64 = 3;
 ///
 /// # Errors
 /// If the run cannot be read or does not hold what was asked for, or the file cannot be written.
-pub(super) fn run(args: &RunArgs, file: &Path) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();
-    let mut draft = Draft::new(file)?;
-    let reading = Reading::of(&bundle, 1);
+    let output = Output::page(file)?;
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &selection)?;
     drop(reading);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
@@ -77,11 +75,8 @@ pub(super) fn run(args: &RunArgs, file: &Path) -> anyhow::Result<Exit> {
         Ok(predicted) => Scaling::Predicted(predicted.report()),
         Err(why) => Scaling::Unknown(why.to_string()),
     };
-    let program = concat!("becalm ", env!("CARGO_PKG_VERSION"));
-    let page = run_page(&RunPage { summary: &summary, picture: &picture, scaling, program });
-    page.write(&mut draft).with_context(|| format!("cannot write {}", file.display()))?;
-    draft.finish()?;
-    say(format_args!("the page is {}", file.display()));
+    let drawn = Some(Drawn { picture: &picture, scaling });
+    emit(&RunReport { summary: &summary, drawn }, output, out)?;
     Ok(Exit::Done)
 }
 

@@ -2,7 +2,8 @@
 
 use std::iter;
 
-use becalm_report::{Value, grid};
+use becalm_report::grid::Grid;
+use becalm_report::{Value, top as grid};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -230,7 +231,7 @@ impl Page<'_> {
     }
 
     /// A cover with what happened in a detour.
-    fn detour(&mut self, area: Rect, title: &str, activities: &grid::Grid, scroll: usize) {
+    fn detour(&mut self, area: Rect, title: &str, activities: &Grid, scroll: usize) {
         self.title(area, title, true);
         let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
         if activities.rows.is_empty() {

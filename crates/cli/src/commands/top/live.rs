@@ -11,7 +11,7 @@ use becalm_analyze::summary::{DetourId, Entry, Figures, Observed, SourceSummary,
 use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
 use becalm_record::Part;
-use becalm_report::grid::LiveCpu;
+use becalm_report::top::LiveCpu;
 use becalm_stats::{Bounds, Moments};
 use becalm_units::{CpuId, CpuList, Nanos};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use becalm_analyze::summary::Timeline;
 use becalm_model::Kind;
 use becalm_report::Value;
-use becalm_report::grid::{self, Grid, LiveCpu};
+use becalm_report::grid::Grid;
+use becalm_report::top::{self as grid, LiveCpu};
 use becalm_units::{CpuId, Nanos};
 
 use super::live::Live;

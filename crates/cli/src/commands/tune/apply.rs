@@ -1,8 +1,8 @@
 //! `becalm tune apply`: makes CPUs quiet until `becalm tune restore` or a reboot.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
-use becalm_report::{TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
+use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{Applied, Folder, Live, Outcome, Owner, TuneError, apply, extend};
 use becalm_units::CpuList;
 use clap::Args;
@@ -11,6 +11,7 @@ use super::planning::{JournalArgs, PlanningArgs, need_rights, plan, words};
 use super::rows;
 use crate::exit::Exit;
 use crate::messages::say;
+use crate::output::{Output, emit};
 
 /// Make CPUs quiet until becalm tune restore, or a reboot
 ///
@@ -57,13 +58,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         doing(&machine, &folder, &plan, &owner, &mut |_| ()).map_err(|error| explained(&machine, &folder, error))?;
     plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     let report = report(&applied, &plan.cpus, &folder);
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(tune_done_json(&report).as_bytes())?;
-    } else {
-        render_tune_done(&report, &mut out, args.all)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, args.all), out)?;
     // That something is refused is usual; that nothing at all is changed is not what was asked.
     let nothing = folder.read()?.is_none_or(|state| state.is_spent());
     Ok(if nothing && applied.refused().next().is_some() { Exit::Failed } else { Exit::Done })

@@ -3,7 +3,7 @@
 mod measured;
 mod shown;
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::cost::TIMER;
@@ -19,6 +19,7 @@ use clap::{Args, ValueEnum};
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
+use crate::output::{Output, emit};
 use crate::progress::Reading;
 
 /// Audit this machine against what quiet CPUs need: each finding with its evidence, its cost and its fix
@@ -107,13 +108,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         CpuInfo::read(root).unwrap_or_default().model,
     ];
     let report = shown::report(&check, machine, &ticks, not_counted, args.run.as_deref());
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::tune_check_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_tune_check(&report, args.all, &mut out)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, args.all), out)?;
     let Some(gate) = args.fail_on.map(FailOn::severity) else { return Ok(Exit::Done) };
     if check.worst().is_some_and(|worst| worst >= gate) {
         let count: usize = Severity::ALL.iter().filter(|it| **it >= gate).map(|it| check.count(*it)).sum();
@@ -137,7 +132,7 @@ fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
             format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
         return Err(UsageError(text).into());
     }
-    let reading = Reading::of(&bundle, 1);
+    let reading = Reading::begin(&bundle, 1);
     let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus) })?;
     drop(reading);
     Ok(summary)

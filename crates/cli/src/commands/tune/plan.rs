@@ -1,6 +1,6 @@
 //! `becalm tune plan`: every change that would make CPUs quiet, with reason, risk and expected gain. Changes nothing.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_tune::Machine;
@@ -11,6 +11,7 @@ use super::formats::FormatArgs;
 use super::planning::{PlanningArgs, plan};
 use super::{gain, rows};
 use crate::exit::Exit;
+use crate::output::{Output, emit};
 
 /// Say what would make CPUs quiet: every change in order, with its reason, its risk and its expected gain, and what only a
 /// reboot can give
@@ -59,12 +60,6 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
         gain::add(&mut report, &plan, run, &ranks, args.grain)?;
     }
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(becalm_report::tune_plan_json(&report).as_bytes())?;
-    } else {
-        becalm_report::render_tune_plan(&report, &mut out, args.all)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
 }

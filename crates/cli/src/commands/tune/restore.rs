@@ -1,15 +1,16 @@
 //! `becalm tune restore`: brings back what was, from the journal.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_report::{TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
+use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{Folder, Live, PutBack, Restored, restore};
 use clap::Args;
 
 use super::planning::{JournalArgs, need_rights};
 use super::rows;
 use crate::exit::Exit;
+use crate::output::{Output, emit};
 
 /// Bring back what was before becalm tune apply, also after a becalm that died
 ///
@@ -49,13 +50,7 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let restored = restore(&Live::below(&args.root), &folder, args.force, &mut |_| ())?;
     let report = report(restored.as_ref(), &folder);
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(tune_done_json(&report).as_bytes())?;
-    } else {
-        render_tune_done(&report, &mut out, args.all)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, args.all), out)?;
     Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })
 }
 

@@ -1,9 +1,9 @@
 //! `becalm tune status`: what is changed now, and by whom.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_report::{TuneDoing, TuneDoneReport, render_tune_done, tune_done_json};
+use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::Live;
 use becalm_units::CpuList;
 use clap::Args;
@@ -11,6 +11,7 @@ use clap::Args;
 use super::planning::{JournalArgs, words};
 use super::rows;
 use crate::exit::Exit;
+use crate::output::{Output, emit};
 
 /// Say what is changed at this moment, and by whom
 #[derive(Args, Debug)]
@@ -56,12 +57,6 @@ pub fn run(args: &StatusArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         report.rows = state.steps.iter().filter_map(rows::open).collect();
         report.journal = folder.journal().display().to_string();
     }
-    let mut out = BufWriter::new(out);
-    if args.json {
-        out.write_all(tune_done_json(&report).as_bytes())?;
-    } else {
-        render_tune_done(&report, &mut out, args.all)?;
-    }
-    out.flush()?;
+    emit(&report, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
 }

@@ -16,6 +16,7 @@ use becalm_report::CompareReport;
 use becalm_units::{CpuList, Nanos};
 
 use crate::arguments::refuse_existing;
+use crate::output::{Output, emit};
 
 /// Two recordings of the same CPUs.
 #[derive(Debug)]
@@ -80,7 +81,6 @@ impl Proof {
         let (before, inside) = (Bundle::open(&self.before)?, Bundle::open(&self.inside)?);
         let all = Selection { node: None, cpus: None };
         let comparison = compare((&before, &all), (&inside, &all))?;
-        becalm_report::render_compare(&CompareReport { comparison: &comparison, checks: &[] }, out, false)?;
-        Ok(())
+        emit(&CompareReport { comparison: &comparison, checks: &[] }, Output::new(false, false), out)
     }
 }

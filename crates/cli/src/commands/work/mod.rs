@@ -3,7 +3,7 @@
 mod arguments;
 mod campaign;
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -12,11 +12,13 @@ use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::Bundle;
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_record::{Failure, Samples, Session};
+use becalm_report::WorkReport;
 
 pub use self::arguments::WorkArgs;
 use self::campaign::Part;
 use crate::exit::Exit;
 use crate::messages::say;
+use crate::output::{Output, emit};
 
 /// Works, stores, reports; once for each number of copies.
 ///
@@ -72,13 +74,7 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(error) => return Err(error.into()),
             }
         }
-        let mut out = BufWriter::new(out);
-        if args.json {
-            out.write_all(becalm_report::work_json(&summaries).as_bytes())?;
-        } else {
-            becalm_report::render_work(&summaries, &mut out)?;
-        }
-        out.flush()?;
+        emit(&WorkReport { runs: &summaries }, Output::new(args.json, false), out)?;
     }
     if interrupted && !args.quiet {
         let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, _)| path.clone());

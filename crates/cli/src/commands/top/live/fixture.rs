@@ -16,7 +16,7 @@ fn node(cpus: &[u32]) -> NodeDoc {
         clock: ClockDoc::default(),
         settings: Settings { sched: "other".to_owned(), threshold: "auto".to_owned(), ..Settings::default() },
         rung: Rung::Tracepoints,
-        cpus: cpus.iter().map(|cpu| CpuDoc::of(CpuId::new(*cpu))).collect(),
+        cpus: cpus.iter().map(|cpu| CpuDoc::new(CpuId::new(*cpu))).collect(),
         tracing: None,
         counters: Vec::new(),
         warnings: Vec::new(),

@@ -7,7 +7,7 @@ mod configurations;
 
 use std::env;
 use std::fs;
-use std::io::{BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -24,8 +24,7 @@ use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node::Rung;
 use becalm_model::study::{ConfigurationDoc, Outcome, SCHEMA, StudyDoc};
-use becalm_report::html::Page;
-use becalm_report::{Studied, StudyReport, render_study, study_json, study_page};
+use becalm_report::{Studied, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Profile;
@@ -35,10 +34,10 @@ use clap::Args;
 use self::configurations::{Configuration, Cpus, Recording, arguments, planned, run_name};
 use crate::arguments::some_cpus;
 use crate::commands::predict::short_recording;
-use crate::draft::Draft;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise;
+use crate::output::{Output, emit};
 use crate::progress;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
@@ -118,7 +117,10 @@ pub struct StudyArgs {
 pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let question = question(args)?;
     // Whether it can be written is found out before anything is measured.
-    let draft = args.html.as_deref().map(Draft::new).transpose()?;
+    let output = match &args.html {
+        Some(file) => Output::page(file)?,
+        None => Output::new(args.json, false),
+    };
     let (folder, doc, exit) = match &args.from {
         Some(folder) => (folder.clone(), study::load(folder)?, Exit::Done),
         None => record_all(args)?,
@@ -126,31 +128,11 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let studied =
         doc.configurations.iter().map(|of| studied(&folder, of, args, question)).collect::<Result<Vec<_>>>()?;
     let report = StudyReport { doc: &doc, studied: &studied, question };
-    match (draft, &args.html) {
-        (Some(draft), Some(file)) => {
-            write_page(&study_page(&report, concat!("becalm ", env!("CARGO_PKG_VERSION"))), draft, file)?;
-        }
-        _ => {
-            let mut out = BufWriter::new(out);
-            if args.json {
-                out.write_all(study_json(&report).as_bytes())?;
-            } else {
-                render_study(&report, &mut out)?;
-            }
-            out.flush()?;
-        }
-    }
+    emit(&report, output, out)?;
     if args.from.is_none() {
         say(format_args!("the recordings are in {}", folder.display()));
     }
     Ok(if studied.iter().all(Option::is_none) { Exit::Failed } else { exit })
-}
-
-fn write_page(page: &Page, mut draft: Draft, file: &Path) -> Result<()> {
-    page.write(&mut draft).with_context(|| format!("cannot write {}", file.display()))?;
-    draft.finish()?;
-    say(format_args!("the page is {}", file.display()));
-    Ok(())
 }
 
 /// The job that is simulated; one that cannot be is refused before anything is measured.

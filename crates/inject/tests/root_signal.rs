@@ -1,0 +1,99 @@
+//! Programs under noise by signals lose what was asked for, when it was asked for. No root needed, but a machine that does
+//! little else.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+mod programs;
+
+use std::process::{Command, Stdio};
+
+use becalm_inject::{SignalNoise, SignalPlan};
+use becalm_linux::sched::allowed_cpus;
+use becalm_testing::{Need, attempts, machine_has};
+use programs::{compiled, plan, text, under};
+use tempfile::TempDir;
+
+/// What the program loses is what was asked for.
+#[test]
+fn a_program_loses_what_was_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "spin");
+    attempts(3, || {
+        let mut command = Command::new(&program);
+        let (output, delivered) = under(&plan("periodic:interval=5ms,detour=500us"), command.args(["2", "300"]));
+        let delivered = delivered.unwrap();
+        let tally = &delivered.threads[0].tally;
+        let seen: Vec<f64> =
+            text(&output).lines().take(2).flat_map(|line| line.split(' ')).map(|word| word.parse().unwrap()).collect();
+        let (count, median_ns) = (seen[0] + seen[2], seen[1].midpoint(seen[3]));
+        let said = format!(
+            "{count} steps over 300 us of {median_ns:.0} ns at the median; {} due, {} delivered of {:?} ns, {} missed",
+            tally.due.count,
+            tally.delivered.count,
+            tally.delivered.mean_ns(),
+            tally.missed
+        );
+        eprintln!("{said}");
+        assert_eq!((delivered.processes, delivered.unattended, delivered.given_up), (1, 0, 0));
+        assert_eq!(tally.due.count, tally.delivered.count + tally.missed);
+        assert!((390..=410).contains(&tally.due.count), "{said}");
+        // While others have the CPU, detours are missed or become one.
+        let expected = tally.delivered.count as f64;
+        let seen =
+            expected > 300.0 && (0.95..=1.1).contains(&(count / expected)) && (490e3..=525e3).contains(&median_ns);
+        if seen { Ok(()) } else { Err(said) }
+    });
+}
+
+/// Synchronized, programs on two CPUs lose the same instants; otherwise each its own.
+#[test]
+fn synchronized_programs_lose_the_same_instants() {
+    if !machine_has(&[Need::TwoCpus]) {
+        return;
+    }
+    let cpus: Vec<String> = allowed_cpus().unwrap().iter().take(2).map(|cpu| cpu.to_string()).collect();
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "spin");
+    // How far apart the detours are that began within half an interval of each other, at the median, as the programs saw it.
+    // Steps that are much longer than a detour are time that others had.
+    let apart_ns = |synchronized: bool| -> Option<u64> {
+        let plan = SignalPlan { synchronized, ..plan("periodic:interval=4ms,detour=200us") };
+        let noise = SignalNoise::prepare(&plan).unwrap();
+        let started: Vec<_> = cpus
+            .iter()
+            .map(|cpu| {
+                let mut command = Command::new(&program);
+                command.args(["2", "180", cpu]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        let starts: Vec<Vec<u64>> = started
+            .into_iter()
+            .map(|child| {
+                let output = child.wait_with_output().unwrap();
+                assert!(output.status.success(), "{output:?}");
+                let text = String::from_utf8(output.stdout).unwrap();
+                let steps = text.lines().map(|line| {
+                    let (start, length) = line.split_once(' ').unwrap();
+                    (start.parse::<u64>().unwrap(), length.parse::<u64>().unwrap())
+                });
+                steps.filter(|(_, length)| *length < 250_000).map(|(start, _)| start).collect()
+            })
+            .collect();
+        assert_eq!(noise.delivered().unwrap().processes, 2);
+        let nearest = |at: &u64| starts[1].iter().map(|other| other.abs_diff(*at)).min();
+        let mut apart: Vec<u64> = starts[0].iter().filter_map(nearest).filter(|apart| *apart <= 2_000_000).collect();
+        apart.sort_unstable();
+        (apart.len() > 20).then(|| apart[apart.len() / 2])
+    };
+    // Others who have a CPU meanwhile hold up its program, and places that are drawn may be close to each other, so the best
+    // of the attempts until now counts.
+    let (mut together, mut apart) = (u64::MAX, 0);
+    attempts(3, || {
+        together = together.min(apart_ns(true).unwrap_or(u64::MAX));
+        apart = apart.max(apart_ns(false).unwrap_or(0));
+        let said = format!("detours start {together} ns apart at the median, {apart} ns if they need not be");
+        eprintln!("{said}");
+        if together < 20_000 && apart > 100_000 { Ok(()) } else { Err(said) }
+    });
+}

@@ -1,0 +1,301 @@
+//! Known noise is found: makers that log what they do, beside recordings. Needs root and two CPUs; the last online CPU
+//! is measured, noise comes from the first.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use becalm_linux::clock::{Anchor, Calibration, Native};
+use becalm_linux::perf::CpuClock;
+use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread};
+use becalm_measure::Plan;
+use becalm_model::{Activity, Kind};
+use becalm_testing::{Need, machine_has};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use crate::makers::{burn_until, faults, flood, gremlin, hotplug, ipi, now};
+use crate::recording::{Recorded, assert_within_a_hundredth, recorded};
+
+/// The CPU where noise is made from, and the one that is measured.
+fn cpus() -> (CpuId, CpuId) {
+    let allowed = allowed_cpus().expect("the kernel tells where we may run");
+    let first = allowed.iter().next().expect("we run somewhere");
+    (first, allowed.iter().last().unwrap_or(first))
+}
+
+fn plan(cpu: CpuId, seconds: i64) -> Plan {
+    let mut plan = Plan::new();
+    plan.cpus = Some([cpu].into_iter().collect());
+    plan.duration = Some(Nanos::from_secs(seconds));
+    plan
+}
+
+#[test]
+fn every_burst_of_the_gremlin_is_found_by_name() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let (_, cpu) = cpus();
+    let start = Anchor::take::<Native>();
+    std::thread::sleep(Duration::from_millis(100));
+    let rate = Calibration::between::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate;
+    let maker = gremlin::start(cpu, rate);
+    let run = recorded(plan(cpu, 8));
+    let bursts = maker.stop();
+
+    let axis = run.axis();
+    let (index, doc) = run.cpu(cpu);
+    let all = &run.memory.lanes[index].activities;
+    let found = run.of(cpu, Kind::Task, "gremlin");
+    let mut checked = 0;
+    let mut missed = Vec::new();
+    for burst in bursts {
+        let (start, end) = (axis.instant(burst.start), axis.instant(burst.end));
+        if start < doc.start_ns + Nanos::from_millis(1) || end > doc.start_ns + doc.duration_ns - Nanos::from_millis(1)
+        {
+            continue;
+        }
+        checked += 1;
+        // The burst's own row began when the thread was switched in, just before its first reading.
+        let row = found.iter().rfind(|row| row.start <= start).unwrap_or_else(|| panic!("no gremlin before {start}"));
+        // The row before is an interval away.
+        assert!(start - row.start < Nanos::from_millis(100), "the burst at {start} has no row of its own");
+        // Its log does not know of interrupts that hit the burst itself; the books do.
+        let nested = |other: &&Activity| {
+            matches!(other.kind, Kind::Irq | Kind::Softirq | Kind::Nmi) && other.start >= row.start && other.start < end
+        };
+        let inside: Nanos = all.iter().filter(nested).map(|other| other.self_time).sum();
+        let logged = end - start;
+        // What lies between being switched in and the first reading is the kernel's way back to user space.
+        let off = row.self_time + inside - (start - row.start) - logged;
+        let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));
+        if off.get().abs() > allowed.get() || start - row.start > Nanos::from_micros(200) {
+            missed.push(format!(
+                "burst at {start}, switched in {} before: {} and {inside} nested, its own log says {logged}",
+                start - row.start,
+                row.self_time
+            ));
+        }
+    }
+    assert!(checked >= 50, "only {checked} bursts in 8 s");
+    // A hypervisor that takes the CPU just before or after a burst is in the row and not in the log.
+    assert!(missed.len() <= checked / 10, "{} of {checked} bursts are off:\n{}", missed.len(), missed.join("\n"));
+    eprintln!("gremlin: {checked} bursts, {} of them within 2 % of their own log", checked - missed.len());
+}
+
+#[test]
+fn a_raised_tick_is_the_local_timer() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let (_, cpu) = cpus();
+    let clock = CpuClock::start(cpu, 5_000).expect("root may open a perf event on a CPU");
+    let run = recorded(plan(cpu, 5));
+    drop(clock);
+    let found = run.of(cpu, Kind::Irq, "local_timer").len() as u64;
+    assert!(found > 20_000, "{found} timer interrupts in 5 s");
+    assert_within_a_hundredth("local_timer", found, run.growth(cpu, "interrupts/LOC"));
+}
+
+#[test]
+fn storms_of_interprocessor_interrupts_are_function_calls() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let (from, cpu) = cpus();
+    let calls = |run: &Recorded| {
+        (run.of(cpu, Kind::Irq, "call_function").len() + run.of(cpu, Kind::Irq, "call_function_single").len()) as u64
+    };
+    // Real-time loops, as the storms hit only while a thread of this very process runs.
+    let plan = || Plan { policy: Policy::Fifo(2), ..plan(cpu, 3) };
+    let maker = ipi::mprotect_storm(from, Duration::from_micros(200));
+    let run = recorded(plan());
+    maker.stop();
+    assert!(calls(&run) > 1_000, "{} calls", calls(&run));
+    assert_within_a_hundredth("mprotect storm", calls(&run), run.growth(cpu, "interrupts/CAL"));
+
+    // Whether a membarrier interrupts the CPU is for the kernel to decide, by what it believes to run there; some kernels
+    // are wrong for whole recordings. Whatever it sends must be found; a recording that it sends nothing to is repeated.
+    for barrier in [ipi::Barrier::Private, ipi::Barrier::Global] {
+        for _ in 0..4 {
+            let maker = ipi::membarrier_storm(from, barrier, Duration::from_micros(200));
+            let run = recorded(self::plan(cpu, 2));
+            let sent = maker.stop();
+            let counted = run.growth(cpu, "interrupts/CAL");
+            eprintln!("membarrier storm: {} found of {counted} counted, {sent} sent", calls(&run));
+            assert!(calls(&run).abs_diff(counted) <= counted / 100 + 12, "{} of {counted}", calls(&run));
+            if counted > 300 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_datagrams_is_net_rx() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let (from, cpu) = cpus();
+    let maker = flood::start(from, cpu, Duration::from_micros(200));
+    let run = recorded(plan(cpu, 4));
+    maker.stop();
+    let found = run.of(cpu, Kind::Softirq, "net_rx").len() as u64;
+    assert!(found > 1_000, "{found} times net_rx");
+    assert_within_a_hundredth("net_rx", found, run.growth(cpu, "softirqs/NET_RX"));
+}
+
+#[test]
+fn realtime_throttling_is_named() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").expect("the limit can be read");
+    let runtime: i64 = limit.trim().parse().expect("the limit is a number");
+    assert!(runtime > 0, "this machine does not throttle real-time threads: sched_rt_runtime_us is {runtime}");
+    let (_, cpu) = cpus();
+    // Where somebody wants the CPU all the while, it never idles in what the limit leaves free, so a busy machine gets
+    // more than one chance.
+    let is_throttled = |run: &Recorded| !run.of(cpu, Kind::Throttling, "rt_throttling").is_empty();
+    let run = (0..4)
+        .map(|_| recorded(Plan { policy: Policy::Fifo(80), ..plan(cpu, 6) }))
+        .find(is_throttled)
+        .expect("no throttling was seen in four times 6 s of a real-time loop");
+    let (index, doc) = run.cpu(cpu);
+    // What the limit lets in is either nobody, which is throttling, or whoever waited for the CPU meanwhile.
+    let throttled = run.of(cpu, Kind::Throttling, "rt_throttling");
+    let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
+    let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
+    let others: Nanos = run.memory.lanes[index].activities.iter().filter(let_in).map(|row| row.self_time).sum();
+    // 50 ms of each second; the first period may pass without.
+    let expected = Nanos::from_micros(1_000_000 - runtime).get() * doc.duration_ns.get() / 1_000_000_000;
+    let share = others.get() as f64 / expected as f64;
+    assert!((0.6..1.3).contains(&share), "{idle} idle, {others} in all, of {}ns to be expected", expected);
+    eprintln!("throttling: {} times, {idle} idle, {others} with those let in", throttled.len());
+}
+
+#[test]
+fn another_cpu_going_offline_is_seen_and_harms_nothing() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    // Only the last CPU can be taken offline on most machines, so the first is measured.
+    let (measured, other) = cpus();
+    let puller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        let gone = hotplug::offline(other);
+        std::thread::sleep(Duration::from_millis(500));
+        gone.map(drop)
+    });
+    let run = recorded(plan(measured, 4));
+    puller.join().expect("the puller ends").expect("the last CPU can be taken offline and back");
+    let (index, doc) = run.cpu(measured);
+    assert!(
+        doc.duration_ns >= Nanos::from_millis(3800) && !doc.cut_short,
+        "the recording ended early: {}",
+        doc.duration_ns
+    );
+    // Taking a CPU down stops the machine: the stopper threads of all CPUs run.
+    let names: Vec<&str> = run.memory.lanes[index]
+        .activities
+        .iter()
+        .filter(|row| row.kind == Kind::Kthread)
+        .map(|row| run.memory.labels.text(row.source))
+        .collect();
+    assert!(names.contains(&"migration"), "no stopper thread among {names:?}");
+}
+
+#[test]
+fn page_faults_in_the_loops_own_memory_are_named() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
+    // writes to the ring, whose pages the maker keeps taking away.
+    use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
+    use becalm_linux::sched::{Usage, current_tid};
+    use becalm_linux::signals::StopSignals;
+    use becalm_measure::acquire::acquire;
+    use becalm_measure::ring::Ring;
+    use becalm_measure::{Batch, Collector, EventClock, Names, Sink, TraceSide, Translator};
+    use becalm_model::node::NodeDoc;
+    use becalm_model::{Detour, LoopThread, Pid};
+    use becalm_record::Lane;
+    use becalm_units::{Ticks, TicksToNanos};
+
+    struct One(Lane, Vec<Detour>, Vec<Activity>);
+    impl Sink for One {
+        type Error = std::convert::Infallible;
+        fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Self::Error> {
+            Ok(())
+        }
+        fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error> {
+            let part = self.0.attribute(batch, &names.tasks);
+            self.1.extend_from_slice(part.detours);
+            self.2.extend_from_slice(part.activities);
+            Ok(())
+        }
+        fn end_segment(&mut self, _: &Names) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+
+    let _signals = StopSignals::block().expect("signals can be blocked");
+    let (from, cpu) = cpus();
+    let root = Path::new("/");
+    let calibration = becalm_linux::clock::calibrate::<Native>(Nanos::from_millis(100)).expect("the counter runs");
+    let rate = calibration.rate;
+    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
+    let only: CpuList = [cpu].into_iter().collect();
+    let config = InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None };
+    let instance = Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made");
+    let ring = Arc::new(Ring::new(1 << 16).expect("there is memory"));
+    let words = ring.memory();
+    let (address, length) = (words.as_ptr() as usize, size_of_val(words));
+
+    let clock = CpuClock::start(cpu, 2_000).expect("root may open a perf event on a CPU");
+    instance.start().expect("tracing starts");
+    let start = now().get() + rate.ticks_in(Nanos::from_millis(50)).get();
+    let duration = rate.ticks_in(Nanos::from_secs(3)).get();
+    ring.set_deadline(start + duration);
+    let (tally, usage, tid) = std::thread::scope(|scope| {
+        let ring = &ring;
+        // SAFETY: the ring's memory is one shared anonymous mapping of whole pages, which outlives the maker.
+        let maker = unsafe { faults::start(from, address, length, Duration::from_millis(2)) };
+        let measuring = scope.spawn(move || {
+            pin_current_thread(cpu).expect("the CPU is ours");
+            burn_until(start - duration / 1000);
+            let before = Usage::of_current_thread();
+            let tally = acquire::<Native>(ring, cpu, start, rate.ticks_in(Nanos::new(200)).get());
+            (tally, Usage::of_current_thread().since(before), current_tid())
+        });
+        let measured = measuring.join().expect("the loop ends");
+        assert!(maker.stop() > 500, "the maker was at work");
+        measured
+    });
+    instance.stop().expect("tracing stops");
+    drop(clock);
+
+    let axis = TicksToNanos::new(Ticks::new(start), rate);
+    let mut names = Names::new(root);
+    let decoder = instance.decoder().clone();
+    let translator = Translator::new(&decoder, None, &std::collections::BTreeMap::new(), &mut names.labels);
+    let trace = TraceSide {
+        decoder,
+        clock: EventClock::Same(axis),
+        translator,
+        readers: vec![instance.reader(cpu).expect("the trace can be read")],
+    };
+    let mut collector = Collector::new(vec![(cpu, Arc::clone(&ring))], axis, Some(trace));
+    collector.take(true).expect("the trace can be read");
+    let thread = LoopThread { cpu, pid: Pid(tid), t_min: Nanos::ZERO, realtime: false };
+    let mut sink = One(Lane::new(thread, true, &mut names.labels), Vec::new(), Vec::new());
+    let Ok(()) = collector.hand_over(&mut sink, &mut names, None, true);
+    drop(collector);
+    instance.remove().expect("the instance goes");
+
+    assert_eq!(tally.kept_steps, sink.1.len() as u64);
+    let found = sink.2.iter().filter(|row| row.kind == Kind::Fault).count() as u64;
+    assert!(found > 500, "{found} faults");
+    assert_within_a_hundredth("page faults", found, usage.faults);
+}

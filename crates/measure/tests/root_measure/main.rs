@@ -1,0 +1,14 @@
+//! Measurements on the running kernel, held against what is known: noise that the tests make themselves, and what must cost
+//! more than what. Most tests need root and two CPUs; all need a machine that does little else, and run one at a time.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+mod cost;
+mod inject;
+mod known_noise;
+mod makers;
+mod makers_hold;
+mod recording;
+mod tick;
+mod work;

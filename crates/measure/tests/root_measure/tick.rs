@@ -1,0 +1,211 @@
+//! The cost of a tick on the running kernel. Needs root, and two CPUs: the last online CPU is measured.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use becalm_analyze::cost::tick::Live;
+use becalm_linux::perf::{CpuClock, Event};
+use becalm_linux::sched::{Policy, allowed_cpus};
+use becalm_linux::signals::StopSignals;
+use becalm_measure::cost::placement::{self, PlacementPlan, Places};
+use becalm_measure::cost::scheduler::{self, Tracing};
+use becalm_measure::cost::tick::campaign::{CampaignEnd, begin, go_on};
+use becalm_measure::cost::tick::{record_timer, timer_interrupts};
+use becalm_measure::work::Body;
+use becalm_model::cost::tick::{Campaign, CampaignPlan};
+use becalm_testing::{Need, attempts, machine_has};
+use becalm_units::{CpuId, Named, Nanos};
+
+const ROOT: &str = "/";
+
+/// The CPU to measure, where the machine allows it.
+fn cpu() -> Option<CpuId> {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return None;
+    }
+    allowed_cpus().expect("the kernel tells where we may run").iter().last()
+}
+
+#[test]
+fn the_raised_rate_is_counted_and_recorded_alike() {
+    let Some(cpu) = cpu() else { return };
+    let root = Path::new(ROOT);
+    let rate = |seconds: f64, count: u64| count as f64 / seconds;
+    let window = Duration::from_secs(1);
+    let clock = CpuClock::start(cpu, 5_000).unwrap();
+    let (counted, record) = record_timer(root, cpu, None, || {
+        let (start, before) = (Instant::now(), timer_interrupts(root, cpu)?);
+        std::thread::sleep(window);
+        let after = timer_interrupts(root, cpu)?;
+        Ok(rate(start.elapsed().as_secs_f64(), after - before))
+    })
+    .unwrap();
+    let ran = clock.stop().unwrap();
+    let recorded = rate(record.window.as_secs_f64(), record.interrupts);
+    let mean_ns = record.handler.get() as f64 / record.interrupts.max(1) as f64;
+    eprintln!("asked for 5000/s: counted {counted:.0}/s, recorded {recorded:.0}/s, mean handler {mean_ns:.0} ns");
+    assert!(ran >= Nanos::from_millis(900), "{ran}");
+    assert!((4_500.0..7_000.0).contains(&counted), "{counted}");
+    assert!((recorded / counted - 1.0).abs() < 0.02, "{recorded} recorded, {counted} counted");
+    assert_eq!(record.lost_events, 0);
+    assert!(record.handler_max < Nanos::from_millis(100) && record.handler > Nanos::ZERO);
+}
+
+/// The fit of the line that is asked for. On a quiet machine it is above 0.99.
+const R2: f64 = 0.95;
+
+#[test]
+fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_record() {
+    let Some(cpu) = cpu() else { return };
+    let signals = StopSignals::block().unwrap();
+    // Others compete for the machine while tests run, so of a few short campaigns one must do.
+    let mut seed = 0;
+    attempts(3, || {
+        seed += 1;
+        let plan = CampaignPlan {
+            cpu,
+            rates_hz: vec![0, 5_000, 10_000, 20_000],
+            copies: vec![1, 2],
+            // More than a campaign needs on an idle machine: the median of each rate is over them.
+            rounds: 7,
+            // So that what else runs on this machine does not take the CPU.
+            sched: "rr:1".to_owned(),
+            cell_ns: 150_000_000,
+            seed,
+            // The kernel counts it, on machines without counters too.
+            events: vec![Event::TaskClock.name().to_owned()],
+        };
+        let mut campaign = begin(Path::new(ROOT), plan).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tick.becalm");
+        becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
+        let mut store = |campaign: &Campaign| becalm_bundle::cost::tick::store(campaign, &path);
+        let end = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {}).unwrap();
+        assert_eq!(end, CampaignEnd::Complete);
+        assert_eq!(campaign.cells.len(), campaign.cells_planned());
+        assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1, campaign);
+        let live = Live::of(&campaign).map_err(|error| error.to_string())?;
+        assert_eq!(live.events.len(), 4, "an event at each rate: {:?}", campaign.not_counted);
+        assert!(live.events.iter().all(|row| row.of.user > Some(0.0) && row.rate_hz >= f64::from(row.added_hz) * 0.9));
+        let line = live.rounds.analysis.line;
+        let off = live.handlers.iter().filter(|row| row.added_hz >= 5_000);
+        let off = off.map(|row| (row.recorded_ratio / row.model_ratio - 1.0).abs()).fold(0.0, f64::max);
+        let said = format!(
+            "seed {seed}: {:.3} % per 1,000 interrupts by the line, R2 {:?}; trap {:.0} ns, handler {:.0} ns, record {:.1} % off",
+            line.sum_percent,
+            line.r2_ratio,
+            live.direct.trap_ns,
+            live.direct.handler_ns,
+            off * 100.0
+        );
+        eprintln!("{said}");
+        // The direct part cannot be more than all of it.
+        let direct = live.rounds.analysis.trap_percent + live.rounds.analysis.handler_percent;
+        let explained = line.r2_ratio.is_some_and(|r2| r2 > R2) && off < 0.15 && line.sum_percent > direct * 0.7;
+        if explained { Ok(()) } else { Err(said) }
+    });
+}
+
+#[test]
+fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
+    let Some(cpu) = cpu() else { return };
+    let signals = StopSignals::block().unwrap();
+    let plan = CampaignPlan {
+        cpu,
+        rates_hz: vec![0, 2_000],
+        copies: vec![1],
+        rounds: 2,
+        sched: "other".to_owned(),
+        cell_ns: 20_000_000,
+        seed: 3,
+        events: Vec::new(),
+    };
+    let mut campaign = begin(Path::new(ROOT), plan).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tick.becalm");
+    becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
+    // Storing fails after the fourth cell, as on a full disk.
+    let mut stored = 0;
+    let mut store = |campaign: &Campaign| {
+        stored += 1;
+        if stored <= 4 {
+            becalm_bundle::cost::tick::store(campaign, &path)
+        } else {
+            becalm_bundle::cost::tick::store(campaign, &folder.path().join("gone"))
+        }
+    };
+    let failed = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {});
+    assert!(failed.unwrap_err().to_string().contains("gone"));
+    let (_, mut resumed) = becalm_bundle::cost::tick::load(&path, None).unwrap();
+    assert_eq!(resumed.cells.len(), 4);
+    let before = resumed.cells.clone();
+    let mut progress = Vec::new();
+    let mut store = |campaign: &Campaign| becalm_bundle::cost::tick::store(campaign, &path);
+    go_on(&mut resumed, Path::new(ROOT), None, &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
+    assert_eq!(progress, (4..resumed.cells_planned()).collect::<Vec<_>>());
+    assert_eq!(resumed.cells[..4], before);
+    assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
+}
+
+fn names(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| event.name().to_owned()).collect()
+}
+
+#[test]
+fn what_interrupts_add_is_counted_beside_the_work_at_each_place() {
+    let Some(cpu) = cpu() else { return };
+    let places = Places::find(Path::new(ROOT), cpu, &allowed_cpus().unwrap()).unwrap();
+    let plan = PlacementPlan {
+        places,
+        bodies: vec![Body::Add],
+        policy: Policy::RoundRobin(1),
+        added_hz: 5_000,
+        cell: Nanos::from_millis(500),
+        rounds: 1,
+        seed: 1,
+        events: names(&[Event::TaskClock]),
+    };
+    let mut rounds = Vec::new();
+    placement::measure(Path::new(ROOT), &plan, &mut |_| true, &mut |round| {
+        rounds.push(round.clone());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(rounds.len(), places.iter().count());
+    for round in rounds {
+        let [quiet, raised] = round.counted.expect("events were asked for");
+        // A tenth of the work, under thousands of interrupts a second and without.
+        assert!(raised.interrupts > 2 * quiet.interrupts, "{} and {}", raised.interrupts, quiet.interrupts);
+        for of in [&quiet, &raised] {
+            assert!(of.window >= Nanos::from_millis(20), "{}", of.window);
+            assert!(of.counts.iter().any(|count| count.event == "task_clock_ns" && count.value > 0), "{:?}", of.counts);
+        }
+    }
+}
+
+#[test]
+fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
+    let Some(cpu) = cpu() else { return };
+    for runnable in [1, 16] {
+        let window = Nanos::from_millis(500);
+        let events = names(&[Event::TaskClock, Event::ContextSwitches]);
+        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &Tracing::On(None), &events).unwrap();
+        let counted = cost.counted.expect("the kernel counts its own events");
+        let switched = counted.counts.iter().find(|of| of.event == "context_switches" && of.space == "kernel");
+        // Nearly every call gives the CPU to another one.
+        let each = switched.map_or(0.0, |of| of.value as f64 / counted.yields.max(1) as f64);
+        assert!(runnable == 1 || (0.2..1.1).contains(&each), "{each} of {} calls", counted.yields);
+        let ticks = cost.ticks.expect("tracing is on");
+        let tick_ns = ticks.handler.get() as f64 / ticks.interrupts.max(1) as f64;
+        let switch_ns = cost.elapsed.get() as f64 / cost.switches.max(1) as f64;
+        eprintln!(
+            "{runnable} runnable: {} ticks of {tick_ns:.0} ns, a switch every {switch_ns:.0} ns",
+            ticks.interrupts
+        );
+        assert!(ticks.interrupts > 20, "{}", ticks.interrupts);
+        assert!((100.0..1_000_000.0).contains(&tick_ns), "{tick_ns}");
+        if runnable > 1 {
+            assert!(cost.switches > 1_000 && (100.0..1_000_000.0).contains(&switch_ns), "{switch_ns}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The page of two runs against each other: what changed, by how much, and how sure that is.
+
+use std::path::Path;
+
+use becalm_analyze::compare::{Limit, Metric, Row, Verdict};
+
+use crate::compare::{self, COLUMNS, CompareReport};
+use crate::form::value::grouped;
+use crate::form::words::capital;
+use crate::html::HtmlTable;
+use crate::html::{Axis, Chart, Forest, ForestRow, Pair, Pairs, Scale, Spec, Unit};
+use crate::html::{Block, Page, Section, Tile, Tone};
+
+/// How many sources and CPUs are drawn at most.
+const DRAWN: usize = 16;
+
+/// How many rows a table has at most.
+const ROWS: usize = 300;
+
+/// The figures that stand at the top.
+const TILES: [Metric; 4] = [Metric::NoiseRatio, Metric::Rate, Metric::P99, Metric::StretchMax];
+
+/// The page of a comparison, made by `program`: `becalm 0.1.0`.
+pub(super) fn page(report: &CompareReport<'_>, program: &str) -> Page {
+    let comparison = report.comparison;
+    let (a, b) = (&comparison.a, &comparison.b);
+    let mut sections = vec![headline(report), totals(report)];
+    sections.extend(sources(report));
+    sections.extend(cpus(report));
+    sections.push(basis(report));
+    Page {
+        title: format!("{} against {}", name(&a.path), name(&b.path)),
+        subtitle: "Operating system noise before (A) and after (B)".to_owned(),
+        sections,
+        foot: vec![
+            format!("Made by {program} from {} and {}.", a.path.display(), b.path.display()),
+            "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.".to_owned(),
+        ],
+    }
+}
+
+/// A run's own name: that of its folder without the ending.
+fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
+}
+
+const fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Worse => Tone::Bad,
+        Verdict::Better => Tone::Good,
+        Verdict::NoDifferenceShown => Tone::Plain,
+        Verdict::NotEnoughData => Tone::Fair,
+    }
+}
+
+fn headline(report: &CompareReport<'_>) -> Section {
+    let comparison = report.comparison;
+    let noise = comparison.total(Metric::NoiseRatio);
+    let mut blocks = vec![Block::Verdict {
+        tone: noise.map_or(Tone::Plain, |row| tone(row.verdict)),
+        text: format!("{}.", compare::answer(comparison).replace(" -> ", " \u{2192} ")),
+        basis: changed(report),
+    }];
+    let rows = TILES.iter().filter_map(|metric| comparison.total(*metric));
+    let rows = rows.filter(|row| row.a.is_some() || row.b.is_some());
+    blocks.push(Block::Tiles(rows.map(tile).collect()));
+    for check in report.checks {
+        let text = format!("{}.", compare::check_text(comparison, check));
+        blocks.push(match check.outcome {
+            Limit::Exceeded => Block::Warning { text, advice: String::new() },
+            Limit::NotShown | Limit::Unknown => Block::Text(text),
+        });
+    }
+    Section {
+        id: "headline",
+        title: "Did the noise change?".to_owned(),
+        short: "Summary",
+        reading: String::new(),
+        blocks,
+    }
+}
+
+/// Which sources are shown to have changed.
+fn changed(report: &CompareReport<'_>) -> String {
+    let all: Vec<String> =
+        compare::changed(report.comparison).map(|(kind, name, how)| format!("{name} ({kind}) {how}")).collect();
+    match all.as_slice() {
+        [] => "No source is shown to have changed its share of time.".to_owned(),
+        few if few.len() <= compare::NAMED => format!("Shown to have changed their share of time: {}.", few.join(", ")),
+        many => format!(
+            "{} sources are shown to have changed their share of time, most of all {}.",
+            grouped(many.len() as u64),
+            many[..compare::NAMED].join(", ")
+        ),
+    }
+}
+
+fn tile(row: &Row) -> Tile {
+    let figure = |number| compare::figure(row, number).cell();
+    let detail = match (row.effect.and_then(|effect| effect.ratio), interval(row)) {
+        (Some(ratio), Some(interval)) => {
+            format!("{} (95 %: {interval}), {}", compare::change(Some(ratio)).cell(), said(row.verdict))
+        }
+        (Some(ratio), None) => format!("{}, {}", compare::change(Some(ratio)).cell(), said(row.verdict)),
+        (None, _) => said(row.verdict).to_owned(),
+    };
+    let tone = match row.verdict {
+        // A single figure of which too little is known is no matter of concern.
+        Verdict::NotEnoughData => Tone::Plain,
+        verdict => tone(verdict),
+    };
+    let name = capital(&compare::title(row));
+    Tile { name, figure: format!("{} \u{2192} {}", figure(row.a), figure(row.b)), detail, tone }
+}
+
+const fn said(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoDifferenceShown => "no difference shown",
+        Verdict::NotEnoughData => "too little data to say",
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+    }
+}
+
+/// The interval of a change, as the table writes it.
+fn interval(row: &Row) -> Option<String> {
+    let effect = row.effect?;
+    let end = |end: Option<f64>| end.map(|ratio| compare::change(Some(ratio)).cell());
+    match (end(effect.ratio_low), end(effect.ratio_high)) {
+        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (Some(low), None) => Some(format!("over {low}")),
+        (None, Some(high)) => Some(format!("up to {high}")),
+        (None, None) => None,
+    }
+}
+
+fn totals(report: &CompareReport<'_>) -> Section {
+    let comparison = report.comparison;
+    let rows = compare::totals(comparison);
+    let mut blocks: Vec<Block> = forest("changes", "", &rows, compare::title).into_iter().collect();
+    blocks.push(Block::Table(table("Figures", "figure", &rows, &compare::title)));
+    // What is missing in the table is explained below it, the same reason once.
+    let reasons = rows.iter().filter_map(|row| Some((compare::title(row), compare::reason(row.doubt?))));
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    for (title, reason) in reasons {
+        match said.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, titles)) => titles.push(title),
+            None => said.push((reason, vec![title])),
+        }
+    }
+    blocks.extend(said.into_iter().map(|(reason, titles)| Block::Note(format!("{}: {reason}.", titles.join(", ")))));
+    Section {
+        id: "figures",
+        title: compare::place(comparison),
+        short: "Figures",
+        reading: "How many times as much there is in B as in A: the point is what was measured, the bar its 95 % interval; \
+                  what lies wholly to the left of the line has become less, wholly to the right more, and a bar across the \
+                  line shows no difference."
+            .to_owned(),
+        blocks,
+    }
+}
+
+fn sources(report: &CompareReport<'_>) -> Option<Section> {
+    let comparison = report.comparison;
+    let shares = compare::sources(comparison, Metric::TimeRatio);
+    if shares.is_empty() {
+        return None;
+    }
+    let mut blocks = Vec::new();
+    blocks.push(Block::Text(changed(report)));
+    let mut charts = vec![pairs("sources-pairs", "Share of time, before and after", &shares, source)];
+    charts.extend(forest_chart("sources-changes", "Change of it, B / A", &shares, source));
+    blocks.push(Block::Charts(charts));
+    if shares.len() > DRAWN {
+        blocks.push(Block::Note(format!(
+            "Drawn are the first {DRAWN} of {} sources: those that are shown to have changed before the others.",
+            grouped(shares.len() as u64)
+        )));
+    }
+    blocks.push(Block::Table(table("Sources, of all time", "source", &shares, &source)));
+    let rates = compare::sources(comparison, Metric::Rate);
+    blocks.push(Block::Text("How often they came:".to_owned()));
+    blocks.push(Block::Table(table("Sources, how often", "source", &rates, &source)));
+    Some(Section {
+        id: "sources",
+        title: "Sources".to_owned(),
+        short: "Sources",
+        reading: "Who took the time before and after: on the left what each source took of all time, on the right by how many \
+                  times that changed, with its 95 % interval; a source that only one of the runs has stands on the left only."
+            .to_owned(),
+        blocks,
+    })
+}
+
+fn source(row: &Row) -> String {
+    row.source.as_ref().map_or_else(String::new, |(_, name)| name.clone())
+}
+
+fn cpus(report: &CompareReport<'_>) -> Option<Section> {
+    let comparison = report.comparison;
+    let nodes = comparison.a.docs.len() > 1;
+    let name = move |row: &Row| compare::cpu_name(row, nodes);
+    let mut rows = compare::cpus(comparison);
+    if rows.is_empty() {
+        return None;
+    }
+    let all = table("CPUs, noise", "cpu", &rows, &name);
+    let count = rows.len();
+    if count > DRAWN {
+        compare::most_changed_first(&mut rows);
+        rows.truncate(DRAWN);
+    }
+    let label = move |row: &Row| if nodes { name(row) } else { format!("CPU {}", name(row)) };
+    let mut charts = vec![pairs("cpus-pairs", "Noise, before and after", &rows, label)];
+    charts.extend(forest_chart("cpus-changes", "Change of it, B / A", &rows, label));
+    let mut blocks = vec![Block::Charts(charts)];
+    if count > DRAWN {
+        blocks.push(Block::Note(format!("The {DRAWN} of {} CPUs that changed most.", grouped(count as u64))));
+    }
+    blocks.push(Block::Table(all));
+    Some(Section {
+        id: "cpus",
+        title: "CPUs".to_owned(),
+        short: "CPUs",
+        reading: "What each CPU lost before and after, and by how many times that changed, with its 95 % interval: one CPU that \
+                  changed alone has a cause of its own."
+            .to_owned(),
+        blocks,
+    })
+}
+
+fn basis(report: &CompareReport<'_>) -> Section {
+    let comparison = report.comparison;
+    let mut blocks: Vec<Block> = Vec::new();
+    let warning =
+        |note: &becalm_model::node::Warning| Block::Warning { text: note.message.clone(), advice: note.advice.clone() };
+    blocks.extend(comparison.notes.iter().map(warning));
+    let facts = [("A", &comparison.a), ("B", &comparison.b)];
+    blocks.push(Block::Facts(facts.map(|(name, side)| (name.to_owned(), compare::side(side))).to_vec()));
+    blocks.push(Block::Note(format!("{}.", compare::legend(comparison))));
+    Section {
+        id: "basis",
+        title: "What was compared, and how".to_owned(),
+        short: "Basis",
+        reading: "Read this before believing the differences: what the two runs are, what was done to bring them to a common \
+                  ground, and what the intervals and verdicts say."
+            .to_owned(),
+        blocks,
+    }
+}
+
+fn table(caption: &str, first: &str, rows: &[&Row], name: &dyn Fn(&Row) -> String) -> HtmlTable {
+    let fields: Vec<_> = COLUMNS.iter().collect();
+    let mut table = HtmlTable::named(caption, first, &fields);
+    rows.iter().take(ROWS).for_each(|row| table.named_row(name(row), &fields, *row));
+    if rows.len() > ROWS {
+        table.note = format!("The first {ROWS} of {}.", grouped(rows.len() as u64));
+    }
+    table
+}
+
+fn pairs(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Chart {
+    let pair = |row: &&Row| Pair {
+        name: name(row),
+        values: [row.a.unwrap_or(0.0), row.b.unwrap_or(0.0)],
+        texts: [row.a, row.b].map(|number| compare::figure(row, number).cell()),
+    };
+    let pairs: Vec<Pair> = rows.iter().take(DRAWN).map(pair).collect();
+    let texts: Vec<String> =
+        pairs.iter().map(|pair| format!("{} {} to {}", pair.name, pair.texts[0], pair.texts[1])).collect();
+    Chart {
+        id,
+        title: title.to_owned(),
+        label: format!("{title}: {}.", texts.join("; ")),
+        height: 74 + 34 * pairs.len() as u32,
+        spec: Spec::Pairs(Pairs {
+            x: Axis::new("", Scale::Linear, Unit::Ratio).between(Some(0.0), None),
+            names: ["A, before", "B, after"],
+            pairs,
+        }),
+        figures: None,
+    }
+}
+
+fn forest(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Option<Block> {
+    forest_chart(id, title, rows, name).map(|chart| Block::Charts(vec![chart]))
+}
+
+/// The changes that have a ratio; none, if there are none.
+fn forest_chart(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Option<Chart> {
+    let row = |row: &&Row| {
+        let effect = row.effect?;
+        // What is gone has no place on a logarithmic axis.
+        let ratio = effect.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
+        let change = compare::change(Some(ratio)).cell();
+        let text = interval(row).map_or_else(|| change.clone(), |interval| format!("{change} ({interval})"));
+        Some(ForestRow {
+            name: name(row),
+            ratio,
+            low: effect.ratio_low.filter(|low| low.is_finite()),
+            high: effect.ratio_high.filter(|high| high.is_finite()),
+            text,
+            verdict: said(row.verdict),
+            tone: tone(row.verdict).class(),
+        })
+    };
+    let rows: Vec<ForestRow> = rows.iter().take(DRAWN).filter_map(row).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let texts: Vec<String> = rows.iter().map(|row| format!("{} {}, {}", row.name, row.text, row.verdict)).collect();
+    Some(Chart {
+        id,
+        title: title.to_owned(),
+        label: format!("By how much the figures changed: {}.", texts.join("; ")),
+        height: 74 + 34 * rows.len() as u32,
+        spec: Spec::Forest(Forest { rows }),
+        figures: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_by_its_folder() {
+        assert_eq!(name(Path::new("/data/before.becalm")), "before");
+        assert_eq!(name(Path::new("..")), "..");
+    }
+
+    #[test]
+    fn verdicts_have_the_tone_of_what_they_say() {
+        assert_eq!([Verdict::Worse, Verdict::Better].map(tone), [Tone::Bad, Tone::Good]);
+        assert_eq!([Verdict::NoDifferenceShown, Verdict::NotEnoughData].map(tone), [Tone::Plain, Tone::Fair]);
+    }
+}

@@ -1,0 +1,164 @@
+//! The scheduler's cost by the number of runnable threads: `becalm.cost-scheduler/1`, and as a table.
+
+use std::io::{self, Write};
+
+use becalm_analyze::cost::SchedulerCost;
+use becalm_analyze::events::EventRate;
+use serde::Serialize;
+
+use crate::Value;
+use crate::cost::events;
+use crate::cost::probe::{CostPlace, PlaceDocument};
+use crate::form::field::{Field, Object, columns};
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::time as time_of;
+use crate::report::Report;
+
+/// The rows of a CPU.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SchedulerReport {
+    /// Where.
+    pub place: CostPlace,
+    /// How long each of the two measurements of a number was to take.
+    pub window_ns: i64,
+    /// By rising numbers of runnable threads.
+    pub rows: Vec<SchedulerCost>,
+    /// Why the kernel's trace could not be had, if it could not.
+    pub no_trace: Option<String>,
+    /// Which events of the processor are not counted, and why.
+    pub not_counted: Vec<String>,
+    /// What is missing of what was asked for.
+    pub incomplete: Option<String>,
+}
+
+fn rate(value: Option<f64>) -> Value {
+    value.map_or(Value::Missing, Value::Rate)
+}
+
+fn time(value: Option<f64>) -> Value {
+    value.map_or(Value::Missing, Value::time)
+}
+
+const ROW: &[Field<SchedulerCost>] = &[
+    Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
+    Field { name: "ticks_hz", title: "ticks", get: |row| rate(row.ticks_hz) },
+    Field { name: "tick_mean_ns", title: "mean tick", get: |row| time(row.tick_mean_ns) },
+    Field { name: "tick_max_ns", title: "max tick", get: |row| row.tick_max_ns.map_or(Value::Missing, Value::Time) },
+    Field { name: "preemptions_hz", title: "pre-emptions", get: |row| rate(row.preemptions_hz) },
+    Field { name: "switch_ns", title: "switch", get: |row| time(row.switch_ns) },
+    Field { name: "yield_ns", title: "yield", get: |row| time(row.yield_ns) },
+    Field {
+        name: "switched_ratio",
+        title: "yields that switch",
+        get: |row| row.switched_ratio.map_or(Value::Missing, Value::Share),
+    },
+    Field {
+        name: "lost_events",
+        title: "lost events",
+        get: |row| row.lost_events.map_or(Value::Missing, Value::Count),
+    },
+];
+
+/// An event beside the threads in which it was counted.
+struct EventRow {
+    runnable: u32,
+    of: EventRate,
+}
+
+const EVENT: &[Field<EventRow>] = &[
+    Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
+    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.of.user) },
+    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.of.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+];
+
+fn event_rows(report: &SchedulerReport) -> Vec<EventRow> {
+    report
+        .rows
+        .iter()
+        .flat_map(|row| row.events.iter().map(|of| EventRow { runnable: row.runnable, of: of.clone() }))
+        .collect()
+}
+
+impl Report for SchedulerReport {
+    fn schema(&self) -> &'static str {
+        "becalm.cost-scheduler/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    place: PlaceDocument<'a>,
+    window_ns: i64,
+    no_trace: Option<&'a str>,
+    incomplete: Option<&'a str>,
+    rows: Vec<Object>,
+    /// What the processor counted in a call to give way.
+    events: Vec<Object>,
+    not_counted: &'a [String],
+}
+
+/// As `becalm.cost-scheduler/1`.
+fn document(report: &SchedulerReport) -> Document<'_> {
+    let events = event_rows(report);
+    Document {
+        place: report.place.document(),
+        window_ns: report.window_ns,
+        no_trace: report.no_trace.as_deref(),
+        incomplete: report.incomplete.as_deref(),
+        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+        events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
+        not_counted: &report.not_counted,
+    }
+}
+
+/// As a table.
+fn render(report: &SchedulerReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    report.place.render(
+        &format!("; each number for {} with the kernel's trace and as long without", time_of(report.window_ns)),
+        out,
+    )?;
+    let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
+    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| lost || *name != "lost_events").collect();
+    let fields = columns(ROW, &names);
+    let mut table = Table::new(&fields);
+    report.rows.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    let rows = event_rows(report);
+    if !rows.is_empty() {
+        writeln!(
+            out,
+            "\nThe processor's counters in a call to give way: in the thread itself (user), and in the kernel"
+        )?;
+        let fields: Vec<&Field<EventRow>> = EVENT.iter().collect();
+        let mut table = Table::new(&fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        events::remark(rows.iter().map(|row| &row.of), out)?;
+    }
+    events::not_counted(&report.not_counted, out)?;
+    if let Some(why) = &report.no_trace {
+        paragraph(out, "  ! ", &format!("ticks and pre-emptions need the kernel's trace: {why}"))?;
+    }
+    report.incomplete.iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
+    writeln!(out)?;
+    paragraph(
+        out,
+        "  ",
+        "ticks: the kernel's record of its timer handler while the threads only count; pre-emptions: switches meanwhile. \
+         switch: time of threads that hand the CPU round by sched_yield, by the switches that the kernel counts; yield: by \
+         their calls",
+    )
+}

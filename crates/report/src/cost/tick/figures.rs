@@ -1,0 +1,143 @@
+//! The figures of a tick's cost, each with its name, title and unit.
+
+use becalm_analyze::cost::tick::{Comparison, EventRow, HandlerRow, Pair};
+
+use super::TickRow;
+use crate::Value;
+use crate::cost::events;
+use crate::form::field::Field;
+
+fn or_missing(value: Option<f64>, kind: fn(f64) -> Value) -> Value {
+    value.map_or(Value::Missing, kind)
+}
+
+/// Of a processor. Percentages are of a CPU, per 1,000 interrupts a second.
+pub(super) const PROCESSOR: &[Field<TickRow>] = &[
+    Field { name: "name", title: "processor", get: |row| Value::Text(row.analysis.name.clone()) },
+    Field { name: "trap_percent", title: "trap", get: |row| Value::Points(row.analysis.trap_percent) },
+    Field { name: "handler_percent", title: "handler", get: |row| Value::Points(row.analysis.handler_percent) },
+    Field { name: "indirect_percent", title: "indirect", get: |row| Value::Points(row.analysis.indirect_percent) },
+    Field {
+        name: "indirect_percent_low",
+        title: "low",
+        get: |row| or_missing(row.indirect.map(|bounds| bounds.low), Value::Points),
+    },
+    Field {
+        name: "indirect_percent_high",
+        title: "high",
+        get: |row| or_missing(row.indirect.map(|bounds| bounds.high), Value::Points),
+    },
+    Field { name: "sum_percent", title: "sum", get: |row| Value::Points(row.analysis.sum_percent()) },
+    Field {
+        name: "sum_percent_low",
+        title: "low",
+        get: |row| or_missing(row.sum.map(|bounds| bounds.low), Value::Points),
+    },
+    Field {
+        name: "sum_percent_high",
+        title: "high",
+        get: |row| or_missing(row.sum.map(|bounds| bounds.high), Value::Points),
+    },
+    Field { name: "pairs", title: "pairs", get: |row| Value::Count(row.analysis.pairs.len() as u64) },
+    Field {
+        name: "indirect_share_median",
+        title: "indirect share",
+        get: |row| or_missing(row.analysis.indirect_share_median(), Value::Share),
+    },
+    Field {
+        name: "residual_max_ratio",
+        title: "max residual",
+        get: |row| or_missing(row.analysis.residual_max_ratio(), Value::Ratio),
+    },
+    Field { name: "r2_ratio", title: "R2", get: |row| or_missing(row.analysis.r2_ratio(), Value::Factor) },
+    Field { name: "line_percent", title: "by line", get: |row| Value::Points(row.analysis.line.sum_percent) },
+    Field {
+        name: "line_r2_ratio",
+        title: "R2 of line",
+        get: |row| or_missing(row.analysis.line.r2_ratio, Value::Factor),
+    },
+];
+
+/// Of a pair of rates.
+pub(super) const PAIR: &[Field<Pair>] = &[
+    Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
+    Field { name: "low_hz", title: "from", get: |row| Value::Rate(row.low_hz) },
+    Field { name: "high_hz", title: "to", get: |row| Value::Rate(row.high_hz) },
+    Field { name: "extra_interrupts", title: "extra interrupts", get: |row| Value::Factor(row.extra_interrupts) },
+    Field { name: "extra_ns", title: "extra", get: |row| Value::time(row.extra_ns) },
+    Field { name: "direct_ns", title: "direct", get: |row| Value::time(row.direct_ns) },
+    Field { name: "indirect_ns", title: "indirect", get: |row| Value::time(row.indirect_ns()) },
+    Field { name: "indirect_percent", title: "indirect", get: |row| Value::Points(row.indirect_percent()) },
+    Field {
+        name: "indirect_share_ratio",
+        title: "indirect share",
+        get: |row| or_missing(row.indirect_share(), Value::Share),
+    },
+];
+
+/// Of a measurement beside the model.
+pub(super) const COMPARISON: &[Field<Comparison>] = &[
+    Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
+    Field { name: "rate_hz", title: "rate", get: |row| Value::Rate(row.rate_hz) },
+    Field { name: "observed_ns", title: "observed", get: |row| Value::time(row.observed_ns) },
+    Field { name: "predicted_ns", title: "predicted", get: |row| or_missing(row.predicted_ns, Value::time) },
+    Field { name: "tickless_ns", title: "tickless", get: |row| or_missing(row.tickless_ns, Value::time) },
+    Field { name: "residual_ratio", title: "residual", get: |row| or_missing(row.residual_ratio(), Value::Ratio) },
+];
+
+/// Of the kernel's record of its handler beside the model.
+pub(super) const HANDLER: &[Field<HandlerRow>] = &[
+    Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
+    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
+    Field { name: "handler_ns", title: "mean handler", get: |row| Value::time(row.handler_ns) },
+    Field { name: "recorded_ratio", title: "recorded share", get: |row| Value::Ratio(row.recorded_ratio) },
+    Field { name: "model_ratio", title: "by the model", get: |row| Value::Ratio(row.model_ratio) },
+    Field { name: "lost_events", title: "lost events", get: |row| Value::Count(row.lost_events) },
+];
+
+/// Of what the processor counted beside the sorts.
+pub(super) const EVENT: &[Field<EventRow>] = &[
+    Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
+    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
+    Field { name: "event", title: "event", get: |row| events::name(&row.of) },
+    Field { name: "user_per_sort", title: "user, a sort", get: |row| events::often(row.of.user) },
+    Field { name: "kernel_per_sort", title: "kernel, a sort", get: |row| events::often(row.of.kernel) },
+    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.of.counted_ratio) },
+];
+
+/// The model beside the measurements of one rate, over all numbers of processes.
+pub(super) struct RateRow {
+    pub rate_hz: f64,
+    /// The mean over the numbers of processes of the time by that on a tickless system.
+    pub observed_ratio: f64,
+    /// As the model predicts it.
+    pub predicted_ratio: f64,
+    /// The largest residual's size.
+    pub residual_ratio: f64,
+}
+
+pub(super) const RATE: &[Field<RateRow>] = &[
+    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
+    Field { name: "observed_ratio", title: "observed", get: |row| Value::Factor(row.observed_ratio) },
+    Field { name: "predicted_ratio", title: "predicted", get: |row| Value::Factor(row.predicted_ratio) },
+    Field { name: "residual_ratio", title: "max residual", get: |row| Value::Ratio(row.residual_ratio) },
+];
+
+/// The rows by rate; none where the model predicts nothing.
+pub(super) fn by_rate(comparisons: &[Comparison]) -> Vec<RateRow> {
+    let series: Vec<&[Comparison]> = comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
+    let rates = series.first().map_or(0, |series| series.len());
+    let share = 1.0 / series.len() as f64;
+    let row = |at: usize| {
+        let mut row = RateRow { rate_hz: 0.0, observed_ratio: 0.0, predicted_ratio: 0.0, residual_ratio: 0.0 };
+        for series in &series {
+            let point = series.get(at)?;
+            row.rate_hz += point.rate_hz * share;
+            row.observed_ratio += point.observed_ns / point.tickless_ns? * share;
+            row.predicted_ratio += point.predicted_ns? / point.tickless_ns? * share;
+            row.residual_ratio = row.residual_ratio.max(point.residual_ratio()?.abs());
+        }
+        Some(row)
+    };
+    (0..rates).filter_map(row).collect()
+}

@@ -1,0 +1,140 @@
+//! The cost of timer interrupts: `becalm.cost-tick/1`, and its tables and panels for a terminal.
+
+mod figures;
+mod panel;
+mod text;
+
+use std::io;
+
+use becalm_analyze::cost::tick::{Analysis, Bounds, Live};
+use becalm_model::cost::tick::Campaign;
+use serde::Serialize;
+
+use crate::form::field::Object;
+use crate::form::sheet::Sheet;
+use crate::report::Report;
+use figures::{COMPARISON, EVENT, HANDLER, PAIR, PROCESSOR};
+
+/// One processor's costs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TickRow {
+    /// What follows from its measurements.
+    pub analysis: Analysis,
+    /// The interval of the indirect cost, where the measurements have rounds.
+    pub indirect: Option<Bounds>,
+    /// The interval of the whole cost.
+    pub sum: Option<Bounds>,
+}
+
+/// The cost of a tick on some processors.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TickReport {
+    /// The processors.
+    pub rows: Vec<TickRow>,
+    /// Where they come from, if from a campaign.
+    pub live: Option<(Campaign, Live)>,
+}
+
+impl TickReport {
+    /// Of measurements without rounds.
+    #[must_use]
+    pub fn of_tables(analyses: Vec<Analysis>) -> Self {
+        let row = |analysis| TickRow { analysis, indirect: None, sum: None };
+        Self { rows: analyses.into_iter().map(row).collect(), live: None }
+    }
+
+    /// Of a campaign.
+    #[must_use]
+    pub fn of_campaign(campaign: Campaign, live: Live) -> Self {
+        let rounds = &live.rounds;
+        let analysis = rounds.analysis.clone();
+        let row = TickRow { analysis, indirect: rounds.indirect_percent, sum: rounds.sum_percent };
+        Self { rows: vec![row], live: Some((campaign, live)) }
+    }
+}
+
+impl Report for TickReport {
+    fn schema(&self) -> &'static str {
+        "becalm.cost-tick/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    processors: Vec<ProcessorDoc>,
+    campaign: Option<CampaignDoc<'a>>,
+}
+
+#[derive(Serialize)]
+struct ProcessorDoc {
+    #[serde(flatten)]
+    figures: Object,
+    results: Vec<Object>,
+    model: Vec<Object>,
+}
+
+#[derive(Serialize)]
+struct CampaignDoc<'a> {
+    node: &'a str,
+    kernel: &'a str,
+    hypervisor: Option<&'a str>,
+    cpu: u32,
+    sched: &'a str,
+    seed: u64,
+    rounds: u32,
+    rounds_complete: usize,
+    cell_ns: i64,
+    array_bytes: u64,
+    max_sample_rate_hz: u32,
+    cpu_time_max_percent: Option<u32>,
+    trap_ns: f64,
+    handler_ns: f64,
+    handler_residual_max_ratio: Option<f64>,
+    handlers: Vec<Object>,
+    /// What the processor counted beside the sorts.
+    events: Vec<Object>,
+    not_counted: &'a [String],
+    warnings: &'a [String],
+}
+
+/// As `becalm.cost-tick/1`.
+fn document(report: &TickReport) -> Document<'_> {
+    let processor = |row| -> ProcessorDoc {
+        let TickRow { analysis, .. }: &TickRow = row;
+        ProcessorDoc {
+            figures: Object::new(PROCESSOR, row),
+            results: analysis.pairs.iter().map(|pair| Object::new(PAIR, pair)).collect(),
+            model: analysis.comparisons.iter().map(|row| Object::new(COMPARISON, row)).collect(),
+        }
+    };
+    let campaign = report.live.as_ref().map(|(campaign, live)| CampaignDoc {
+        node: &campaign.node,
+        kernel: &campaign.machine.kernel,
+        hypervisor: campaign.machine.hypervisor.as_deref(),
+        cpu: campaign.plan.cpu.get(),
+        sched: &campaign.plan.sched,
+        seed: campaign.plan.seed,
+        rounds: campaign.plan.rounds,
+        rounds_complete: live.rounds.count,
+        cell_ns: campaign.plan.cell_ns,
+        array_bytes: campaign.array_bytes,
+        max_sample_rate_hz: campaign.max_sample_rate_hz,
+        cpu_time_max_percent: campaign.cpu_time_max_percent,
+        trap_ns: live.direct.trap_ns,
+        handler_ns: live.direct.handler_ns,
+        handler_residual_max_ratio: live.handler_residual_max_ratio(),
+        handlers: live.handlers.iter().map(|row| Object::new(HANDLER, row)).collect(),
+        events: live.events.iter().map(|row| Object::new(EVENT, row)).collect(),
+        not_counted: &campaign.not_counted,
+        warnings: &campaign.warnings,
+    });
+    Document { processors: report.rows.iter().map(processor).collect(), campaign }
+}

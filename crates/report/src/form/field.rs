@@ -1,0 +1,40 @@
+//! Fields: the one place where a figure gets its name, its title, and its way out of a row.
+
+use serde::Serializer;
+use serde::ser::Serialize;
+
+use crate::Value;
+
+/// A figure of a row of type `R`.
+pub struct Field<R: ?Sized> {
+    /// Its name in JSON, with the unit as its ending: `max_ns`. Scripts rely on it.
+    pub name: &'static str,
+    /// Its title over a column.
+    pub title: &'static str,
+    /// Takes it out of a row.
+    pub get: fn(&R) -> Value,
+}
+
+/// A row as a JSON object of all its fields, in their order.
+pub(crate) struct Object(Vec<(&'static str, Value)>);
+
+impl Object {
+    pub(crate) fn new<R>(fields: &[Field<R>], row: &R) -> Self {
+        Self(fields.iter().map(|field| (field.name, (field.get)(row))).collect())
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// The fields with these names, in this order, for a table.
+///
+/// # Panics
+/// If there is no field of that name, which only a bug can cause.
+pub(crate) fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a Field<R>> {
+    let find = |name: &&str| fields.iter().find(|field| field.name == *name).expect("the field is defined");
+    names.iter().map(find).collect()
+}

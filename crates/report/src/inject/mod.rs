@@ -1,0 +1,483 @@
+//! Injected noise, delivered against requested: `becalm.inject/1`, and as tables.
+
+use std::io::{self, Write};
+
+use becalm_units::Nanos;
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Field, Object, columns};
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::report::Report;
+
+/// Detours, asked for or delivered.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Injected {
+    /// How many.
+    pub count: u64,
+    /// Mean time from one start to the next, in nanoseconds.
+    pub interval_ns: Option<f64>,
+    /// Its standard deviation, in nanoseconds.
+    pub interval_stddev_ns: Option<f64>,
+    /// Mean length, in nanoseconds.
+    pub length_ns: Option<f64>,
+    /// Its standard deviation, in nanoseconds.
+    pub length_stddev_ns: Option<f64>,
+    /// The shortest and the longest.
+    pub ends: Option<(Nanos, Nanos)>,
+    /// The share of time that they take.
+    pub ratio: Option<f64>,
+}
+
+/// Where noise was injected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On a CPU.
+    Cpu(u32),
+    /// In a thread of a program.
+    Thread {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+    },
+}
+
+/// How noise was injected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// By real-time threads of this scheduling class, a CPU each.
+    Preempt(String),
+    /// By signals inside of a program.
+    Signal {
+        /// Processes that had the library.
+        processes: u64,
+        /// Threads that had no noise.
+        unattended: u64,
+        /// Signals given up as the program began to use them.
+        given_up: u64,
+        /// Processes whose noise ended early, as they use all signals.
+        without_signal: u64,
+    },
+}
+
+/// What happened on one CPU, or in one thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InjectedPlace {
+    /// Which.
+    pub place: Place,
+    /// For how long.
+    pub observed: Nanos,
+    /// What was due.
+    pub requested: Injected,
+    /// What was done.
+    pub delivered: Injected,
+    /// Not done, as the CPU was had only when their time was over.
+    pub missed: u64,
+    /// Begun right where the one before ended, being late.
+    pub joined: u64,
+    /// How late starts were: median and 99th percentile.
+    pub late: Option<(Nanos, Nanos)>,
+    /// The shortest detour: as long as taking the CPU and giving it back may take, or a signal and its handler.
+    pub shortest: Nanos,
+    /// Detours left out as too short, and the time that they take: of every lap on CPUs, in all in threads.
+    pub left_out: (u64, Nanos),
+    /// Of every lap, detours that became one with the one before.
+    pub merged: usize,
+}
+
+/// A whole injection.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InjectReport {
+    /// What was asked for, in the words of a prediction.
+    pub noise: String,
+    /// Whether all CPUs and nodes were to lose the same instants.
+    pub synchronized: bool,
+    /// What random places were drawn from.
+    pub seed: u64,
+    /// How.
+    pub way: Way,
+    /// CPU by CPU, or thread by thread.
+    pub places: Vec<InjectedPlace>,
+}
+
+fn time(ns: Option<f64>) -> Value {
+    ns.map_or(Value::Missing, Value::time)
+}
+
+fn end(ns: Option<Nanos>) -> Value {
+    ns.map_or(Value::Missing, |ns| Value::Time(ns.get()))
+}
+
+const FIGURES: &[Field<Injected>] = &[
+    Field { name: "count", title: "detours", get: |row| Value::Count(row.count) },
+    Field { name: "interval_ns", title: "interval", get: |row| time(row.interval_ns) },
+    Field { name: "interval_stddev_ns", title: "stddev", get: |row| time(row.interval_stddev_ns) },
+    Field { name: "length_ns", title: "length", get: |row| time(row.length_ns) },
+    Field { name: "length_stddev_ns", title: "stddev", get: |row| time(row.length_stddev_ns) },
+    Field { name: "length_min_ns", title: "min", get: |row| end(row.ends.map(|ends| ends.0)) },
+    Field { name: "length_max_ns", title: "max", get: |row| end(row.ends.map(|ends| ends.1)) },
+    Field { name: "ratio", title: "noise", get: |row| row.ratio.map_or(Value::Missing, Value::Ratio) },
+];
+
+/// Threads that the table shows one by one.
+const SHOWN: usize = 16;
+
+/// A line of the table: a CPU or a thread, and which of the two it is about.
+struct Line {
+    place: Option<Place>,
+    what: &'static str,
+    figures: Injected,
+    late: Option<(Nanos, Nanos)>,
+}
+
+const LINE: &[Field<Line>] = &[
+    Field { name: "cpu", title: "cpu", get: place },
+    Field { name: "thread", title: "thread", get: place },
+    Field { name: "what", title: "", get: |line| Value::Text(line.what.to_owned()) },
+    Field { name: "count", title: "detours", get: |line| (FIGURES[0].get)(&line.figures) },
+    Field { name: "interval_ns", title: "interval", get: |line| (FIGURES[1].get)(&line.figures) },
+    Field { name: "interval_stddev_ns", title: "stddev", get: |line| (FIGURES[2].get)(&line.figures) },
+    Field { name: "length_ns", title: "length", get: |line| (FIGURES[3].get)(&line.figures) },
+    Field { name: "length_stddev_ns", title: "stddev", get: |line| (FIGURES[4].get)(&line.figures) },
+    Field { name: "length_min_ns", title: "min", get: |line| (FIGURES[5].get)(&line.figures) },
+    Field { name: "length_max_ns", title: "max", get: |line| (FIGURES[6].get)(&line.figures) },
+    Field { name: "ratio", title: "noise", get: |line| (FIGURES[7].get)(&line.figures) },
+    Field { name: "late_median_ns", title: "late", get: |line| end(line.late.map(|late| late.0)) },
+    Field { name: "late_p99_ns", title: "late p99", get: |line| end(line.late.map(|late| late.1)) },
+];
+
+fn place(line: &Line) -> Value {
+    match line.place {
+        None => Value::Text(String::new()),
+        Some(Place::Cpu(number) | Place::Thread { tid: number, .. }) => Value::Number(number.into()),
+    }
+}
+
+impl Report for InjectReport {
+    fn schema(&self) -> &'static str {
+        "becalm.inject/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+struct PlaceDoc {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u32>,
+    observed_ns: i64,
+    requested: Object,
+    delivered: Object,
+    missed: u64,
+    joined: u64,
+    late_median_ns: Option<i64>,
+    late_p99_ns: Option<i64>,
+    shortest_ns: i64,
+    left_out: u64,
+    left_out_ns: i64,
+    merged: usize,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    noise: &'a str,
+    synchronized: bool,
+    seed: u64,
+    way: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unattended_threads: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signals_given_up: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes_without_signal: Option<u64>,
+    requested: Object,
+    delivered: Object,
+    cpus: Vec<PlaceDoc>,
+    threads: Vec<PlaceDoc>,
+}
+
+/// All CPUs together: counts added, means over all detours, noise as the mean over CPUs.
+fn together(report: &InjectReport, of: fn(&InjectedPlace) -> &Injected) -> Injected {
+    let cpus: Vec<&Injected> = report.places.iter().map(of).collect();
+    let count: u64 = cpus.iter().map(|cpu| cpu.count).sum();
+    let mean = |value: fn(&Injected) -> Option<f64>| {
+        let sum: f64 = cpus.iter().filter_map(|cpu| Some(value(cpu)? * cpu.count as f64)).sum();
+        let weight: u64 = cpus.iter().filter(|cpu| value(cpu).is_some()).map(|cpu| cpu.count).sum();
+        (weight > 0).then(|| sum / weight as f64)
+    };
+    let ends = cpus.iter().filter_map(|cpu| cpu.ends).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let ratios: Vec<f64> = cpus.iter().filter_map(|cpu| cpu.ratio).collect();
+    let ratio = (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64);
+    Injected {
+        count,
+        interval_ns: mean(|cpu| cpu.interval_ns),
+        length_ns: mean(|cpu| cpu.length_ns),
+        // Spreads of different CPUs are not one spread.
+        interval_stddev_ns: if let [cpu] = cpus[..] { cpu.interval_stddev_ns } else { None },
+        length_stddev_ns: if let [cpu] = cpus[..] { cpu.length_stddev_ns } else { None },
+        ends,
+        ratio,
+    }
+}
+
+/// As `becalm.inject/1`.
+fn document(report: &InjectReport) -> Document<'_> {
+    let requested = together(report, |cpu| &cpu.requested);
+    let delivered = together(report, |cpu| &cpu.delivered);
+    let is_cpu = |place: &&InjectedPlace| matches!(place.place, Place::Cpu(_));
+    let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
+    let (class, signal) = match &report.way {
+        Way::Preempt(class) => (Some(class.as_str()), None),
+        Way::Signal { processes, unattended, given_up, without_signal } => {
+            (None, Some([*processes, *unattended, *given_up, *without_signal]))
+        }
+    };
+    Document {
+        noise: &report.noise,
+        synchronized: report.synchronized,
+        seed: report.seed,
+        way: if class.is_some() { "preempt" } else { "signal" },
+        class,
+        processes: signal.map(|counts| counts[0]),
+        unattended_threads: signal.map(|counts| counts[1]),
+        signals_given_up: signal.map(|counts| counts[2]),
+        processes_without_signal: signal.map(|counts| counts[3]),
+        requested: Object::new(FIGURES, &requested),
+        delivered: Object::new(FIGURES, &delivered),
+        cpus: cpus.into_iter().map(document_of).collect(),
+        threads: threads.into_iter().map(document_of).collect(),
+    }
+}
+
+fn document_of(cpu: &InjectedPlace) -> PlaceDoc {
+    let (number, pid, tid) = match cpu.place {
+        Place::Cpu(number) => (Some(number), None, None),
+        Place::Thread { pid, tid } => (None, Some(pid), Some(tid)),
+    };
+    PlaceDoc {
+        cpu: number,
+        pid,
+        tid,
+        observed_ns: cpu.observed.get(),
+        requested: Object::new(FIGURES, &cpu.requested),
+        delivered: Object::new(FIGURES, &cpu.delivered),
+        missed: cpu.missed,
+        joined: cpu.joined,
+        late_median_ns: cpu.late.map(|late| late.0.get()),
+        late_p99_ns: cpu.late.map(|late| late.1.get()),
+        shortest_ns: cpu.shortest.get(),
+        left_out: cpu.left_out.0,
+        left_out_ns: cpu.left_out.1.get(),
+        merged: cpu.merged,
+    }
+}
+
+/// As a table, two lines a CPU or a thread.
+fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    let (each, way) = match &report.way {
+        Way::Preempt(class) => ("CPU", format!("by threads of class {class}")),
+        Way::Signal { processes: 1, .. } => ("thread", "by signals in 1 process".to_owned()),
+        Way::Signal { processes, .. } => ("thread", format!("by signals in {processes} processes")),
+    };
+    let places = match report.synchronized {
+        true => format!("each {each} at the same instants"),
+        false => format!("each {each} from a random place, seed {}", report.seed),
+    };
+    paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
+    writeln!(out)?;
+    let unwanted = if each == "CPU" { "thread" } else { "cpu" };
+    let names: Vec<&str> = LINE.iter().map(|field| field.name).filter(|name| *name != unwanted).collect();
+    let fields = columns(LINE, &names);
+    let mut table = Table::new(&fields);
+    let shown = if each == "CPU" { report.places.len() } else { report.places.len().min(SHOWN) };
+    for place in &report.places[..shown] {
+        let named = Some(place.place);
+        table.row(&fields, &Line { place: named, what: "requested", figures: place.requested, late: None });
+        table.row(&fields, &Line { place: None, what: "delivered", figures: place.delivered, late: place.late });
+    }
+    if shown < report.places.len() {
+        let [requested, delivered] = [together(report, |of| &of.requested), together(report, |of| &of.delivered)];
+        table.row(&fields, &Line { place: None, what: "all requested", figures: requested, late: None });
+        table.row(&fields, &Line { place: None, what: "all delivered", figures: delivered, late: None });
+    }
+    table.print(out)?;
+    for remark in remarks(report) {
+        paragraph(out, "  ! ", &remark)?;
+    }
+    Ok(())
+}
+
+/// What was not as asked for.
+fn remarks(report: &InjectReport) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut say = |count: u64, text: String| {
+        if count > 0 {
+            remarks.push(text);
+        }
+    };
+    let hidden = report.places.len().saturating_sub(SHOWN);
+    if let Way::Signal { unattended, given_up, without_signal, .. } = report.way {
+        say(hidden as u64, format!("{hidden} more threads are in the last two lines and in --json"));
+        say(unattended, format!("{unattended} threads had no noise: too many at a time, or no timer was left"));
+        say(given_up, format!("{given_up} times the program began to use the signal of the noise, which took another"));
+        say(
+            without_signal,
+            format!(
+                "in {without_signal} processes the noise ended early or never began: they use all real-time signals"
+            ),
+        );
+    }
+    match &report.way {
+        Way::Preempt(_) => {
+            for place in &report.places {
+                let Place::Cpu(cpu) = place.place else { continue };
+                let missed = "the CPU could not be had in time";
+                say_of(&mut say, &format!("CPU {cpu}"), missed, "of every lap ", place);
+            }
+        }
+        // Thread by thread it would be a page.
+        Way::Signal { .. } => {
+            let sum = |of: fn(&InjectedPlace) -> u64| report.places.iter().map(of).sum();
+            let left_out = report.places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.1);
+            if let Some(slowest) = report.places.iter().max_by_key(|place| place.shortest) {
+                let all = InjectedPlace {
+                    missed: sum(|place| place.missed),
+                    joined: sum(|place| place.joined),
+                    left_out: (sum(|place| place.left_out.0), left_out),
+                    ..slowest.clone()
+                };
+                let missed = "their threads slept, had no CPU, or blocked the signal meanwhile";
+                say_of(&mut say, "all threads", missed, "", &all);
+            }
+        }
+    }
+    remarks
+}
+
+/// What was not as asked for in one place.
+fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str, place: &InjectedPlace) {
+    say(place.missed, format!("{name}: {} detours were missed: {missed}", place.missed));
+    say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
+    let ((count, sum), shortest) = (place.left_out, place.shortest);
+    say(
+        count,
+        format!(
+            "{name}: {lap}{count} detours, {sum} together, are shorter than the {shortest} that one takes here, and were left out"
+        ),
+    );
+    let merged = place.merged;
+    say(
+        merged as u64,
+        format!("{name}: {lap}{merged} detours came too close to the one before and became one with it"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::sheet::Form;
+    use crate::report;
+
+    fn place(place: Place) -> InjectedPlace {
+        let requested = Injected {
+            count: 2000,
+            interval_ns: Some(1e6),
+            interval_stddev_ns: Some(0.0),
+            length_ns: Some(50_000.0),
+            length_stddev_ns: Some(0.0),
+            ends: Some((Nanos::new(50_000), Nanos::new(50_000))),
+            ratio: Some(0.05),
+        };
+        let delivered = Injected {
+            count: 1999,
+            interval_ns: Some(1_000_500.25),
+            length_ns: Some(50_012.5),
+            ends: Some((Nanos::new(49_990), Nanos::new(61_000))),
+            ratio: Some(0.0499),
+            ..requested
+        };
+        InjectedPlace {
+            place,
+            observed: Nanos::from_secs(2),
+            requested,
+            delivered,
+            missed: 1,
+            joined: 0,
+            late: Some((Nanos::new(900), Nanos::new(5_000))),
+            shortest: Nanos::new(12_000),
+            left_out: (3, Nanos::new(9_000)),
+            merged: 0,
+        }
+    }
+
+    fn report(way: Way, places: Vec<InjectedPlace>) -> InjectReport {
+        let noise = "periodic:interval=1ms,detour=50us".to_owned();
+        InjectReport { noise, synchronized: false, seed: 1, way, places }
+    }
+
+    fn text(report: &InjectReport) -> String {
+        report::text(report, Form::default())
+    }
+
+    #[test]
+    fn a_cpu_has_two_lines_and_what_was_not_as_asked_for() {
+        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(Place::Cpu(3))]);
+        assert_eq!(text(&report), CPU_TEXT);
+        let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!(document["schema"], "becalm.inject/1");
+        assert_eq!((&document["way"], &document["class"]), (&"preempt".into(), &"fifo:51".into()));
+        assert_eq!(document["cpus"][0]["cpu"], 3);
+        assert_eq!(document["cpus"][0]["delivered"]["count"], 1999);
+        assert_eq!(document["requested"]["ratio"], 0.05);
+        assert!(document["threads"].as_array().unwrap().is_empty() && document.get("processes").is_none());
+    }
+
+    const CPU_TEXT: &str =
+        "  periodic:interval=1ms,detour=50us, each CPU from a random place, seed 1, by threads of class fifo:51
+
+  cpu             detours  interval  stddev  length  stddev     min     max  noise   late  late p99
+  ─────────────────────────────────────────────────────────────────────────────────────────────────
+  3    requested    2,000    1.00ms     0ns  50.0us     0ns  50.0us  50.0us  5.00%      -         -
+       delivered    1,999    1.00ms     0ns  50.0us     0ns  50.0us  61.0us  4.99%  900ns    5.00us
+  ! CPU 3: 1 detours were missed: the CPU could not be had in time
+  ! CPU 3: of every lap 3 detours, 9us together, are shorter than the 12us that one takes here, and were left
+    out
+";
+
+    #[test]
+    fn of_many_threads_the_first_are_shown_and_all_are_summed_up() {
+        let way = Way::Signal { processes: 2, unattended: 0, given_up: 1, without_signal: 0 };
+        let threads = (0..20).map(|tid| place(Place::Thread { pid: 7, tid: 100 + tid })).collect();
+        let report = report(way, threads);
+        let text = text(&report);
+        assert!(text.contains("each thread from a random place, seed 1, by signals in 2 processes"), "{text}");
+        assert!(text.contains("115 ") && !text.contains("116 "), "{text}");
+        assert!(text.contains("all requested   40,000") && text.contains("all delivered   39,980"), "{text}");
+        assert!(text.contains("! 4 more threads"), "{text}");
+        assert!(text.contains("! all threads: 20 detours were missed"), "{text}");
+        assert!(text.contains("! all threads: 60 detours, 180us together"), "{text}");
+        assert!(text.contains("1 times the program began to use the signal"), "{text}");
+        let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!((&document["way"], &document["processes"]), (&"signal".into(), &2.into()));
+        assert_eq!((&document["threads"][19]["tid"], &document["threads"][19]["pid"]), (&119.into(), &7.into()));
+        assert_eq!(document["delivered"]["count"], 39_980);
+        assert!(document.get("class").is_none());
+    }
+}

@@ -1,0 +1,93 @@
+//! The noise law for a terminal and as `becalm.law/1`.
+
+use std::io::{self, Write};
+
+use becalm_scale::law::{Law, LawPoint};
+use becalm_units::Nanos;
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Field, Object, columns};
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{factor, three_digits};
+use crate::report::Report;
+
+/// The law at some numbers of ranks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LawReport {
+    /// The law.
+    pub law: Law,
+    /// Useful CPU time of a phase.
+    pub grain: Nanos,
+    /// What it says.
+    pub points: Vec<LawPoint>,
+}
+
+/// The fields of a row.
+const ROW: &[Field<LawPoint>] = &[
+    Field { name: "ranks", title: "ranks", get: |row| Value::Count(row.ranks) },
+    Field { name: "delay_probability", title: "phases delayed", get: |row| Value::Ratio(row.delay_probability) },
+    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown_ratio) },
+    Field { name: "linear_ratio", title: "linear law", get: |row| Value::Factor(row.linear_ratio) },
+    Field { name: "valid", title: "linear law valid", get: |row| Value::Flag(row.valid) },
+];
+
+impl Report for LawReport {
+    fn schema(&self) -> &'static str {
+        "becalm.law/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    grain_ns: i64,
+    delay_ns: i64,
+    rank_delay_probability: f64,
+    limit_ratio: f64,
+    rows: Vec<Object>,
+}
+
+/// As `becalm.law/1`.
+fn document(report: &LawReport) -> Document {
+    Document {
+        grain_ns: report.grain.get(),
+        delay_ns: report.law.delay().get(),
+        rank_delay_probability: report.law.probability(),
+        limit_ratio: report.law.limit_ratio(),
+        rows: report.points.iter().map(|point| Object::new(ROW, point)).collect(),
+    }
+}
+
+/// As a table.
+fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    let law = &report.law;
+    let p = three_digits(law.probability() * 100.0);
+    let of_rank = format!("a rank loses {} in {p}% of its phases of {}", law.delay(), report.grain);
+    paragraph(
+        out,
+        "  ",
+        &format!("{of_rank}; no number of ranks is slowed down by more than {}", factor(law.limit_ratio())),
+    )?;
+    writeln!(out)?;
+    let names = ["ranks", "delay_probability", "slowdown_ratio", "linear_ratio", "valid"];
+    let fields = columns(ROW, &names);
+    let mut table = Table::new(&fields);
+    report.points.iter().for_each(|point| table.row(&fields, point));
+    table.print(out)?;
+    if report.points.iter().any(|point| !point.valid) {
+        let warning = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
+                       1 + (1 - (1-p)^n) D/G";
+        paragraph(out, "  ! ", warning)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,434 @@
+//! A parallel benchmark for a terminal and as `becalm.mpi/1`.
+
+use std::io::{self, Write};
+
+use becalm_analyze::phases::{PhaseFigures, PhaseSpan, Slowest, spans};
+use becalm_bundle::{BundleError, Phase, PhaseRun};
+use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc};
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Field, Object, columns};
+use crate::form::paragraph::{line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{three_digits, time};
+use crate::record::header::machine;
+use crate::report::Report;
+
+/// Ranks in the table; a script gets all of them.
+const RANKS_SHOWN: usize = 16;
+/// Parts of the time series in JSON.
+const SERIES: usize = 1_000;
+/// Columns of the drawn series.
+const DRAWN: usize = 72;
+
+/// A rank of the job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MpiRank {
+    /// Its number.
+    pub rank: u32,
+    /// The name of its node.
+    pub node: String,
+    /// Where it is pinned.
+    pub cpu: u32,
+    /// Of its compute phases.
+    pub compute: PhaseFigures,
+    /// Of its collectives.
+    pub collective: PhaseFigures,
+}
+
+/// A parallel benchmark.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MpiReport {
+    /// What its nodes say.
+    pub nodes: Vec<PhasesDoc>,
+    /// In every phase the largest over the ranks.
+    pub slowest: Slowest,
+    /// The ranks, in rising order.
+    pub ranks: Vec<MpiRank>,
+}
+
+impl MpiReport {
+    /// From a stored run.
+    ///
+    /// # Errors
+    /// If a table of it is missing, damaged, or does not hold what its document says.
+    pub fn of_run(run: &PhaseRun) -> Result<Self, BundleError> {
+        let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
+        let mut slowest = Slowest::new(phases as usize);
+        let mut ranks: Vec<MpiRank> = Vec::new();
+        let (mut compute, mut collective) = (Vec::new(), Vec::new());
+        run.for_each(|node, rank, number, phase: Phase| {
+            slowest.add(number as usize, &phase);
+            compute.push(phase.compute_ns);
+            collective.push(phase.collective_ns);
+            if number + 1 == phases {
+                let doc = &run.nodes[node];
+                let of = doc.ranks.iter().find(|of| of.rank == rank);
+                let figures = PhaseFigures::from_durations(&compute).zip(PhaseFigures::from_durations(&collective));
+                ranks.extend(of.zip(figures).map(|(of, (compute, collective))| MpiRank {
+                    rank,
+                    node: doc.node.clone(),
+                    cpu: of.cpu.get(),
+                    compute,
+                    collective,
+                }));
+                compute.clear();
+                collective.clear();
+            }
+        })?;
+        ranks.sort_by_key(|of| of.rank);
+        Ok(Self { nodes: run.nodes.clone(), slowest, ranks })
+    }
+
+    fn job(&self) -> &JobDoc {
+        &self.nodes.first().expect("a run has a node").job
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let row = |what, meaning, series: &[i64]| {
+            PhaseFigures::from_durations(series).map(|figures| Row {
+                what,
+                meaning,
+                figures,
+                grain_ns: self.job().grain_ns.get(),
+            })
+        };
+        let Slowest { compute, collective, total } = &self.slowest;
+        let rows = [row("qt", "compute", compute), row("bt", "collective", collective), row("qtbt", "both", total)];
+        rows.into_iter().flatten().collect()
+    }
+
+    /// Everything that limits what the numbers say.
+    fn warnings(&self) -> Vec<String> {
+        let several = self.nodes.len() > 1;
+        let of = |doc: &PhasesDoc, warning: &str| match several {
+            true => format!("{}: {warning}", doc.node),
+            false => warning.to_owned(),
+        };
+        let mut warnings: Vec<String> =
+            self.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| of(doc, warning))).collect();
+        let job = self.job();
+        if self.ranks.len() < job.ranks as usize {
+            warnings.push(format!(
+                "only {} of {} ranks are here: where nodes have no file system in common, bring the folders of their bundles \
+                 together",
+                self.ranks.len(),
+                job.ranks
+            ));
+        }
+        warnings.extend(self.nodes.iter().filter(|doc| !doc.complete).map(|doc| of(doc, "it did not come to its end")));
+        warnings
+    }
+}
+
+/// A line of the table: what was measured, and what it comes to.
+struct Row {
+    what: &'static str,
+    meaning: &'static str,
+    figures: PhaseFigures,
+    grain_ns: i64,
+}
+
+/// The fields of a row.
+const ROW: &[Field<Row>] = &[
+    Field { name: "what", title: "", get: |row| Value::Text(row.what.to_owned()) },
+    Field { name: "meaning", title: "slowest rank", get: |row| Value::Text(row.meaning.to_owned()) },
+    Field { name: "mean_ns", title: "average", get: |row| Value::time(row.figures.mean_ns) },
+    Field { name: "median_ns", title: "median", get: |row| Value::Time(row.figures.median_ns) },
+    Field { name: "worst_ns", title: "worst 1%", get: |row| Value::time(row.figures.worst_ns) },
+    Field { name: "min_ns", title: "min", get: |row| Value::Time(row.figures.min_ns) },
+    Field { name: "max_ns", title: "max", get: |row| Value::Time(row.figures.max_ns) },
+    Field {
+        name: "slowdown_ratio",
+        title: "over grain",
+        get: |row| match (row.what, row.grain_ns) {
+            ("bt", _) | (_, 0) => Value::Missing,
+            (_, grain) => Value::Factor(row.figures.mean_ns / grain as f64),
+        },
+    },
+];
+
+/// The fields of a rank.
+const RANK: &[Field<MpiRank>] = &[
+    Field { name: "rank", title: "rank", get: |row| Value::Number(row.rank.into()) },
+    Field { name: "node", title: "node", get: |row| Value::Text(row.node.clone()) },
+    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.cpu.into()) },
+    Field { name: "compute_mean_ns", title: "qt average", get: |row| Value::time(row.compute.mean_ns) },
+    Field { name: "compute_worst_ns", title: "worst 1%", get: |row| Value::time(row.compute.worst_ns) },
+    Field { name: "compute_max_ns", title: "max", get: |row| Value::Time(row.compute.max_ns) },
+    Field { name: "collective_mean_ns", title: "bt average", get: |row| Value::time(row.collective.mean_ns) },
+    Field { name: "collective_worst_ns", title: "worst 1%", get: |row| Value::time(row.collective.worst_ns) },
+];
+
+impl Report for MpiReport {
+    fn schema(&self) -> &'static str {
+        "becalm.mpi/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+struct Node<'a> {
+    node: &'a str,
+    origin: String,
+    complete: bool,
+    ranks: usize,
+    clock_offset_ns: f64,
+    clock_drift_ratio: f64,
+    clock_error_ns: f64,
+    round_trip_ns: i64,
+    round_trips: u64,
+}
+
+#[derive(Serialize)]
+struct Span {
+    phase: u64,
+    phases: u64,
+    mean_ns: i64,
+    max_ns: i64,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    library: &'a str,
+    ranks: u32,
+    nodes: Vec<Node<'a>>,
+    grain_ns: i64,
+    phases: u64,
+    collective: &'a str,
+    bytes: u64,
+    sched: &'a str,
+    rows: Vec<Object>,
+    by_rank: Vec<Object>,
+    series: Vec<Span>,
+    warnings: Vec<String>,
+}
+
+/// As `becalm.mpi/1`.
+fn document(report: &MpiReport) -> Document<'_> {
+    let job = report.job();
+    let rows = report.rows();
+    let span = |span: PhaseSpan| Span {
+        phase: span.first,
+        phases: span.phases,
+        mean_ns: span.mean_ns.round() as i64,
+        max_ns: span.max_ns,
+    };
+    Document {
+        library: &job.library,
+        ranks: job.ranks,
+        nodes: report.nodes.iter().map(json_node).collect(),
+        grain_ns: job.grain_ns.get(),
+        phases: job.phases,
+        collective: &job.collective,
+        bytes: job.bytes,
+        sched: &job.sched,
+        rows: rows.iter().map(|row| Object::new(ROW, row)).collect(),
+        by_rank: report.ranks.iter().map(|rank| Object::new(RANK, rank)).collect(),
+        series: spans(&report.slowest.total, SERIES).into_iter().map(span).collect(),
+        warnings: report.warnings(),
+    }
+}
+
+fn json_node(doc: &PhasesDoc) -> Node<'_> {
+    let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = doc.relation;
+    Node {
+        node: &doc.node,
+        origin: doc.origin.to_string(),
+        complete: doc.complete,
+        ranks: doc.ranks.len(),
+        clock_offset_ns: offset_ns,
+        clock_drift_ratio: drift_ratio,
+        clock_error_ns: error_ns,
+        round_trip_ns: round_trip_ns.get(),
+        round_trips,
+    }
+}
+
+/// As tables.
+fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    let job = report.job();
+    let plural = |count: u32, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let ends = match job.collective.as_str() {
+        "none" => "no collective".to_owned(),
+        "barrier" => "a barrier".to_owned(),
+        name => format!("{name} of {} bytes", job.bytes),
+    };
+    let compute = match job.grain_ns.get() {
+        0 => "no compute phase".to_owned(),
+        grain => format!("{} of compute", time(grain)),
+    };
+    line(
+        out,
+        "job",
+        &format!(
+            "{} on {}, {} phases of {compute} and {ends}, class {}",
+            plural(job.ranks, "rank"),
+            plural(job.nodes, "node"),
+            job.phases,
+            job.sched
+        ),
+    )?;
+    line(out, "library", &job.library)?;
+    for doc in &report.nodes {
+        line(
+            out,
+            "node",
+            &format!("{}, {}: {}", doc.node, doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC"), machine(&doc.machine)),
+        )?;
+        if doc.relation.round_trips > 0 {
+            line(out, "clock", &relation(&doc.relation))?;
+        }
+    }
+    let warnings = report.warnings();
+    if !warnings.is_empty() {
+        writeln!(out)?;
+    }
+    for warning in warnings {
+        paragraph(out, "  ! ", &warning)?;
+    }
+    writeln!(out)?;
+    let mut names = vec!["what", "meaning", "mean_ns", "median_ns", "worst_ns", "min_ns", "max_ns"];
+    if job.grain_ns.get() > 0 {
+        names.push("slowdown_ratio");
+    }
+    let fields = columns(ROW, &names);
+    let mut table = Table::new(&fields);
+    report.rows().iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    series(report, out)?;
+    ranks(report, out)
+}
+
+/// How a node's clock relates to that of rank 0, in words.
+fn relation(relation: &ClockRelationDoc) -> String {
+    let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = relation;
+    format!(
+        "rank 0's clock is {} {} at the origin and {} {} ppm, known to {}; {round_trips} round trips, the shortest {}",
+        time(offset_ns.abs().round() as i64),
+        if *offset_ns < 0.0 { "behind" } else { "ahead" },
+        if *drift_ratio < 0.0 { "loses" } else { "gains" },
+        three_digits(drift_ratio.abs() * 1e6),
+        time(error_ns.ceil() as i64),
+        time(round_trip_ns.get())
+    )
+}
+
+/// The longest phase of each part of the run, as a row of bars between the shortest and the longest of them.
+fn series(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    const BARS: [char; 8] =
+        ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    let spans = spans(&report.slowest.total, DRAWN.min(out.width().saturating_sub(4)));
+    let ends =
+        spans.iter().map(|span| span.max_ns).fold((i64::MAX, 0), |(low, high), max| (low.min(max), high.max(max)));
+    let (low, high) = ends;
+    if spans.len() < 2 || high <= low {
+        return Ok(());
+    }
+    let bar = |span: &PhaseSpan| BARS[((span.max_ns - low) as f64 / (high - low) as f64 * 7.0).round() as usize];
+    let each = spans[0].phases;
+    writeln!(
+        out,
+        "\n  longest qtbt of every {each} phases, in the order of time, from {} to {}",
+        time(low),
+        time(high)
+    )?;
+    writeln!(out, "  {}", spans.iter().map(bar).collect::<String>())
+}
+
+/// The ranks that compute longest first.
+fn ranks(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    let mut ranks: Vec<&MpiRank> = report.ranks.iter().collect();
+    if ranks.len() > RANKS_SHOWN {
+        ranks.sort_by(|a, b| b.compute.mean_ns.total_cmp(&a.compute.mean_ns).then(a.rank.cmp(&b.rank)));
+        writeln!(out, "\n  the {RANKS_SHOWN} ranks whose compute phases take longest, of {}", ranks.len())?;
+    } else {
+        writeln!(out)?;
+    }
+    let fields: Vec<&Field<MpiRank>> = RANK.iter().collect();
+    let mut table = Table::new(&fields);
+    ranks.iter().take(RANKS_SHOWN).for_each(|rank| table.row(&fields, rank));
+    table.print(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::sheet::Form;
+    use crate::report;
+    use becalm_bundle::{Contents, PhaseWriter};
+    use becalm_model::node::{ClockDoc, Machine};
+    use becalm_model::phases::RankDoc;
+    use becalm_units::{CpuId, Nanos};
+
+    fn doc(node: &str, rank: u32) -> PhasesDoc {
+        PhasesDoc {
+            schema: becalm_model::phases::SCHEMA.to_owned(),
+            node: node.to_owned(),
+            program: "becalm-mpi 0.1.0".to_owned(),
+            origin: Default::default(),
+            complete: true,
+            machine: Machine::default(),
+            clock: ClockDoc::default(),
+            relation: ClockRelationDoc {
+                offset_ns: 1_500.0,
+                drift_ratio: 2e-6,
+                error_ns: 310.0,
+                round_trip_ns: Nanos::new(600),
+                round_trips: u64::from(rank) * 100,
+            },
+            job: JobDoc {
+                library: "Some MPI 1.0".to_owned(),
+                ranks: 2,
+                nodes: 2,
+                grain_ns: Nanos::from_millis(1),
+                phases: 200,
+                collective: "barrier".to_owned(),
+                bytes: 8,
+                sched: "other".to_owned(),
+            },
+            ranks: vec![RankDoc { rank, cpu: CpuId::new(3), iterations: 5, calibrated_ns: Nanos::from_millis(1) }],
+            warnings: vec!["a warning".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_stored_job_is_shown_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.becalm");
+        for (node, rank) in [("a", 0), ("b", 1)] {
+            let doc = doc(node, rank);
+            let phases = (0..200).map(|number| {
+                let late = if number == 77 && rank == 1 { 100_000 } else { 0 };
+                Phase { start_ns: number * 1_010_000, compute_ns: 1_000_000 + late, collective_ns: 10_000 - late / 50 }
+            });
+            PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases.collect()]).unwrap();
+        }
+        assert_eq!(Contents::read(&path).unwrap(), Contents::Phases);
+        let report = MpiReport::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!(json["schema"], "becalm.mpi/1");
+        assert_eq!(json["rows"][0]["what"], "qt");
+        assert_eq!(json["rows"][0]["mean_ns"], 1_000_500);
+        assert_eq!(json["rows"][0]["worst_ns"], 1_050_000);
+        assert_eq!(json["rows"][2]["max_ns"], 1_108_000);
+        assert_eq!(json["by_rank"][1]["compute_max_ns"], 1_100_000);
+        assert_eq!(json["nodes"][1]["clock_error_ns"], 310.0);
+        assert_eq!(json["series"].as_array().unwrap().len(), 200);
+        let text = report::text(&report, Form::default());
+        for part in
+            ["2 ranks on 2 nodes, 200 phases of 1.00ms of compute and a barrier", "! b: a warning", "known to 310ns"]
+        {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+}

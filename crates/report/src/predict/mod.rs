@@ -1,0 +1,338 @@
+//! Predictions for a terminal and as `becalm.predict/1`.
+
+use std::io::{self, Write};
+
+use becalm_model::node::Warning;
+use becalm_scale::Noise;
+use becalm_scale::blame::{Blame, Without};
+use becalm_scale::collective::Collective;
+use becalm_scale::predict::{Question, Row};
+use becalm_units::{Count, Nanos};
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Field, Object, columns};
+use crate::form::paragraph::{line, paragraph};
+use crate::form::plot::{self, Curve};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{factor, grouped, three_digits, time};
+use crate::report::Report;
+
+/// How many sources are shown alone for each number of ranks.
+const SHOWN: usize = 8;
+
+/// What was asked and what came out.
+pub struct PredictReport<'a> {
+    /// Where the noise is from.
+    pub name: &'a str,
+    /// The noise, without the sources that were taken out from the start.
+    pub noise: &'a Noise,
+    /// The names of these.
+    pub without: &'a [String],
+    /// What was asked; each row has a grain of its own.
+    pub question: Question,
+    /// The answers, grain after grain.
+    pub rows: &'a [Row],
+    /// The blame for each grain, if it was asked for.
+    pub blame: &'a [(Nanos, Vec<Blame>)],
+    /// The names of all sources.
+    pub sources: &'a [String],
+    /// What limits what the numbers say.
+    pub warnings: &'a [Warning],
+}
+
+/// A row with what is known of its error.
+pub(crate) struct Line {
+    row: Row,
+    replicas: u64,
+}
+
+impl Line {
+    pub(crate) const fn new(row: Row, replicas: u64) -> Self {
+        Self { row, replicas }
+    }
+
+    fn slowdown(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
+        self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
+    }
+
+    /// An end of the interval; one replica has none.
+    fn end(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
+        if self.replicas > 1 { self.slowdown(end) } else { Value::Missing }
+    }
+}
+
+pub(crate) const ROW: &[Field<Line>] = &[
+    Field { name: "ranks", title: "ranks", get: |line| Value::Count(line.row.ranks) },
+    Field { name: "grain_ns", title: "grain", get: |line| Value::Time(line.row.grain.get()) },
+    Field { name: "phases", title: "phases", get: |line| Value::Count(line.row.phases) },
+    Field { name: "collective", title: "collective", get: |line| Value::Text(line.row.collective.to_string()) },
+    Field { name: "slowdown_ratio", title: "slowdown", get: |line| line.slowdown(|slowdown| slowdown.mean) },
+    Field { name: "slowdown_low", title: "low", get: |line| line.end(|slowdown| slowdown.low) },
+    Field { name: "slowdown_high", title: "high", get: |line| line.end(|slowdown| slowdown.high) },
+    Field {
+        name: "expected_ratio",
+        title: "expected",
+        get: |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor),
+    },
+    Field {
+        name: "law_ratio",
+        title: "law",
+        get: |line| line.row.law.map_or(Value::Missing, |law| Value::Factor(law.slowdown_ratio)),
+    },
+    Field {
+        name: "worst_phase_ns",
+        title: "worst phase",
+        get: |line| line.row.worst_phase.map_or(Value::Missing, |worst| Value::Time(worst.get())),
+    },
+    Field {
+        name: "mean_phase_ns",
+        title: "mean phase",
+        get: |line| line.row.mean_phase_ns.map_or(Value::Missing, Value::time),
+    },
+    Field { name: "quiet_phase_ns", title: "quiet phase", get: |line| Value::time(line.row.quiet_phase_ns) },
+];
+
+impl Report for PredictReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.predict/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    noise: NoiseDoc<'a>,
+    without: &'a [String],
+    seed: u64,
+    replicas: u64,
+    ranks_per_node: u64,
+    synchronized: bool,
+    network: Option<String>,
+    bytes: Option<u64>,
+    rows: Vec<Object>,
+    blame: Vec<BlameDoc<'a>>,
+    warnings: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct NoiseDoc<'a> {
+    name: &'a str,
+    nodes: usize,
+    cpus: usize,
+    detours: usize,
+    noise_ratio: f64,
+}
+
+#[derive(Serialize)]
+struct BlameDoc<'a> {
+    ranks: u64,
+    grain_ns: i64,
+    without: Vec<&'a str>,
+    slowdown_ratio: f64,
+}
+
+/// As `becalm.predict/1`.
+///
+/// The blame of each number of ranks is that of the noise as it is (`without` is what was taken out from the start), then
+/// that without each source alone, then without the best ones together.
+fn document<'a>(report: &'a PredictReport<'_>) -> Document<'a> {
+    let question = &report.question;
+    let messages = question.collective != Collective::Ideal;
+    let lines = lines(report);
+    Document {
+        noise: NoiseDoc {
+            name: report.name,
+            nodes: report.noise.nodes().len(),
+            cpus: report.noise.traces().count(),
+            detours: detours(report.noise),
+            noise_ratio: report.noise.noise_ratio(),
+        },
+        without: report.without,
+        seed: question.seed,
+        replicas: question.replicas,
+        ranks_per_node: question.per_node,
+        synchronized: question.synchronized,
+        network: messages.then(|| question.network.to_string()),
+        bytes: messages.then_some(question.bytes),
+        rows: lines.iter().map(|line| Object::new(ROW, line)).collect(),
+        blame: blame_docs(report),
+        warnings: report.warnings,
+    }
+}
+
+fn blame_docs<'a>(report: &PredictReport<'a>) -> Vec<BlameDoc<'a>> {
+    let mut docs = Vec::new();
+    for (grain, blames) in report.blame {
+        for blame in blames {
+            // The first of the best ones together is one alone.
+            let entries = std::iter::once(&blame.all).chain(&blame.each).chain(blame.next.iter().skip(1));
+            docs.extend(entries.map(|entry| BlameDoc {
+                ranks: entry.ranks,
+                grain_ns: grain.get(),
+                without: report.without.iter().map(String::as_str).chain(names(report, entry)).collect(),
+                slowdown_ratio: entry.slowdown,
+            }));
+        }
+    }
+    docs
+}
+
+pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Iterator<Item = &'a str> {
+    let sources = report.sources;
+    entry.sources.iter().map(|source| sources[*source].as_str())
+}
+
+pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Line> {
+    report.rows.iter().map(|row| Line { row: row.clone(), replicas: report.question.replicas }).collect()
+}
+
+fn detours(noise: &Noise) -> usize {
+    noise.traces().map(becalm_scale::NoiseTrace::len).sum()
+}
+
+/// As a table with a plot, and the blame.
+fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    line(out, "noise", &noise(report))?;
+    line(out, "job", &job(&report.question))?;
+    for warning in report.warnings {
+        paragraph(out, "  ! ", &warning.message)?;
+        paragraph(out, "    \u{2192} ", &warning.advice)?;
+    }
+    let lines = lines(report);
+    let shown = |name: &str| lines.iter().any(|line| !is_missing(line, name));
+    let mut columns_shown = vec!["ranks", "grain_ns", "slowdown_ratio"];
+    for name in ["slowdown_low", "slowdown_high", "expected_ratio", "law_ratio"] {
+        if shown(name) {
+            columns_shown.push(name);
+        }
+    }
+    columns_shown.extend(["mean_phase_ns", "worst_phase_ns"]);
+    let fields = columns(ROW, &columns_shown);
+    let mut table = Table::new(&fields);
+    for (at, row) in lines.iter().enumerate() {
+        if at > 0 && lines[at - 1].row.grain != row.row.grain {
+            table.rule();
+        }
+        table.row(&fields, row);
+    }
+    writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
+    table.print(out)?;
+    if shown("slowdown_low") {
+        let replicas = report.question.replicas;
+        paragraph(out, "  ", &format!("low and high: the 95 % interval of the mean over {replicas} replicas"))?;
+    }
+    if shown("expected_ratio") {
+        paragraph(
+            out,
+            "  ",
+            "expected: by order statistics, for a phase at a random time; law: by Tsafrir's noise law",
+        )?;
+    }
+    plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
+    for (grain, blames) in report.blame {
+        for blame in blames {
+            render_blame(report, *grain, blame, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_missing(line: &Line, name: &str) -> bool {
+    let found = ROW.iter().find(|field| field.name == name);
+    found.is_none_or(|field| (field.get)(line) == Value::Missing)
+}
+
+fn noise(report: &PredictReport<'_>) -> String {
+    let noise = report.noise;
+    let cpus = noise.traces().count();
+    let nodes = noise.nodes().len();
+    let length = noise.traces().map(becalm_scale::NoiseTrace::length).max().unwrap_or(Nanos::ZERO);
+    let ratio = three_digits(noise.noise_ratio() * 100.0);
+    let place = match (noise.together(), nodes, cpus) {
+        (false, ..) => format!("a circle of {}", time(length.get())),
+        (true, 1, 1) => format!("1 CPU over {}", time(length.get())),
+        (true, 1, _) => format!("{cpus} CPUs over {}", time(length.get())),
+        (true, ..) => format!("{cpus} CPUs of {nodes} nodes over {}", time(length.get())),
+    };
+    let count = detours(noise);
+    let detours = if count == 1 { "1 detour".to_owned() } else { format!("{} detours", grouped(count as u64)) };
+    let without = match report.without {
+        [] => String::new(),
+        names => format!(", without {}", names.join(", ")),
+    };
+    format!("{}{without}: {place}, {detours}, {ratio}% of the time", report.name)
+}
+
+pub(crate) fn job(question: &Question) -> String {
+    let many = |count: u64, what: &str| format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" });
+    let collective = match question.collective {
+        Collective::Ideal => "ideal collective".to_owned(),
+        Collective::Barrier(_) => question.collective.to_string(),
+        collective => format!("{collective} of {}", many(question.bytes, "byte")),
+    };
+    let mut parts = vec![many(question.phases, "phase"), collective];
+    if question.collective != Collective::Ideal {
+        parts.push(format!("network {}", question.network));
+    }
+    parts.push(format!("{} a node", many(question.per_node, "rank")));
+    if question.synchronized {
+        parts.push("noise synchronized".to_owned());
+    }
+    parts.push(many(question.replicas, "replica"));
+    parts.push(format!("seed {}", question.seed));
+    parts.join(", ")
+}
+
+/// A curve for each grain; where ranks are too many to be replayed, what order statistics expect.
+fn curves(lines: &[Line]) -> Vec<Curve> {
+    let same_grain = lines.chunk_by(|a, b| a.row.grain == b.row.grain);
+    same_grain
+        .map(|lines| {
+            let point = |line: &Line| {
+                let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
+                Some((line.row.ranks, slowdown))
+            };
+            let mut points: Vec<(u64, f64)> = lines.iter().filter_map(point).collect();
+            points.sort_by_key(|point| point.0);
+            Curve { name: format!("grain {}", lines[0].row.grain), points }
+        })
+        .collect()
+}
+
+fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &mut Sheet<'_>) -> io::Result<()> {
+    let all = blame.all.slowdown;
+    writeln!(out, "\nBlame at {} ranks, grain {grain}: {} as it is", Count::new(blame.all.ranks), factor(all))?;
+    // A gain that the figures do not show is none to act on.
+    let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
+    let gains: Vec<&Without> = gains.collect();
+    let (shown, more) = gains.split_at(gains.len().min(SHOWN));
+    let width = shown.iter().flat_map(|without| names(report, without)).map(|name| name.chars().count());
+    let width = width.max().unwrap_or(0);
+    for without in shown {
+        let name: String = names(report, without).collect();
+        writeln!(out, "  without {name:<width$}  {} -> {}", factor(all), factor(without.slowdown))?;
+    }
+    if !more.is_empty() {
+        writeln!(out, "  and {} more that gain less; --json has them all", more.len())?;
+    }
+    if gains.is_empty() {
+        writeln!(out, "  no source gains anything when it is taken out alone")?;
+    }
+    let steps = blame.next.iter().skip(1).map(|without| {
+        let names: Vec<&str> = names(report, without).collect();
+        format!("without {}: {}", names.join(" and "), factor(without.slowdown))
+    });
+    for step in steps {
+        paragraph(out, "  ", &step)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,308 @@
+//! The fields of CPUs, sources and counters.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use becalm_analyze::summary::{
+    CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
+    Summary,
+};
+use becalm_model::node::Counter;
+use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
+use becalm_units::{CpuId, Nanos};
+
+use crate::Value;
+use crate::form::field::Field;
+use crate::form::value::three_digits;
+use crate::record::tails;
+
+/// A CPU, or all together where there is none.
+pub(crate) struct CpuRow {
+    pub(crate) place: Option<(String, CpuId)>,
+    pub(crate) figures: Figures,
+}
+
+impl CpuRow {
+    pub(crate) fn of(cpu: &CpuSummary) -> Self {
+        Self { place: Some((cpu.node.clone(), cpu.cpu)), figures: cpu.figures.clone() }
+    }
+
+    pub(crate) fn total(summary: &Summary) -> Self {
+        Self { place: None, figures: summary.total.clone() }
+    }
+}
+
+/// Growth of one of the kernel's counters, on a CPU or on all.
+pub(crate) struct CounterRow {
+    pub(crate) node: String,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) name: String,
+    pub(crate) growth: u64,
+    pub(crate) observed_ns: Option<i64>,
+}
+
+fn time(ns: Option<i64>) -> Value {
+    ns.map_or(Value::Missing, Value::Time)
+}
+
+fn mean(ns: Option<f64>) -> Value {
+    ns.map_or(Value::Missing, Value::time)
+}
+
+fn ratio(ratio: Option<f64>) -> Value {
+    ratio.map_or(Value::Missing, Value::Ratio)
+}
+
+fn share(share: Option<f64>) -> Value {
+    share.map_or(Value::Missing, Value::Share)
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::Missing, |text| Value::Text(text.to_owned()))
+}
+
+fn count(count: Option<u64>) -> Value {
+    count.map_or(Value::Missing, Value::Count)
+}
+
+fn number(number: Option<u64>) -> Value {
+    number.map_or(Value::Missing, Value::Number)
+}
+
+fn real(number: Option<f64>) -> Value {
+    number.map_or(Value::Missing, Value::Real)
+}
+
+fn level(row: &CpuRow) -> Option<ReturnLevel> {
+    row.figures.tail.as_ref()?.as_ref().ok().map(|tail| tail.level)
+}
+
+fn tail(row: &CpuRow) -> Option<&Tail> {
+    row.figures.tail.as_ref()?.as_ref().ok().map(|tail| &tail.tail)
+}
+
+fn rate(hz: Option<f64>) -> Value {
+    hz.map_or(Value::Missing, Value::Rate)
+}
+
+macro_rules! fields {
+    ($(#[$doc:meta])* $list:ident of $row:ty { $($name:literal, $title:literal, $get:expr;)+ }) => {
+        $(#[$doc])*
+        pub(crate) const $list: &[Field<$row>] = &[$(Field { name: $name, title: $title, get: $get },)+];
+    };
+}
+
+fields! {
+    /// Of a CPU.
+    CPU of CpuRow {
+        "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        "duration_ns", "observed", |row| time(row.figures.duration_ns);
+        "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
+            Observed::Document => "end",
+            Observed::LastDetour => "last_detour",
+        }.to_owned());
+        "iterations", "steps", |row| count(row.figures.iterations);
+        "t_min_ns", "t_min", |row| time(row.figures.t_min_ns);
+        "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
+        "detours", "detours", |row| Value::Count(row.figures.detours());
+        "rate_hz", "rate", |row| rate(row.figures.rate_hz());
+        "rate_low_hz", "low", |row| rate(row.figures.rate_interval.and_then(Interval::low));
+        "rate_high_hz", "high", |row| rate(row.figures.rate_interval.and_then(Interval::high));
+        "noise_ratio", "noise", |row| ratio(row.figures.noise_ratio());
+        "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
+        "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
+        "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
+        "total_ns", "total", |row| Value::Time(row.figures.durations.total());
+        "max_ns", "max", |row| time(row.figures.durations.max());
+        "mean_ns", "mean", |row| mean(row.figures.durations.mean());
+        "median_ns", "median", |row| time(row.figures.median_ns);
+        "median_low_ns", "low", |row| time(row.figures.median_bounds.low);
+        "median_high_ns", "high", |row| time(row.figures.median_bounds.high);
+        "p99_ns", "p99", |row| time(row.figures.p99_ns);
+        "p99_low_ns", "low", |row| time(row.figures.p99_bounds.low);
+        "p99_high_ns", "high", |row| time(row.figures.p99_bounds.high);
+        "p999_ns", "p99.9", |row| time(row.figures.p999_ns);
+        "p999_low_ns", "low", |row| time(row.figures.p999_bounds.low);
+        "p999_high_ns", "high", |row| time(row.figures.p999_bounds.high);
+        "return_period_ns", "once in", |row| time(level(row).map(|level| level.period_ns));
+        "return_level_ns", "over", |row| time(level(row).map(|level| level.level_ns));
+        "return_level_low_ns", "low", |row| time(level(row).map(|level| level.low_ns));
+        "return_level_high_ns", "high", |row| time(level(row).map(|level| level.high_ns));
+        "tail_verdict", "verdict", |row| text(row.figures.tail.as_ref().map(tails::verdict));
+        "tail_threshold_ns", "threshold", |row| time(tail(row).map(|tail| tail.threshold_ns));
+        "tail_exceedances", "exceedances", |row| count(tail(row).map(|tail| tail.exceedances as u64));
+        "tail_clusters", "clusters", |row| count(tail(row).map(|tail| tail.clusters as u64));
+        "tail_extremal_index", "independent", |row| real(tail(row).map(|tail| tail.extremal_index));
+        "tail_shape", "shape", |row| real(tail(row).map(|tail| tail.shape));
+        "tail_shape_error", "error", |row| real(tail(row).map(|tail| tail.shape_error));
+        "tail_scale_ns", "scale", |row| mean(tail(row).map(|tail| tail.scale_ns));
+        "tail_misfit", "misfit", |row| real(tail(row).map(|tail| tail.misfit));
+        "tail_misfit_limit", "limit", |row| real(tail(row).map(|tail| tail.misfit_limit));
+        "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
+        "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
+        "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
+        "lost_events", "lost events", |row| Value::Count(row.figures.lost_events);
+        "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
+        "steal_ns", "steal", |row| time(row.figures.steal_ns);
+        "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);
+    }
+}
+
+fields! {
+    /// Of a source.
+    SOURCE of SourceSummary {
+        "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        "source", "source", |row| Value::Text(row.source.clone());
+        "kind", "kind", |row| Value::Text(row.kind.name().to_owned());
+        "count", "count", |row| Value::Count(row.times.count());
+        "min_ns", "lowest", |row| time(row.times.min());
+        "max_ns", "highest", |row| time(row.times.max());
+        "mean_ns", "mean", |row| mean(row.times.mean());
+        "stddev_ns", "stddev", |row| mean(row.times.stddev());
+        "total_ns", "total", |row| Value::Time(row.times.total());
+        "share_ratio", "of noise", |row| share(row.share);
+        "time_ratio", "of time", |row| ratio(row.time_ratio);
+        "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
+    }
+}
+
+fields! {
+    /// Of a period on a CPU.
+    PERIOD of PeriodSummary {
+        "node", "node", |row| text(Some(&row.node));
+        "cpu", "cpu", |row| number(Some(u64::from(row.cpu.get())));
+        "source", "source", |row| match &row.origin {
+            Origin::Source { source, .. } => text(Some(source)),
+            Origin::Detours { .. } => Value::Missing,
+        };
+        "kind", "kind", |row| match &row.origin {
+            Origin::Source { kind, .. } => text(Some(kind.name())),
+            Origin::Detours { .. } => Value::Missing,
+        };
+        "from_ns", "from", |row| match row.origin {
+            Origin::Source { .. } => Value::Missing,
+            Origin::Detours { from_ns, .. } => Value::Time(from_ns),
+        };
+        "below_ns", "below", |row| match row.origin {
+            Origin::Source { .. } => Value::Missing,
+            Origin::Detours { below_ns, .. } => Value::Time(below_ns),
+        };
+        "interval_ns", "every", |row| Value::time(row.period.interval_ns);
+        "interval_error_ns", "error", |row| Value::time(row.period.interval_error_ns);
+        "frequency_hz", "rate", |row| Value::Rate(row.period.frequency_hz());
+        "jitter_ns", "jitter", |row| Value::time(row.period.jitter_ns);
+        "events", "events", |row| Value::Count(row.period.events);
+        "beats", "beats", |row| Value::Count(row.period.beats);
+        "seen_ratio", "of beats", |row| Value::Share(row.period.events as f64 / row.period.beats.max(1) as f64);
+        "false_alarm_ratio", "by chance", |row| Value::Ratio(row.period.false_alarm);
+        "label", "what", |row| Value::Text(row.label());
+    }
+}
+
+fields! {
+    /// Of a CPU or a node that differs from its equals.
+    OUTLIER of OutlierSummary {
+        "node", "node", |row| text(Some(&row.node));
+        "cpu", "cpu", |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
+        "median_factor", "of the median", |row| Value::Factor(row.outlier.factor);
+        "chance_ratio", "by chance", |row| Value::Ratio(row.outlier.chance);
+    }
+}
+
+fields! {
+    /// Of equals that were compared: the CPUs of a node, or the nodes where there is no name.
+    PEERS of PeersSummary {
+        "node", "node", |row| text(row.node.as_deref());
+        "compared", "compared", |row| Value::Count(row.compared as u64);
+        "enough", "enough", |row| Value::Flag(row.enough);
+    }
+}
+
+fields! {
+    /// Of a counter. Those of `stat/` are times.
+    COUNTER of CounterRow {
+        "node", "node", |row| text(Some(&row.node));
+        "cpu", "cpu", |row| number(row.cpu.map(u64::from));
+        "name", "counter", |row| Value::Text(row.name.clone());
+        "growth", "grew by", |row| match is_time(&row.name) {
+            true => Value::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),
+            false => Value::Count(row.growth),
+        };
+        "rate_hz", "rate", |row| match is_time(&row.name) {
+            true => Value::Missing,
+            false => rate(per_second(row.growth, row.observed_ns)),
+        };
+    }
+}
+
+/// The counters of a node that grew, over all of its selected CPUs or for each; the fastest first, times before counts.
+pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
+    // All loops start together, so the longest is the time over which the counters grew.
+    let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
+    counter_rows(&node.doc.node, &node.doc.counters, observed_ns, per_cpu)
+}
+
+/// The same of counters that no document holds yet.
+pub(crate) fn counter_rows(
+    node: &str,
+    counters: &[Counter],
+    observed_ns: Option<i64>,
+    per_cpu: bool,
+) -> Vec<CounterRow> {
+    let mut growth: BTreeMap<(Option<CpuId>, &str), u64> = BTreeMap::new();
+    for counter in counters {
+        let sum = growth.entry((per_cpu.then_some(counter.cpu), counter.name.as_str())).or_default();
+        *sum = sum.saturating_add(counter.growth);
+    }
+    let mut rows: Vec<CounterRow> = growth
+        .into_iter()
+        .filter(|(_, growth)| *growth > 0)
+        .map(|((cpu, name), growth)| CounterRow {
+            node: node.to_owned(),
+            cpu: cpu.map(CpuId::get),
+            name: name.to_owned(),
+            growth,
+            observed_ns,
+        })
+        .collect();
+    rows.sort_by_key(|row| (row.cpu, !is_time(&row.name), Reverse(row.growth)));
+    rows
+}
+
+/// Whether the counter is one of time, in nanoseconds.
+fn is_time(counter: &str) -> bool {
+    counter.starts_with("stat/") && counter != "stat/ctxt" && counter != "stat/intr"
+}
+
+fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
+    observed_ns.filter(|ns| *ns > 0).map(|ns| growth as f64 / (ns as f64 / 1e9))
+}
+
+/// Why the noise ratio has no interval, or only its lower end.
+pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
+    match figures.interval {
+        None => Some("it is not known how long the loop ran".to_owned()),
+        Some(Interval::Between { .. }) => None,
+        Some(Interval::Unknown(why)) => Some(match why {
+            TooLittle::NoDetour => match figures.duration_ns {
+                // With 95 % probability fewer than one a T/3, as exp(-3) = 5 %.
+                Some(ns) if ns > 0 => format!(
+                    "no detour was seen: they come less often than {} a second, but nothing bounds how long one is",
+                    three_digits(3.0 / (ns as f64 / 1e9))
+                ),
+                _ => "the loop did not run".to_owned(),
+            },
+            TooLittle::FewTrains { trains } => format!(
+                "the noise rests on about {} stretches of the run, fewer than 10; record longer",
+                three_digits(trains)
+            ),
+            TooLittle::LongTrains { block_ns } => format!(
+                "the noise drifts over stretches of about {}, of which fewer than 20 fit; record longer",
+                Nanos::new(block_ns)
+            ),
+            TooLittle::ShortRun => "the run is too short to be cut into 20 parts".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,150 @@
+//! The head of a report: what was recorded, where and how, and everything that limits what the numbers say.
+
+use std::io::{self, Write};
+
+use becalm_analyze::summary::{Books, NodeSummary, Summary};
+use becalm_model::node::{ClockDoc, Ended, Machine, NodeDoc, Rung};
+use becalm_units::Nanos;
+
+use crate::form::paragraph::{line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::value::{grouped, three_digits, time};
+
+/// Prints the head.
+pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    let lines = summary.nodes.iter().flat_map(node_lines).chain(whole_lines(summary));
+    for (label, text) in lines {
+        line(out, &label, &text)?;
+    }
+    if !summary.warnings.is_empty() {
+        writeln!(out)?;
+    }
+    for (node, warning) in &summary.warnings {
+        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        paragraph(out, "  ! ", &format!("{of}{}", warning.message))?;
+        if !warning.advice.is_empty() {
+            paragraph(out, "    \u{2192} ", &warning.advice)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is known of one node's recording: labels with their texts.
+pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
+    let doc = &node.doc;
+    let mut lines = vec![
+        ("node", format!("{}, {}", doc.node, when(doc))),
+        ("run", run(doc)),
+        ("machine", machine(&doc.machine)),
+        ("clock", clock(&doc.clock)),
+        ("seen", seen(doc.rung).to_owned()),
+    ];
+    let missing = doc.tracing.iter().flat_map(|tracing| &tracing.missing);
+    lines.extend(missing.map(|missing| ("not seen", missing.clone())));
+    lines.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// What is known of the whole run.
+pub(crate) fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
+    let lines = [("books", books(summary)), ("lost", Some(lost(summary))), ("steal", steal(summary))];
+    lines.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
+}
+
+/// When the run began, to the second.
+pub(crate) fn when(doc: &NodeDoc) -> String {
+    doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+fn run(doc: &NodeDoc) -> String {
+    let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or(Nanos::ZERO);
+    let lasted = if doc.ended.is_some() { format!("{}, ", time(longest.get())) } else { String::new() };
+    let command = match doc.settings.command.as_slice() {
+        [] => String::new(),
+        words => format!(", beside: {}", words.join(" ")),
+    };
+    format!("{lasted}class {}, threshold {}, {}{command}", doc.settings.sched, doc.settings.threshold, ended(doc.ended))
+}
+
+pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
+    match ended {
+        Some(Ended::Duration) => "ended as asked",
+        Some(Ended::Command) => "ended with its command",
+        Some(Ended::Signal) => "ended by a signal",
+        Some(Ended::User) => "ended by its user",
+        Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
+        Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
+        Some(Ended::Failed) => "FAILED on the way",
+        None => "NOT ENDED: still running, or killed",
+    }
+}
+
+pub(crate) fn machine(machine: &Machine) -> String {
+    let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
+    parts.push(format!("CPUs online {}", machine.online));
+    parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
+    for (cpus, what) in [(&machine.isolated, "isolated"), (&machine.nohz_full, "nohz_full")] {
+        if !cpus.is_empty() {
+            parts.push(format!("{what} {cpus}"));
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+pub(crate) fn clock(clock: &ClockDoc) -> String {
+    // Nobody knows the clock of what another program measured.
+    if clock.rate_hz <= 0.0 {
+        return "unknown".to_owned();
+    }
+    let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
+    parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
+    parts.push(format!("resolves {}", clock.resolution_ns));
+    parts.extend(clock.cross_cpu_ns.map(|offset| format!("CPUs agree to {offset}")));
+    if clock.backwards > 0 {
+        parts.push(format!("RAN BACKWARDS {} times", grouped(clock.backwards)));
+    }
+    parts.join(", ")
+}
+
+pub(crate) const fn seen(rung: Rung) -> &'static str {
+    match rung {
+        Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
+        Rung::Proc => {
+            "the loops and the counters in /proc: detours without names; the counters below bound the sources"
+        }
+        Rung::Loop => "the loops alone: detours without names",
+    }
+}
+
+fn books(summary: &Summary) -> Option<String> {
+    let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
+    match &summary.books {
+        Books::Closed => Some(format!(
+            "closed: {} activities add up to {} detours, to the nanosecond",
+            grouped(activities),
+            grouped(summary.total.detours())
+        )),
+        Books::Open(_) => Some("OPEN: activities do not add up to their detours, see below".to_owned()),
+        Books::NoActivities => None,
+    }
+}
+
+pub(crate) fn lost(summary: &Summary) -> String {
+    match (summary.lost_events, summary.total.incomplete) {
+        (0, 0) => "nothing".to_owned(),
+        (lost, incomplete) => {
+            let detours = if incomplete == 1 { "detour is" } else { "detours are" };
+            format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
+        }
+    }
+}
+
+/// What the hypervisor admits to, beside what was not seen.
+fn steal(summary: &Summary) -> Option<String> {
+    let steal = summary.total.steal_ns.filter(|ns| *ns > 0)?;
+    let steal = time(steal);
+    Some(match summary.total.unseen_ns.filter(|ns| *ns > 0) {
+        Some(unseen) => format!("the hypervisor admits to {steal}, beside {} of unseen time", time(unseen)),
+        None => format!("the hypervisor admits to {steal}"),
+    })
+}

@@ -1,0 +1,219 @@
+//! CPU by CPU: what each lost, and when.
+
+use std::cmp::Ordering;
+
+use becalm_analyze::picture::{HeatMap, HeatRow, Picture};
+use becalm_analyze::summary::Summary;
+
+use super::place;
+use crate::Value;
+use crate::form::field::{Field, columns};
+use crate::form::value::{grouped, time};
+use crate::html::HtmlTable;
+use crate::html::{Block, Section};
+use crate::html::{Chart, Heat, HeatLabel, Spec};
+use crate::record::figures::{CPU, CpuRow, interval_note};
+use crate::record::sure;
+use crate::record::text;
+
+/// How many stretches of time the map has as a table, at most.
+const STRETCHES: usize = 24;
+
+/// How many CPUs the table has at most: the noisiest.
+const ROWS: usize = 256;
+
+pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
+    let worst = summary.cpus.iter().max_by(|a, b| {
+        let noise = |cpu: &becalm_analyze::summary::CpuSummary| cpu.figures.noise_ratio().unwrap_or(0.0);
+        noise(a).partial_cmp(&noise(b)).unwrap_or(Ordering::Equal)
+    })?;
+    let mut most = format!(
+        "{} lost most: {} of its time.",
+        place(summary, &worst.node, worst.cpu),
+        worst.figures.noise_ratio().map_or(Value::Missing, Value::Ratio).cell()
+    );
+    if summary.cpus.len() > 1 {
+        let all = CpuRow::total(summary);
+        let noise = (columns(CPU, &["noise_ratio"])[0].get)(&all).cell();
+        most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
+    }
+    let mut blocks = vec![Block::Text(most.clone())];
+    let heat = &picture.heat;
+    if picture.lengths.count() > 0 {
+        let rows = heat.rows.iter().map(|row| {
+            let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
+            let short = if summary.nodes.len() > 1 { format!("{node} {}", row.cpus) } else { row.cpus.to_string() };
+            let long = place(summary, node, &row.cpus);
+            HeatLabel { short, long }
+        });
+        let rows: Vec<HeatLabel> = rows.collect();
+        let spec = Spec::Heat(Heat {
+            start_ns: heat.start_ns,
+            cell_ns: heat.cell_ns,
+            last_cell_ns: heat.last_cell_ns,
+            row_title: "CPU",
+            cells: heat.rows.iter().map(|row| row.noise_ns.clone()).collect(),
+            rows,
+        });
+        let height = (heat.rows.len() as u32 * 22).clamp(60, 420) + 110;
+        let (title, label) =
+            (String::new(), format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)));
+        let figures = Some(over_time(summary, heat));
+        blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures }]));
+        let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
+        if heat.together() > 1 {
+            note.push_str(&format!(
+                " A row is up to {} CPUs that follow each other, and a cell shows the one that lost most.",
+                heat.together()
+            ));
+        }
+        if summary.nodes.len() > 1 {
+            note.push_str(" Each node\u{2019}s time begins with its own recording.");
+        }
+        blocks.push(Block::Note(note));
+    }
+    blocks.push(Block::Table(table(summary)));
+    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
+    blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
+    blocks.extend(
+        sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))),
+    );
+    // Without a detour there is no map to read.
+    let (title, reading) = match picture.lengths.count() {
+        0 => ("CPUs", ""),
+        _ => (
+            "CPUs against time",
+            "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: \
+             a row that stands out is a CPU with noise of its own, a column is something that struck all at once.",
+        ),
+    };
+    Some(Section { id: "cpus", title: title.to_owned(), short: "CPUs", reading: reading.to_owned(), blocks })
+}
+
+/// A stretch of the map.
+#[derive(Clone, PartialEq, Debug)]
+struct Stretch {
+    from_ns: i64,
+    /// What all CPUs lost of it; none where CPUs share a row of the map.
+    noise: Option<f64>,
+    worst: String,
+    worst_cell: f64,
+}
+
+const STRETCH: &[Field<Stretch>] = &[
+    Field { name: "from_ns", title: "from", get: |row| Value::Time(row.from_ns) },
+    Field { name: "noise_ratio", title: "noise", get: |row| row.noise.map_or(Value::Missing, Value::Ratio) },
+    Field { name: "worst", title: "worst", get: |row| Value::Text(row.worst.clone()) },
+    Field { name: "worst_ratio", title: "worst cell", get: |row| Value::Ratio(row.worst_cell) },
+];
+
+/// The map for who does not see it: what all lost in each stretch of time, and the cell that stands out in it.
+fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
+    let named = |row: &HeatRow| {
+        let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
+        place(summary, node, &row.cpus)
+    };
+    let names: &[&str] = match (heat.rows.len(), heat.together()) {
+        (1, 1) => &["from_ns", "noise_ratio", "worst_ratio"],
+        (_, 1) => &["from_ns", "noise_ratio", "worst", "worst_ratio"],
+        _ => &["from_ns", "worst", "worst_ratio"],
+    };
+    let fields = columns(STRETCH, names);
+    let mut table = HtmlTable::new("The map as figures", &fields);
+    let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
+    stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
+        table.row(&fields, stretch);
+    });
+    table.note =
+        "from: since the beginning of the map. worst: the CPU with the cell in which most was lost, and how much of \
+                  that cell."
+            .to_owned();
+    table
+}
+
+/// The stretches of so many cells each.
+fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<Stretch> {
+    let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
+    let width = |cell: usize| if cell + 1 == cells { heat.last_cell_ns } else { heat.cell_ns };
+    let ratio = |ns: i64, of: i64| ns as f64 / of.max(1) as f64;
+    let stretch = |first: usize| {
+        let range = first..(first + together).min(cells);
+        let observed: i64 = range.clone().map(width).sum();
+        let lost: i64 = heat.rows.iter().flat_map(|row| row.noise_ns.get(range.clone())).flatten().sum();
+        let of_row = |row: usize| {
+            let noise = range
+                .clone()
+                .map(move |cell| heat.rows[row].noise_ns.get(cell).map_or(0.0, |ns| ratio(*ns, width(cell))));
+            noise.fold(0.0, f64::max)
+        };
+        // Of equal ones the first.
+        let worst = (0..heat.rows.len()).rev().max_by(|a, b| of_row(*a).total_cmp(&of_row(*b)))?;
+        Some(Stretch {
+            from_ns: first as i64 * heat.cell_ns,
+            noise: (heat.together() <= 1).then(|| ratio(lost, observed.saturating_mul(heat.rows.len() as i64))),
+            worst: name(&heat.rows[worst]),
+            worst_cell: of_row(worst),
+        })
+    };
+    (0..cells).step_by(together.max(1)).filter_map(stretch).collect()
+}
+
+fn table(summary: &Summary) -> HtmlTable {
+    let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
+    names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
+    if summary.nodes.len() > 1 {
+        names.insert(0, "node");
+    }
+    let fields = columns(CPU, &names);
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let all = rows.len();
+    let mut table = HtmlTable::new("CPUs", &fields);
+    table.note = "low and high: the noise ratio\u{2019}s 95 % interval (circular block bootstrap).".to_owned();
+    if all > ROWS {
+        let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
+        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
+        rows.truncate(ROWS);
+        table.note.push_str(&format!(" The noisiest {ROWS} of {} CPUs.", grouped(all as u64)));
+    }
+    rows.iter().for_each(|row| {
+        table.row(&fields, row);
+    });
+    if all > 1 {
+        table.total(&fields, &CpuRow::total(summary), "all");
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_units::CpuId;
+
+    fn row(cpu: u32, noise_ns: &[i64]) -> HeatRow {
+        HeatRow { node: 0, cpus: [CpuId::new(cpu)].into_iter().collect(), noise_ns: noise_ns.to_vec() }
+    }
+
+    #[test]
+    fn a_map_as_a_table_adds_up() {
+        let rows = vec![row(0, &[10, 0, 30, 5, 5]), row(1, &[0, 0, 0, 50, 5])];
+        let mut heat = HeatMap { start_ns: 7, cell_ns: 100, last_cell_ns: 10, rows };
+        let name = |row: &HeatRow| row.cpus.to_string();
+        let found = |heat: &HeatMap, together| -> Vec<(i64, Option<f64>, String, f64)> {
+            let stretches = stretches(heat, together, &name);
+            stretches.into_iter().map(|of| (of.from_ns, of.noise, of.worst, of.worst_cell)).collect()
+        };
+        let zero = || "0".to_owned();
+        assert_eq!(
+            found(&heat, 2),
+            [
+                (0, Some(10.0 / 400.0), zero(), 0.1),
+                (200, Some(85.0 / 400.0), "1".to_owned(), 0.5),
+                (400, Some(10.0 / 20.0), zero(), 0.5),
+            ]
+        );
+        heat.rows[0].cpus = [CpuId::new(0), CpuId::new(2)].into_iter().collect();
+        assert!(found(&heat, 1).iter().all(|stretch| stretch.1.is_none()), "shared rows have no sum");
+        assert_eq!(found(&HeatMap { rows: Vec::new(), ..heat }, 3), []);
+    }
+}

@@ -1,0 +1,299 @@
+//! Detours one by one: against time, and by length.
+
+use std::collections::BTreeMap;
+
+use becalm_analyze::picture::{PER_DETOUR, Picture, Place};
+use becalm_analyze::summary::Summary;
+use becalm_model::Kind;
+use becalm_units::CpuId;
+
+use crate::Value;
+use crate::form::field::Field;
+use crate::form::value::{grouped, time};
+use crate::form::words::quoted;
+use crate::html::HtmlTable;
+use crate::html::{Axis, Chart, Lines, Points, Scale, Series, Spec, Unit};
+use crate::html::{Block, Section};
+
+/// How many of the longest are listed.
+const LISTED: usize = 50;
+
+pub(super) fn sections(summary: &Summary, picture: &Picture) -> Vec<Section> {
+    if picture.shown.detours.is_empty() {
+        let blocks = vec![Block::Text("There is nothing to draw: no detour was seen.".to_owned())];
+        let (title, reading) = ("Detours".to_owned(), String::new());
+        return vec![Section { id: "detours", title, short: "Detours", reading, blocks }];
+    }
+    vec![against_time(summary, picture), by_length(summary, picture)]
+}
+
+fn against_time(summary: &Summary, picture: &Picture) -> Section {
+    let shown = &picture.shown;
+    let longest = &shown.detours[0];
+    let label = format!(
+        "{} detours over {}; the longest takes {} on {}, {:.6} s into the run.",
+        grouped(shown.recorded),
+        time(picture.length_ns),
+        time(longest.duration),
+        place_of(summary, longest),
+        longest.start as f64 / 1e9,
+    );
+    let chart = Chart {
+        id: "detours",
+        title: String::new(),
+        label,
+        height: 440,
+        spec: Spec::Points(points(summary, picture)),
+        figures: None,
+    };
+    let reading = "Each point is a time at which a CPU was taken away, the higher the longer, colored and shaped by the kind \
+                   of source that took most of it; zoom with the bar below, and click on a point to see what happened in it.";
+    Section {
+        id: "detours",
+        title: "Detours against time".to_owned(),
+        short: "Detours",
+        reading: reading.to_owned(),
+        blocks: vec![
+            Block::Charts(vec![chart]),
+            Block::Detour,
+            Block::Note(reduction(picture)),
+            Block::Table(list(summary, picture)),
+        ],
+    }
+}
+
+/// How the picture was reduced, in a sentence or two.
+fn reduction(picture: &Picture) -> String {
+    let shown = &picture.shown;
+    let mut text = match shown.cell_ns {
+        None => format!("All {} detours are drawn.", grouped(shown.recorded)),
+        Some(cell) => format!(
+            "Of {} detours {} are drawn: the {} longest, and the longest of each {} and quarter of an octave of length; those \
+             not drawn lie close under a longer one.",
+            grouped(shown.recorded),
+            grouped(shown.detours.len() as u64),
+            grouped(shown.top as u64),
+            time(cell),
+        ),
+    };
+    let kept = picture.embedded.len();
+    match (kept, picture.embedded.last_key_value()) {
+        (0, _) => text.push_str(" What happened in them was not recorded."),
+        (_, Some((last, _))) if *last + 1 < shown.detours.len() => {
+            let shortest = time(shown.detours[*last].duration);
+            text.push_str(&format!(
+                " What happened in them is part of this page for the {} longest, down to {shortest}; for others the page \
+                 names the command.",
+                grouped(*last as u64 + 1),
+            ));
+        }
+        _ => text.push_str(" What happened in each is part of this page."),
+    }
+    let cut = picture.embedded.values().filter(|embedded| embedded.more > 0).count();
+    if cut > 0 {
+        text.push_str(&format!(
+            " {cut} of them show only the {} activities that took most.",
+            grouped(PER_DETOUR as u64)
+        ));
+    }
+    text
+}
+
+fn points(summary: &Summary, picture: &Picture) -> Points {
+    let places = &picture.shown.detours;
+    let mut kinds: Vec<&'static str> = Vec::new();
+    let mut sources = Vec::new();
+    for (kind, source) in &picture.names {
+        let at = kinds.iter().position(|name| *name == kind.name()).unwrap_or_else(|| {
+            kinds.push(kind.name());
+            kinds.len() - 1
+        });
+        sources.push((at as u32, source.clone()));
+    }
+    let mut strings = Strings::default();
+    let mut activities = Vec::new();
+    let mut more = Vec::new();
+    for (at, embedded) in &picture.embedded {
+        activities.resize(*at, Vec::new());
+        let timeline = &embedded.timeline;
+        let mut numbers = Vec::with_capacity(timeline.entries.len() * 6);
+        for entry in &timeline.entries {
+            let kind = Kind::ALL.iter().position(|kind| *kind == entry.kind).unwrap_or(0);
+            let offset = entry.start.get().saturating_sub(timeline.start.get());
+            let (source, detail) = (strings.number(&entry.source), strings.number(&entry.detail));
+            numbers.extend([offset, entry.self_time.get(), kind as i64, source, detail, entry.depth as i64]);
+        }
+        activities.push(numbers);
+        if embedded.more > 0 {
+            more.push((*at as u32, embedded.more, embedded.more_time.get()));
+        }
+    }
+    let several = summary.nodes.len() > 1;
+    let incomplete = places.iter().enumerate().filter(|(_, place)| place.incomplete);
+    Points {
+        begin_ns: picture.start_ns,
+        end_ns: picture.start_ns.saturating_add(picture.length_ns),
+        nodes: summary.nodes.iter().map(|node| node.doc.node.clone()).collect(),
+        kinds,
+        sources,
+        starts: places.iter().map(|place| place.start).collect(),
+        durations: places.iter().map(|place| place.duration).collect(),
+        node: if several { places.iter().map(|place| place.node).collect() } else { Vec::new() },
+        cpu: places.iter().map(|place| place.cpu).collect(),
+        number: places.iter().map(|place| place.number).collect(),
+        source: picture.owners.iter().map(|owner| owner.map_or(-1, |number| number as i32)).collect(),
+        incomplete: incomplete.map(|(at, _)| at as u32).collect(),
+        strings: strings.list,
+        activities,
+        all_kinds: Kind::ALL.iter().map(|kind| kind.name()).collect(),
+        more,
+        run: quoted(&summary.path.to_string_lossy()),
+    }
+}
+
+/// Texts by number, in the order in which they come.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    numbers: BTreeMap<String, i64>,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> i64 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.list.len() as i64;
+        self.list.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+}
+
+/// One of the longest detours.
+struct Longest {
+    place: Place,
+    node: String,
+    owner: Option<(Kind, String)>,
+}
+
+const NODE: Field<Longest> = Field { name: "node", title: "node", get: |row| Value::Text(row.node.clone()) };
+
+const LONGEST: &[Field<Longest>] = &[
+    Field { name: "duration_ns", title: "duration", get: |row| Value::Time(row.place.duration) },
+    Field { name: "cpu", title: "cpu", get: |row| Value::Number(u64::from(row.place.cpu)) },
+    Field { name: "detour", title: "detour", get: |row| Value::Number(row.place.number) },
+    Field { name: "start_ns", title: "start", get: |row| Value::Text(instant(row.place.start)) },
+    Field {
+        name: "kind",
+        title: "kind",
+        get: |row| row.owner.as_ref().map_or(Value::Missing, |(kind, _)| Value::Text(kind.name().to_owned())),
+    },
+    Field {
+        name: "source",
+        title: "most of it",
+        get: |row| row.owner.as_ref().map_or(Value::Missing, |(_, source)| Value::Text(source.clone())),
+    },
+    Field { name: "incomplete", title: "incomplete", get: |row| Value::Flag(row.place.incomplete) },
+];
+
+/// When something began, to the microsecond.
+fn instant(ns: i64) -> String {
+    format!("{:.6}s", ns as f64 / 1e9)
+}
+
+fn list(summary: &Summary, picture: &Picture) -> HtmlTable {
+    let mut fields: Vec<&Field<Longest>> = LONGEST.iter().collect();
+    if summary.nodes.len() > 1 {
+        fields.insert(1, &NODE);
+    }
+    if summary.total.incomplete == 0 {
+        fields.retain(|field| field.name != "incomplete");
+    }
+    let mut table = HtmlTable::new("The longest detours", &fields);
+    for (at, (place, owner)) in picture.shown.detours.iter().zip(&picture.owners).take(LISTED).enumerate() {
+        let node = node_of(summary, place).to_owned();
+        let owner = owner.and_then(|number| picture.names.get(number as usize).cloned());
+        table.opening_row(&fields, &Longest { place: *place, node, owner }, at as u32);
+    }
+    let all = picture.shown.recorded;
+    if all > LISTED as u64 {
+        table.note = format!("The {LISTED} longest of {}. Click on one to see what happened in it.", grouped(all));
+    }
+    table
+}
+
+fn by_length(summary: &Summary, picture: &Picture) -> Section {
+    let shown = &picture.shown;
+    // The longest one by one, each a point that opens; then the steps of the distribution, each a real detour.
+    let known = shown.top.min(shown.detours.len());
+    let longest: Vec<i64> = shown.detours[..known].iter().map(|place| place.duration).collect();
+    let mut points: Vec<[f64; 2]> = Vec::new();
+    let mut opens: Vec<Option<u32>> = Vec::new();
+    for (at, length) in longest.iter().enumerate().filter(|(_, length)| **length > 0) {
+        points.push([at as f64 + 1.0, *length as f64]);
+        opens.push(Some(at as u32));
+    }
+    let all = picture.lengths.count();
+    for step in picture.lengths.steps(&longest).iter().rev() {
+        // As many as are longer, and one: the first of its length.
+        let rank = all - step.at_most + 1;
+        if rank > known as u64 && step.length > 0 {
+            points.push([rank as f64, step.length as f64]);
+            opens.push(None);
+        }
+    }
+    let (points, opens) = thinned(points, opens);
+    let row = crate::record::figures::CpuRow::total(summary);
+    let figure = |name: &str| (crate::form::field::columns(crate::record::figures::CPU, &[name])[0].get)(&row).cell();
+    let label = format!(
+        "Of {} detours the longest takes {}, and half of them at most {}.",
+        figure("detours"),
+        figure("max_ns"),
+        figure("median_ns")
+    );
+    let chart = Chart {
+        id: "by-length",
+        title: String::new(),
+        label: label.clone(),
+        height: 320,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("rank, the longest first", Scale::Log, Unit::Count),
+            y: Axis::new("length", Scale::Log, Unit::Time),
+            series: vec![Series { name: String::new(), points, dots: true, opens, ..Series::default() }],
+            marks: Vec::new(),
+        }),
+        figures: None,
+    };
+    let reading = "The detours from the longest on the left to the shortest on the right: a flat stretch is many of one length, \
+                   as a tick makes them, a steep beginning is a few that stand out; click on a point to open it.";
+    Section {
+        id: "lengths",
+        title: "Detours by length".to_owned(),
+        short: "By length",
+        reading: reading.to_owned(),
+        blocks: vec![Block::Text(label), Block::Charts(vec![chart])],
+    }
+}
+
+/// At most some 200 points for each tenfold of ranks, the first of all among them.
+fn thinned(points: Vec<[f64; 2]>, opens: Vec<Option<u32>>) -> (Vec<[f64; 2]>, Vec<Option<u32>>) {
+    let mut last = f64::NEG_INFINITY;
+    let kept = points.into_iter().zip(opens).filter(|(point, _)| {
+        let at = point[0].log10();
+        let keep = at - last >= 0.005;
+        if keep {
+            last = at;
+        }
+        keep
+    });
+    kept.unzip()
+}
+
+fn place_of(summary: &Summary, place: &Place) -> String {
+    super::place(summary, node_of(summary, place), CpuId::new(place.cpu))
+}
+
+fn node_of<'a>(summary: &'a Summary, place: &Place) -> &'a str {
+    summary.nodes.get(place.node as usize).map_or("", |node| node.doc.node.as_str())
+}

@@ -1,0 +1,308 @@
+//! How long detours are, and at which frequencies they come.
+
+use becalm_analyze::picture::{Lengths, Picture, Step};
+use becalm_analyze::summary::Summary;
+use becalm_stats::spectrum::Peak;
+
+use crate::Value;
+use crate::form::field::{Field, columns};
+use crate::form::value::three_digits;
+use crate::html::HtmlTable;
+use crate::html::{Axis, Chart, Lines, Mark, Scale, Series, Spec, Unit};
+use crate::html::{Block, Section};
+use crate::record::figures::{CPU, CpuRow};
+
+/// Nodes beyond this have no curve of their own.
+const CURVES: usize = 8;
+
+pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
+    if picture.lengths.count() == 0 {
+        return None;
+    }
+    let longest: Vec<i64> = picture.shown.detours.iter().take(picture.shown.top).map(|place| place.duration).collect();
+    let mut sets = vec![("all".to_owned(), &picture.lengths, longest.as_slice())];
+    if summary.nodes.len() > 1 {
+        let nodes = summary.nodes.iter().zip(&picture.node_lengths).take(CURVES);
+        sets.extend(nodes.map(|(node, lengths)| (node.doc.node.clone(), lengths, [].as_slice())));
+    }
+    let curves = |of: fn(u64, u64) -> f64| -> Vec<Series> {
+        sets.iter()
+            .filter(|(_, lengths, _)| lengths.count() > 0)
+            .map(|(name, lengths, longest)| Series {
+                name: name.clone(),
+                points: curve(lengths, longest, of),
+                step: true,
+                ..Series::default()
+            })
+            .collect()
+    };
+    let row = CpuRow::total(summary);
+    let figure = |name: &str| (columns(CPU, &[name])[0].get)(&row);
+    let marks = |names: &[&str]| -> Vec<Mark> {
+        let mark = |name: &&str| {
+            let field = columns(CPU, &[name])[0];
+            match (field.get)(&row) {
+                Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
+                _ => None,
+            }
+        };
+        apart(names.iter().filter_map(mark).collect())
+    };
+    let text = format!(
+        "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
+        figure("median_ns").cell(),
+        figure("p99_ns").cell(),
+        figure("p999_ns").cell(),
+        figure("max_ns").cell()
+    );
+    let length = || Axis::new("length", Scale::Log, Unit::Time);
+    let share = Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0));
+    let charts = vec![
+        Chart {
+            id: "distribution",
+            title: "Distribution function".to_owned(),
+            label: text.clone(),
+            height: 320,
+            spec: Spec::Lines(Lines {
+                x: length(),
+                y: share,
+                series: curves(|at_most, all| at_most as f64 / all as f64),
+                marks: marks(&["median_ns", "p99_ns"]),
+            }),
+            figures: Some(curves_as_table(&picture.lengths, &longest)),
+        },
+        Chart {
+            id: "survival",
+            title: "Survival function".to_owned(),
+            label: format!("The share of detours that take at least a time, on two logarithmic axes. {text}"),
+            height: 320,
+            spec: Spec::Lines(Lines {
+                x: length(),
+                y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
+                series: survival(&sets),
+                marks: marks(&["p999_ns", "max_ns"]),
+            }),
+            figures: None,
+        },
+    ];
+    let reading = "On the left, how many of the detours take at most so long; on the right, how many take at least so long: \
+                   there each further line down is ten times as rare, and a straight slope is a heavy tail.";
+    Some(Section {
+        id: "distribution",
+        title: "How long detours are".to_owned(),
+        short: "Distribution",
+        reading: reading.to_owned(),
+        blocks: vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))],
+    })
+}
+
+/// The shares of detours at which both curves are told as figures.
+const SHARES: [f64; 13] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.999_9, 0.999_99, 1.0];
+
+/// A point of both curves.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Point {
+    length_ns: i64,
+    at_most: f64,
+    at_least: f64,
+    count: u64,
+}
+
+const POINT: &[Field<Point>] = &[
+    Field { name: "length_ns", title: "length", get: |row| Value::Time(row.length_ns) },
+    Field { name: "at_most_ratio", title: "at most as long", get: |row| Value::Ratio(row.at_most) },
+    Field { name: "at_least_ratio", title: "at least as long", get: |row| Value::Ratio(row.at_least) },
+    Field { name: "at_least", title: "so many", get: |row| Value::Count(row.count) },
+];
+
+/// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
+fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
+    let fields: Vec<&Field<Point>> = POINT.iter().collect();
+    let mut table = HtmlTable::new("Both functions as figures", &fields);
+    points(&lengths.steps(longest), lengths.count()).iter().for_each(|point| {
+        table.row(&fields, point);
+    });
+    table.note = "so many: detours at least as long. Each length is one that occurred.".to_owned();
+    table
+}
+
+fn points(steps: &[Step], count: u64) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for share in SHARES {
+        let at = steps.partition_point(|step| (step.at_most as f64) < share * count as f64);
+        let Some(step) = steps.get(at.min(steps.len().saturating_sub(1))) else { continue };
+        let shorter = at.checked_sub(1).map_or(0, |before| steps[before].at_most);
+        if points.last().is_none_or(|last| last.length_ns < step.length) {
+            points.push(Point {
+                length_ns: step.length,
+                at_most: step.at_most as f64 / count as f64,
+                at_least: (count - shorter) as f64 / count as f64,
+                count: count - shorter,
+            });
+        }
+    }
+    points
+}
+
+/// Marks that stand so close on a logarithmic axis that their labels would lie on each other, from one length to so many
+/// times it, become one.
+const CLOSE: f64 = 1.5;
+
+/// The marks of lengths in rising order, with room for each one's label.
+fn apart(marks: Vec<Mark>) -> Vec<Mark> {
+    let mut apart: Vec<Mark> = Vec::new();
+    for mark in marks {
+        match apart.last_mut() {
+            Some(last) if mark.at < last.at * CLOSE => last.label = format!("{}, {}", last.label, mark.label),
+            _ => apart.push(mark),
+        }
+    }
+    apart
+}
+
+/// The distribution function; lengths of 0 have no place on a logarithmic axis, but they count.
+fn curve(lengths: &Lengths, longest: &[i64], of: fn(u64, u64) -> f64) -> Vec<[f64; 2]> {
+    let steps = lengths.steps(longest);
+    steps
+        .iter()
+        .filter(|step| step.length > 0)
+        .map(|step| [step.length as f64, of(step.at_most, lengths.count())])
+        .collect()
+}
+
+/// The survival function P(X >= x): at each length how many are not shorter.
+fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
+    let series = sets.iter().filter(|(_, lengths, _)| lengths.count() > 0).map(|(name, lengths, longest)| {
+        let mut shorter = 0;
+        let mut points = Vec::new();
+        for step in lengths.steps(longest) {
+            let share = (lengths.count() - shorter) as f64 / lengths.count() as f64;
+            if step.length > 0 {
+                points.push([step.length as f64, share]);
+            }
+            shorter = step.at_most;
+        }
+        Series { name: name.clone(), points, ..Series::default() }
+    });
+    series.collect()
+}
+
+/// Quantiles, as the table of CPUs has them.
+fn quantiles(summary: &Summary) -> HtmlTable {
+    let names = ["detours", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"];
+    let fields = columns(CPU, &names);
+    let mut table = HtmlTable::new("Lengths of all detours", &fields);
+    table.row(&fields, &CpuRow::total(summary));
+    table.sorts = false;
+    table
+}
+
+/// The fields of a peak of the spectrum.
+const PEAK: &[Field<Peak>] = &[
+    Field { name: "label", title: "comes again", get: |row| Value::Text(row.label.clone()) },
+    Field { name: "frequency_hz", title: "frequency", get: |row| Value::Rate(row.hz) },
+    Field { name: "interval_ns", title: "interval", get: |row| Value::time(1e9 / row.hz) },
+];
+
+/// The spectrum, where the run is long enough for one.
+pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
+    let spectrum =
+        summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
+    let fields: Vec<&Field<Peak>> = PEAK.iter().collect();
+    let mut peaks = HtmlTable::new("Peaks", &fields);
+    spectrum.peaks.iter().for_each(|peak| {
+        peaks.row(&fields, peak);
+    });
+    let text = match spectrum.peaks.iter().max_by(|a, b| a.power.total_cmp(&b.power)) {
+        Some(peak) => format!(
+            "The highest of {} named peaks: {} ({}).",
+            spectrum.peaks.len(),
+            peak.label,
+            Value::Rate(peak.hz).cell()
+        ),
+        None => "Nothing periodic was found.".to_owned(),
+    };
+    let points = spectrum.points.iter().filter(|point| point.power > 0.0 && point.hz > 0.0);
+    let chart = Chart {
+        id: "spectrum",
+        title: String::new(),
+        label: format!("The spectrum of the noise. {text}"),
+        height: 340,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("frequency", Scale::Log, Unit::Rate),
+            y: Axis::new("power, 1/Hz", Scale::Log, Unit::Plain),
+            series: vec![Series { points: points.map(|point| [point.hz, point.power]).collect(), ..Series::default() }],
+            marks: spectrum.peaks.iter().map(|peak| Mark { at: peak.hz, label: peak.label.clone() }).collect(),
+        }),
+        figures: None,
+    };
+    let mut blocks = vec![Block::Text(text), Block::Charts(vec![chart])];
+    if !peaks.is_empty() {
+        blocks.push(Block::Table(peaks));
+    }
+    blocks.push(Block::Note(format!(
+        "The power spectral density of the share of time lost, the mean of {} stretches; frequencies {} Hz apart can be told \
+         apart. Each point is the highest of those around it.",
+        spectrum.segments,
+        three_digits(spectrum.resolution_hz)
+    )));
+    Some(Section {
+        id: "spectrum",
+        title: "Spectrum".to_owned(),
+        short: "Spectrum",
+        reading:
+            "A peak is something that comes again and again after the same time, the further right the more often; its \
+                  higher multiples stand to the right of it."
+                .to_owned(),
+        blocks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn few_detours_have_a_row_for_each_length() {
+        let mut lengths = Lengths::default();
+        [5, 5, 7, 100].into_iter().for_each(|length| lengths.add(length));
+        let points = points(&lengths.steps(&[100, 7, 5, 5]), 4);
+        let rows: Vec<(i64, f64, f64, u64)> =
+            points.iter().map(|point| (point.length_ns, point.at_most, point.at_least, point.count)).collect();
+        assert_eq!(rows, [(5, 0.5, 1.0, 4), (7, 0.75, 0.5, 2), (100, 1.0, 0.25, 1)]);
+        assert_eq!(super::points(&[], 0), []);
+    }
+
+    #[test]
+    fn labels_of_marks_do_not_lie_on_each_other() {
+        let mark = |at: f64, label: &str| Mark { at, label: label.to_owned() };
+        let marks = apart(vec![mark(100.0, "p99.9"), mark(149.0, "max")]);
+        assert_eq!(marks.len(), 1);
+        assert_eq!((marks[0].at, marks[0].label.as_str()), (100.0, "p99.9, max"));
+        assert_eq!(apart(vec![mark(100.0, "p99.9"), mark(151.0, "max")]).len(), 2);
+    }
+
+    proptest! {
+        /// What the table says of a length is what counting says.
+        #[test]
+        fn the_table_counts_right(of in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
+            let mut lengths = Lengths::default();
+            of.iter().for_each(|length| lengths.add(*length));
+            let mut longest = of.clone();
+            longest.sort_unstable_by(|a, b| b.cmp(a));
+            longest.truncate(top);
+            let count = |keep: &dyn Fn(&i64) -> bool| of.iter().filter(|length| keep(length)).count() as u64;
+            let points = points(&lengths.steps(&longest), of.len() as u64);
+            for point in &points {
+                let at_most = count(&|length| *length <= point.length_ns) as f64 / of.len() as f64;
+                prop_assert_eq!(point.at_most, at_most);
+                // Lengths are told apart by 3 %: of those just below some are counted with it.
+                let (least, most) = (count(&|length| *length >= point.length_ns),
+                    count(&|length| *length as f64 >= point.length_ns as f64 / 1.033 - 1.0));
+                prop_assert!(least <= point.count && point.count <= most, "{:?}: {} {}", point, least, most);
+            }
+            prop_assert_eq!(points.last().map(|point| point.length_ns), of.iter().max().copied());
+        }
+    }
+}

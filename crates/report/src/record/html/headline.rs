@@ -1,0 +1,165 @@
+//! The answer before all figures: is this machine quiet, what is the worst source, what was not seen.
+
+use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_model::Kind;
+use becalm_model::node::Rung;
+use becalm_units::Nanos;
+
+use super::sure;
+use crate::Value;
+use crate::form::field::columns;
+use crate::html::{Block, Section, Tile, Tone};
+use crate::record::advice;
+use crate::record::figures::{CPU, CpuRow, SOURCE, interval_note};
+use crate::record::header;
+
+/// The share of time that a quiet machine loses at most.
+pub const NOISE_QUIET: f64 = 0.001;
+
+/// The longest detour of a quiet machine.
+pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
+
+/// Warnings that the run or its tables are not whole: whoever reads only the top of a page must see them.
+const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ", "rows_unlisted"];
+
+pub(super) fn section(summary: &Summary) -> Section {
+    let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
+    if let Some(advice) = worst_source(summary).and_then(|worst| advice::against(worst.kind, &worst.source)) {
+        blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
+    }
+    let (whole, rest): (Vec<_>, Vec<_>) =
+        summary.warnings.iter().partition(|(_, warning)| NOT_WHOLE.contains(&warning.code.as_str()));
+    blocks.extend(whole.into_iter().map(|(node, warning)| {
+        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() }
+    }));
+    if !rest.is_empty() {
+        let what = if rest.len() == 1 { "warning limits" } else { "warnings limit" };
+        blocks.push(Block::Note(format!("{} {what} what these numbers say: see the end of the page.", rest.len())));
+    }
+    Section {
+        id: "headline",
+        title: "Is this machine quiet?".to_owned(),
+        short: "Summary",
+        reading: String::new(),
+        blocks,
+    }
+}
+
+/// A figure of all CPUs together, as the table writes it.
+fn total(summary: &Summary, name: &str) -> String {
+    let row = CpuRow::total(summary);
+    (columns(CPU, &[name])[0].get)(&row).cell()
+}
+
+fn source(worst: &SourceSummary, name: &str) -> String {
+    (columns(SOURCE, &[name])[0].get)(worst).cell()
+}
+
+fn verdict(summary: &Summary) -> Block {
+    let (noise, longest) = (summary.total.noise_ratio(), summary.total.durations.max());
+    let (noise_text, longest_text) = (total(summary, "noise_ratio"), total(summary, "max_ns"));
+    let rare = longest.is_some_and(|ns| ns > MAX_QUIET.get());
+    let (tone, text) = match noise {
+        None => (Tone::Plain, "How quiet it is cannot be said: it is not known how long the loops ran.".to_owned()),
+        Some(_) if summary.total.detours() == 0 => {
+            (Tone::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, "duration_ns")))
+        }
+        Some(noise) if noise > NOISE_QUIET => (
+            Tone::Bad,
+            format!("Not quiet: {noise_text} of the CPUs\u{2019} time is lost, up to {longest_text} at once."),
+        ),
+        Some(_) if rare => {
+            (Tone::Fair, format!("Quiet on average, {noise_text} lost, but a detour takes up to {longest_text}."))
+        }
+        Some(_) => (
+            Tone::Good,
+            format!("Quiet: {noise_text} of the CPUs\u{2019} time is lost, {longest_text} at most at once."),
+        ),
+    };
+    let quiet = Value::Ratio(NOISE_QUIET).cell();
+    let cpus = match summary.cpus.len() {
+        1 => "1 CPU was".to_owned(),
+        cpus => format!("{} CPUs were", crate::form::value::grouped(cpus as u64)),
+    };
+    let basis = format!(
+        "{cpus} watched, {} of CPU time in all. Quiet means: at most {quiet} of the time lost, and no detour over {MAX_QUIET}.",
+        total(summary, "duration_ns"),
+    );
+    Block::Verdict { tone, text, basis }
+}
+
+fn tiles(summary: &Summary) -> Vec<Tile> {
+    let figures = &summary.total;
+    let interval = match interval_note(figures) {
+        None => format!("95 %: {} to {}", total(summary, "noise_ratio_low"), total(summary, "noise_ratio_high")),
+        Some(note) => note,
+    };
+    let noisy = figures.noise_ratio().is_some_and(|noise| noise > NOISE_QUIET);
+    let long = figures.durations.max().is_some_and(|ns| ns > MAX_QUIET.get());
+    let tone = |bad: bool| if bad { Tone::Bad } else { Tone::Good };
+    let mut tiles = vec![
+        tile("Noise", total(summary, "noise_ratio"), interval, tone(noisy)),
+        tile(
+            "Longest detour",
+            total(summary, "max_ns"),
+            format!("median {}, p99.9 {}", total(summary, "median_ns"), total(summary, "p999_ns")),
+            tone(long),
+        ),
+        tile("Detours", total(summary, "detours"), format!("{} on a CPU", total(summary, "rate_hz")), Tone::Plain),
+    ];
+    tiles.extend(sure::tile(summary));
+    tiles.push(worst(summary));
+    tiles.push(not_seen(summary));
+    tiles
+}
+
+fn tile(name: &str, figure: String, detail: String, tone: Tone) -> Tile {
+    Tile { name: name.to_owned(), figure, detail, tone }
+}
+
+/// The source that took most. What remains around the kernel's entries is nobody's by itself.
+fn worst_source(summary: &Summary) -> Option<&SourceSummary> {
+    summary.sources.iter().find(|source| source.kind != Kind::Edge).or_else(|| summary.sources.first())
+}
+
+fn worst(summary: &Summary) -> Tile {
+    match worst_source(summary) {
+        Some(worst) => tile(
+            "Worst source",
+            worst.source.clone(),
+            format!("{}, {} of noise, {} in all", worst.kind, source(worst, "share_ratio"), source(worst, "total_ns")),
+            Tone::Plain,
+        ),
+        None if summary.total.detours() == 0 => {
+            tile("Worst source", "none".to_owned(), "no detour was seen".to_owned(), Tone::Good)
+        }
+        None => tile(
+            "Worst source",
+            "not known".to_owned(),
+            "the kernel\u{2019}s tracepoints were not recorded".to_owned(),
+            Tone::Fair,
+        ),
+    }
+}
+
+fn not_seen(summary: &Summary) -> Tile {
+    let lost = header::lost(summary);
+    match summary.total.unseen_ns {
+        Some(unseen) => {
+            let noise = summary.total.durations.total();
+            let share =
+                if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
+            let tone = if summary.lost_events > 0 { Tone::Fair } else { Tone::Plain };
+            let detail = format!("{share} of noise had no kernel event; lost: {lost}");
+            tile("Not seen", total(summary, "unseen_ns"), detail, tone)
+        }
+        None => {
+            let what = match summary.rung {
+                Rung::Loop => "the loops alone were recorded",
+                _ => "only the loops, and the kernel\u{2019}s counters",
+            };
+            tile("Not seen", "the sources".to_owned(), format!("{what}; lost: {lost}"), Tone::Fair)
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What the noise costs a job of many ranks, and whose fault that is.
+
+use becalm_scale::blame::Blame;
+use becalm_units::Count;
+
+use crate::PredictReport;
+use crate::Value;
+use crate::form::field::{Field, columns};
+use crate::form::value::factor;
+use crate::html::HtmlTable;
+use crate::html::{Axis, Bar, Bars, Chart, Lines, Scale, Series, Spec, Unit};
+use crate::html::{Block, Section};
+use crate::predict::{self, ROW};
+
+/// How many sources the table of blame has at most.
+const ROWS: usize = 100;
+
+/// The axis of slowdowns ends no lower.
+const SMALLEST: f64 = 1.01;
+
+/// A prediction, or what there is instead.
+pub enum Scaling<'a> {
+    /// The prediction; of one grain.
+    Predicted(PredictReport<'a>),
+    /// Why there is none.
+    Unknown(String),
+}
+
+pub(super) fn section(scaling: &Scaling<'_>) -> Section {
+    let (reading, blocks) = match scaling {
+        Scaling::Predicted(report) => (reading(report), predicted(report)),
+        Scaling::Unknown(why) => (String::new(), vec![Block::Text(format!("There is no prediction: {why}."))]),
+    };
+    Section { id: "scale", title: "What it costs at scale".to_owned(), short: "At scale", reading, blocks }
+}
+
+fn reading(report: &PredictReport<'_>) -> String {
+    format!(
+        "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with the \
+         noise of one of these CPUs{}.",
+        report.question.grain,
+        match report.blame.is_empty() {
+            true => "",
+            false => "; beside it, what is left without the source that costs most, then also without the next",
+        }
+    )
+}
+
+fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
+    let lines = predict::lines(report);
+    let replayed = report.rows.iter().any(|row| row.slowdown.is_some());
+    let names: &[&str] = match replayed {
+        true => &[
+            "ranks",
+            "slowdown_ratio",
+            "slowdown_low",
+            "slowdown_high",
+            "expected_ratio",
+            "mean_phase_ns",
+            "worst_phase_ns",
+        ],
+        false => &["ranks", "expected_ratio", "law_ratio"],
+    };
+    let fields = columns(ROW, names);
+    let mut table = HtmlTable::new("Predicted slowdown", &fields);
+    lines.iter().for_each(|line| {
+        table.row(&fields, line);
+    });
+    table.note = match replayed {
+        true => format!(
+            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
+            report.question.replicas
+        ),
+        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
+            .to_owned(),
+    };
+    let mut points = Vec::new();
+    let mut band = Vec::new();
+    let mut expected = Vec::new();
+    for row in report.rows {
+        if let Some(slowdown) = row.slowdown {
+            points.push([row.ranks as f64, slowdown.mean]);
+            band.push([slowdown.low.max(1.0), slowdown.high]);
+        }
+        expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
+    }
+    // An axis cannot end where it begins.
+    let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
+    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
+        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
+    };
+    let text = match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
+        (Some((ranks, slowdown)), _) => {
+            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, Some((ranks, slowdown))) => {
+            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, None) => String::new(),
+    };
+    let series = [
+        Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
+        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
+    ];
+    let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
+    let mut charts = vec![Chart {
+        id: "slowdown",
+        title: "Slowdown against ranks".to_owned(),
+        label: format!("Predicted slowdown against the number of ranks. {text}"),
+        height: 320,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
+            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
+            series,
+            marks: Vec::new(),
+        }),
+        figures: None,
+    }];
+    let blame = report.blame.first().and_then(|(_, blames)| blames.last());
+    charts.extend(blame.and_then(|blame| blame_chart(report, blame)));
+    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(table)];
+    if let Some(blame) = blame {
+        blocks.push(Block::Text(blame_text(report, blame)));
+        blocks.push(Block::Table(alone(report, blame)));
+    }
+    blocks.push(Block::Note(match replayed {
+        true => format!(
+            "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
+            predict::job(&report.question)
+        ),
+        false => "Ideal collective. becalm predict answers for other grains, collectives and networks.".to_owned(),
+    }));
+    let warning = |warning: &becalm_model::node::Warning| Block::Warning {
+        text: warning.message.clone(),
+        advice: warning.advice.clone(),
+    };
+    blocks.extend(report.warnings.iter().map(warning));
+    blocks
+}
+
+/// What is left without the most rewarding source, without it and the next, and so on.
+fn blame_chart(report: &PredictReport<'_>, blame: &Blame) -> Option<Chart> {
+    let mut bars = vec![bar("as it is".to_owned(), blame.all.slowdown)];
+    for without in &blame.next {
+        // Each step takes out one more than the last.
+        let name = predict::names(report, without).last().unwrap_or_default();
+        bars.push(bar(format!("\u{2212} {name}"), without.slowdown));
+    }
+    if bars.len() == 1 {
+        return None;
+    }
+    Some(Chart {
+        id: "blame",
+        title: format!("What is left at {} ranks without one source after another", Count::new(blame.all.ranks)),
+        label: format!("Slowdown without sources, one after another. {}", blame_text(report, blame)),
+        height: 44 + 34 * bars.len() as u32,
+        spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Factor).between(Some(1.0), None), bars }),
+        figures: None,
+    })
+}
+
+/// A source, and what is left without it alone.
+struct Alone {
+    source: String,
+    all: f64,
+    slowdown: f64,
+}
+
+const ALONE: &[Field<Alone>] = &[
+    Field { name: "source", title: "without", get: |row| Value::Text(row.source.clone()) },
+    Field { name: "all_ratio", title: "as it is", get: |row| Value::Factor(row.all) },
+    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
+];
+
+/// What is left without each source alone, at the largest number of ranks; the most rewarding first.
+fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
+    let fields = columns(ALONE, &["source", "all_ratio", "slowdown_ratio"]);
+    let mut table = HtmlTable::new(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)), &fields);
+    // A gain that the figures do not show is none to act on.
+    let all = factor(blame.all.slowdown);
+    let gains =
+        blame.each.iter().filter(|without| without.slowdown < blame.all.slowdown && factor(without.slowdown) != all);
+    for without in gains.take(ROWS) {
+        let source = predict::names(report, without).last().unwrap_or_default().to_owned();
+        table.row(&fields, &Alone { source, all: blame.all.slowdown, slowdown: without.slowdown });
+    }
+    let others = blame.each.len() - table.len();
+    if others > 0 {
+        table.note = format!("The other {others} sources gain nothing, or less, when they are taken out alone.");
+    }
+    table
+}
+
+fn bar(name: String, slowdown: f64) -> Bar {
+    Bar { name, value: slowdown, text: factor(slowdown), kind: None }
+}
+
+fn blame_text(report: &PredictReport<'_>, blame: &Blame) -> String {
+    let ranks = Count::new(blame.all.ranks);
+    let steps: Vec<String> = blame
+        .next
+        .iter()
+        .map(|without| {
+            let names: Vec<&str> = predict::names(report, without).collect();
+            format!("without {} {}", names.join(" and "), factor(without.slowdown))
+        })
+        .collect();
+    match steps.as_slice() {
+        [] => format!("Blame at {ranks} ranks: no source gains anything when it is taken out alone."),
+        steps => format!("Blame at {ranks} ranks: {} as it is; {}.", factor(blame.all.slowdown), steps.join("; ")),
+    }
+}

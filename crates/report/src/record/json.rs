@@ -1,0 +1,209 @@
+//! Summaries as JSON documents: `becalm.report/1`, `becalm.sources/1`, `becalm.detours/1`.
+//!
+//! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
+
+use becalm_analyze::summary::{Books, NodeSummary, OpenBook, Summary, Timeline};
+use becalm_model::node::{ClockDoc, Ended, Machine, Rung, Settings};
+use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
+use serde::Serialize;
+
+use crate::form::field::Object;
+use crate::record::figures::{self, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PEERS, PERIOD, SOURCE};
+use crate::record::timeline::{DETOUR, ENTRY};
+
+#[derive(Serialize)]
+struct Document<'a, T: Serialize> {
+    path: String,
+    rung: Rung,
+    lost_events: u64,
+    books: Option<&'static str>,
+    open_books: Vec<OpenBookDoc<'a>>,
+    warnings: Vec<WarningDoc<'a>>,
+    nodes: Vec<NodeDoc<'a>>,
+    #[serde(flatten)]
+    tables: T,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    cpus: Vec<Object>,
+    total: Object,
+    interval: IntervalDoc,
+    tail: TailDoc,
+    periods: Vec<Object>,
+    spectrum: Option<SpectrumDoc<'a>>,
+    outliers: Vec<Object>,
+    peers: Vec<Object>,
+    sources: Vec<Object>,
+    counters: Vec<Object>,
+}
+
+#[derive(Serialize)]
+struct OpenBookDoc<'a> {
+    node: &'a str,
+    cpu: u32,
+    detour: u64,
+    duration_ns: Option<i64>,
+    activities_ns: i64,
+}
+
+#[derive(Serialize)]
+struct WarningDoc<'a> {
+    node: &'a str,
+    code: &'a str,
+    message: &'a str,
+    advice: &'a str,
+}
+
+#[derive(Serialize)]
+struct NodeDoc<'a> {
+    node: &'a str,
+    program: &'a str,
+    origin: String,
+    ended: Option<Ended>,
+    rung: Rung,
+    settings: &'a Settings,
+    machine: &'a Machine,
+    clock: &'a ClockDoc,
+    not_seen: &'a [String],
+    activities: u64,
+}
+
+/// How the intervals of noise ratios are made, so that anyone can make them again.
+#[derive(Serialize)]
+struct IntervalDoc {
+    method: &'static str,
+    confidence_ratio: f64,
+    resamples: usize,
+    seed: u64,
+}
+
+/// How the tails are made.
+#[derive(Serialize)]
+struct TailDoc {
+    method: &'static str,
+    clusters_min: usize,
+    extrapolation_factor: i64,
+}
+
+/// The peaks of the spectrum; its curve is for pictures.
+#[derive(Serialize)]
+struct SpectrumDoc<'a> {
+    resolution_hz: f64,
+    segments: u32,
+    peaks: Vec<PeakDoc<'a>>,
+}
+
+#[derive(Serialize)]
+struct PeakDoc<'a> {
+    frequency_hz: f64,
+    power_per_hz: f64,
+    label: &'a str,
+}
+
+#[derive(Serialize)]
+struct Detours {
+    detours: Vec<DetourDoc>,
+}
+
+#[derive(Serialize)]
+struct DetourDoc {
+    #[serde(flatten)]
+    detour: Object,
+    activities: Vec<Object>,
+}
+
+/// A recording with the sources and counters over all CPUs, or with those of each CPU if `per_cpu`, whose `share_ratio` is
+/// then that of the noise on that CPU.
+pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
+    let cpus: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let total = CpuRow::total(summary);
+    let counters: Vec<CounterRow> = summary.nodes.iter().flat_map(|node| figures::counters(node, per_cpu)).collect();
+    let sources = if per_cpu { &summary.cpu_sources } else { &summary.sources };
+    let open: &[OpenBook] = if let Books::Open(open) = &summary.books { open } else { &[] };
+    Document {
+        path: summary.path.display().to_string(),
+        rung: summary.rung,
+        lost_events: summary.lost_events,
+        books: match summary.books {
+            Books::Closed => Some("closed"),
+            Books::Open(_) => Some("open"),
+            Books::NoActivities => None,
+        },
+        open_books: open.iter().map(open_book).collect(),
+        warnings: summary
+            .warnings
+            .iter()
+            .map(|(node, warning)| WarningDoc {
+                node,
+                code: &warning.code,
+                message: &warning.message,
+                advice: &warning.advice,
+            })
+            .collect(),
+        nodes: summary.nodes.iter().map(node).collect(),
+        tables: Report {
+            cpus: cpus.iter().map(|row| Object::new(CPU, row)).collect(),
+            total: Object::new(CPU, &total),
+            interval: IntervalDoc { method: METHOD, confidence_ratio: CONFIDENCE, resamples: RESAMPLES, seed: SEED },
+            tail: TailDoc {
+                method: tail::METHOD,
+                clusters_min: tail::CLUSTERS_MIN,
+                extrapolation_factor: tail::EXTRAPOLATION,
+            },
+            periods: summary.periods.iter().map(|row| Object::new(PERIOD, row)).collect(),
+            spectrum: summary.spectrum.as_ref().map(spectrum),
+            outliers: summary.outliers.iter().map(|row| Object::new(OUTLIER, row)).collect(),
+            peers: summary.peers.iter().map(|row| Object::new(PEERS, row)).collect(),
+            sources: sources.iter().map(|row| Object::new(SOURCE, row)).collect(),
+            counters: counters.iter().map(|row| Object::new(COUNTER, row)).collect(),
+        },
+    }
+}
+
+/// Single detours with their activities as `becalm.detours/1`.
+pub(super) fn detours(timelines: &[Timeline]) -> impl Serialize {
+    let rows: Vec<_> = timelines.iter().map(crate::record::timeline::rows).collect();
+    let detours = timelines.iter().zip(&rows).map(|(timeline, rows)| DetourDoc {
+        detour: Object::new(DETOUR, timeline),
+        activities: rows.iter().map(|row| Object::new(ENTRY, row)).collect(),
+    });
+    Detours { detours: detours.collect() }
+}
+
+fn open_book(book: &OpenBook) -> OpenBookDoc<'_> {
+    OpenBookDoc {
+        node: &book.node,
+        cpu: book.cpu.get(),
+        detour: book.detour,
+        duration_ns: book.duration_ns,
+        activities_ns: book.activities_ns,
+    }
+}
+
+fn spectrum(spectrum: &Spectrum) -> SpectrumDoc<'_> {
+    let peaks = spectrum.peaks.iter();
+    SpectrumDoc {
+        resolution_hz: spectrum.resolution_hz,
+        segments: spectrum.segments,
+        peaks: peaks
+            .map(|peak| PeakDoc { frequency_hz: peak.hz, power_per_hz: peak.power, label: &peak.label })
+            .collect(),
+    }
+}
+
+fn node(node: &NodeSummary) -> NodeDoc<'_> {
+    let doc = &node.doc;
+    NodeDoc {
+        node: &doc.node,
+        program: &doc.program,
+        origin: doc.origin.to_string(),
+        ended: doc.ended,
+        rung: doc.rung,
+        settings: &doc.settings,
+        machine: &doc.machine,
+        clock: &doc.clock,
+        not_seen: doc.tracing.as_ref().map_or(&[], |tracing| &tracing.missing),
+        activities: node.activities,
+    }
+}

@@ -1,0 +1,92 @@
+//! What `becalm record`, `becalm report` and `becalm sources` have to say of a recording of detours: its CPUs, its sources, how
+//! sure that is, and single detours.
+
+mod advice;
+pub(crate) mod figures;
+pub(crate) mod header;
+pub(crate) mod html;
+mod json;
+mod sure;
+mod tails;
+mod text;
+pub(crate) mod timeline;
+
+use std::io;
+
+use becalm_analyze::summary::{Summary, Timeline};
+use serde::Serialize;
+
+use crate::form::sheet::Sheet;
+use crate::html::Page;
+use crate::report::Report;
+
+pub(crate) use html::NOISE_QUIET;
+
+/// A recording: its CPUs, sources, periods and how sure all that is, as `becalm.report/1`.
+pub struct RunReport<'a> {
+    /// What the recording holds.
+    pub summary: &'a Summary,
+    /// What its page shows beside that; without it there is no page.
+    pub drawn: Option<html::Drawn<'a>>,
+}
+
+impl Report for RunReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.report/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        json::document(self.summary, false)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::run(self.summary, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::run_page(self.summary, self.drawn.as_ref()?, program))
+    }
+}
+
+/// The sources of a recording, as `becalm.sources/1`.
+pub struct SourcesReport<'a> {
+    /// What the recording holds.
+    pub summary: &'a Summary,
+    /// Whether the sources and counters of each CPU are shown instead of those over all. The `share_ratio` of a source is
+    /// then its share of the noise on that CPU.
+    pub per_cpu: bool,
+}
+
+impl Report for SourcesReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.sources/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        json::document(self.summary, self.per_cpu)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::sources(self.summary, self.per_cpu, out)
+    }
+}
+
+/// Single detours with their activities, as `becalm.detours/1`.
+pub struct DetoursReport<'a> {
+    /// The detours, in the order in which they are shown.
+    pub timelines: &'a [Timeline],
+}
+
+impl Report for DetoursReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.detours/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        json::detours(self.timelines)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        timeline::print(self.timelines, out)
+    }
+}

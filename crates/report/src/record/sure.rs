@@ -1,0 +1,251 @@
+//! The parts of a report that say how sure its figures are, and what more follows from them: intervals, the longest
+//! detour to expect, who differs from its equals, what comes with a period, and what may have been missed.
+
+use std::io::{self, Write};
+
+use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
+use becalm_units::CpuList;
+
+use crate::Value;
+use crate::form::field::{Field, columns};
+use crate::form::paragraph::heading;
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{factor, time};
+use crate::record::figures::{CPU, CpuRow, PERIOD};
+use crate::record::tails;
+use crate::record::text::print_notes;
+
+/// How many periods are shown unless all are asked for.
+const SHOWN: usize = 12;
+
+/// Fewer events are what chance brings.
+const SELDOM: u64 = 3;
+
+/// Two figures as one cell: `2.44us-2.46us`, and with one of them `over 2.44us`.
+fn between(row: &CpuRow, low: &str, high: &str) -> Value {
+    let [low, high] = [low, high].map(|name| {
+        let fields = columns(CPU, &[name]);
+        match (fields[0].get)(row) {
+            Value::Missing => None,
+            value => Some(value.cell()),
+        }
+    });
+    match (low, high) {
+        (Some(low), Some(high)) if low == high => Value::Text(low),
+        (Some(low), Some(high)) => Value::Text(format!("{low}-{high}")),
+        (Some(low), None) => Value::Text(format!("over {low}")),
+        (None, Some(high)) => Value::Text(format!("up to {high}")),
+        (None, None) => Value::Missing,
+    }
+}
+
+const INTERVALS: &[Field<CpuRow>] = &[
+    Field { name: "rate", title: "rate", get: |row| between(row, "rate_low_hz", "rate_high_hz") },
+    Field { name: "median", title: "median", get: |row| between(row, "median_low_ns", "median_high_ns") },
+    Field { name: "p99", title: "p99", get: |row| between(row, "p99_low_ns", "p99_high_ns") },
+    Field { name: "p999", title: "p99.9", get: |row| between(row, "p999_low_ns", "p999_high_ns") },
+];
+
+fn table(summary: &Summary, rows: &[&CpuRow], names: &[&str], more: &[&Field<CpuRow>], with_all: bool) -> Table {
+    let mut fields: Vec<&Field<CpuRow>> = Vec::new();
+    if summary.nodes.len() > 1 {
+        fields.extend(columns(CPU, &["node"]));
+    }
+    fields.extend(columns(CPU, names));
+    fields.extend(more);
+    let mut table = Table::new(&fields);
+    rows.iter().for_each(|row| table.row(&fields, *row));
+    if with_all {
+        table.total(&fields, &CpuRow::total(summary), "all");
+    }
+    table
+}
+
+/// Between which values the figures of each CPU lie, and what the run may have missed.
+pub(crate) fn print_intervals(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
+    heading(out, "How sure: 95 % intervals")?;
+    let all: Vec<&CpuRow> = rows.iter().collect();
+    table(summary, &all, &["cpu"], &INTERVALS.iter().collect::<Vec<_>>(), summary.cpus.len() > 1).print(out)?;
+    if rows.iter().chain([&CpuRow::total(summary)]).any(|row| row.figures.detours() > 0 && open(row)) {
+        writeln!(out, "  - and 'over': the run is too short to bound it, or drifts")?;
+    }
+    missed(summary).iter().try_for_each(|(what, text)| paragraph(out, &format!("  {what}: "), text))
+}
+
+/// What the run is too short to have seen, or to have seen often enough.
+pub(crate) fn missed(summary: &Summary) -> Vec<(&'static str, String)> {
+    let mut missed = Vec::new();
+    if let Some(rarest) = summary.total.rarest_seen_ns.filter(|ns| *ns > 0) {
+        let text = format!("an event that comes less than once in {} on a CPU (chance over 5 %)", time(rarest));
+        missed.push(("may have been missed", text));
+    }
+    let seldom: Vec<_> = summary.sources.iter().filter(|source| source.times.count() < SELDOM).collect();
+    if let Some(needed) = seldom.iter().filter_map(|source| source.run_at_least_ns).max() {
+        let names: Vec<String> =
+            seldom.iter().take(5).map(|source| format!("{} {}", source.kind, source.source)).collect();
+        let more = if seldom.len() > 5 { format!(" and {} more", seldom.len() - 5) } else { String::new() };
+        let text = format!("{}{more}; run at least {} to see them again with 95 %", names.join(", "), time(needed));
+        missed.push(("seen once or twice", text));
+    }
+    missed
+}
+
+/// Whether an interval lacks an end.
+fn open(row: &CpuRow) -> bool {
+    let figures = &row.figures;
+    [figures.median_bounds, figures.p99_bounds, figures.p999_bounds].iter().any(|bounds| bounds.high.is_none())
+}
+
+/// The figures of a tail that fits, as [`CPU`] names them.
+pub(crate) const TAIL: [&str; 8] = [
+    "cpu",
+    "return_period_ns",
+    "return_level_ns",
+    "return_level_low_ns",
+    "return_level_high_ns",
+    "tail_shape",
+    "tail_clusters",
+    "tail_threshold_ns",
+];
+
+/// Whether a tail was fitted to a CPU's detours.
+pub(crate) const fn fits(row: &CpuRow) -> bool {
+    matches!(row.figures.tail, Some(Ok(_)))
+}
+
+/// Which length is exceeded how seldom.
+pub(crate) fn print_tails(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
+    heading(out, "Longest detours to expect")?;
+    let fitting: Vec<&CpuRow> = rows.iter().filter(|row| fits(row)).collect();
+    let total = summary.cpus.len() > 1 && fits(&CpuRow::total(summary));
+    if !fitting.is_empty() || total {
+        table(summary, &fitting, &TAIL, &[], total).print(out)?;
+        writeln!(out, "  over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold)")?;
+    }
+    print_notes(summary, rows, out, |row| row.figures.tail.as_ref().and_then(tails::note))
+}
+
+/// Who differs from its equals.
+pub(crate) fn print_outliers(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    let equals = equals(summary);
+    if !equals.is_empty() {
+        heading(out, "Equals compared")?;
+    }
+    equals.iter().try_for_each(|(who, text)| paragraph(out, &format!("  {who}: "), text))
+}
+
+/// The equals that were compared, and who of them differs; none where there is a single CPU.
+pub(crate) fn equals(summary: &Summary) -> Vec<(String, String)> {
+    if summary.cpus.len() < 2 {
+        return Vec::new();
+    }
+    let mut equals = Vec::new();
+    for peers in &summary.peers {
+        let (who, what) = match &peers.node {
+            Some(node) if summary.nodes.len() > 1 => (format!("CPUs of {node}"), "CPUs"),
+            Some(_) => ("CPUs".to_owned(), "CPUs"),
+            None => ("nodes".to_owned(), "nodes"),
+        };
+        let needed = becalm_stats::outliers::PEERS_MIN;
+        if !peers.enough {
+            let text = format!("too few {what} to tell which differs: {} of {needed} needed", peers.compared);
+            equals.push((who, text));
+            continue;
+        }
+        let differ: Vec<String> = summary
+            .outliers
+            .iter()
+            .filter(|outlier| match &peers.node {
+                Some(node) => outlier.cpu.is_some() && outlier.node == *node,
+                None => outlier.cpu.is_none(),
+            })
+            .map(|outlier| {
+                let name = outlier.cpu.map_or_else(|| outlier.node.clone(), |cpu| format!("CPU {cpu}"));
+                format!("{name} has {} times the median noise", factor(outlier.outlier.factor))
+            })
+            .collect();
+        let text = match differ.is_empty() {
+            true => format!("none of {} differs from the others", peers.compared),
+            false => differ.join("; "),
+        };
+        equals.push((who, text));
+    }
+    equals
+}
+
+/// A period with all CPUs of a node on which it was found.
+pub(crate) struct PeriodRow {
+    /// The one with the most events.
+    found: PeriodSummary,
+    cpus: CpuList,
+}
+
+pub(crate) const PERIODIC: &[Field<PeriodRow>] = &[
+    Field { name: "source", title: "what", get: |row| Value::Text(what(&row.found.origin)) },
+    Field { name: "interval_ns", title: "every", get: |row| Value::Text(row.found.every()) },
+    Field { name: "jitter_ns", title: "jitter", get: |row| (columns(PERIOD, &["jitter_ns"])[0].get)(&row.found) },
+    Field { name: "seen_ratio", title: "of beats", get: |row| (columns(PERIOD, &["seen_ratio"])[0].get)(&row.found) },
+    Field { name: "cpus", title: "CPUs", get: |row| Value::Text(row.cpus.to_string()) },
+];
+
+/// The node of a period, where there are several.
+pub(crate) const NODE: Field<PeriodRow> =
+    Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
+
+fn what(origin: &Origin) -> String {
+    match origin {
+        Origin::Source { kind, source } => format!("{kind} {source}"),
+        Origin::Detours { from_ns, below_ns } => format!("detours of {}-{}", time(*from_ns), time(*below_ns)),
+    }
+}
+
+/// What comes with a period: that of the source that took most first.
+pub(crate) fn periods(summary: &Summary) -> Vec<PeriodRow> {
+    let mut rows: Vec<PeriodRow> = Vec::new();
+    for found in &summary.periods {
+        let same = rows.iter_mut().find(|row| {
+            (&row.found.node, &row.found.origin) == (&found.node, &found.origin)
+                && (row.found.period.interval_ns / found.period.interval_ns - 1.0).abs() < 1e-3
+        });
+        match same {
+            Some(row) => {
+                row.cpus = row.cpus.iter().chain([found.cpu]).collect();
+                if found.period.events > row.found.period.events {
+                    row.found = found.clone();
+                }
+            }
+            None => rows.push(PeriodRow { found: found.clone(), cpus: [found.cpu].into_iter().collect() }),
+        }
+    }
+    let noise = |row: &PeriodRow| match &row.found.origin {
+        Origin::Source { kind, source } => {
+            summary.sources.iter().position(|other| other.kind == *kind && other.source == *source)
+        }
+        Origin::Detours { .. } => None,
+    };
+    rows.sort_by_key(|row| noise(row).unwrap_or(usize::MAX));
+    rows
+}
+
+/// Prints them, the first 12 unless all are asked for.
+pub(crate) fn print_periods(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    let rows = periods(summary);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Periods")?;
+    let mut fields: Vec<&Field<PeriodRow>> = PERIODIC.iter().collect();
+    if summary.nodes.len() > 1 {
+        fields.insert(0, &NODE);
+    }
+    let shown = if out.all() { rows.len() } else { SHOWN.min(rows.len()) };
+    let mut table = Table::new(&fields);
+    rows[..shown].iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    if shown < rows.len() {
+        writeln!(out, "  and {} more; --all shows every one", rows.len() - shown)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! Reports for a terminal.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_model::node::Rung;
+
+use crate::Value;
+use crate::form::field::{Field, columns};
+use crate::form::paragraph::{heading, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{grouped, three_digits};
+use crate::form::words::quoted;
+use crate::record::advice;
+use crate::record::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};
+use crate::record::header;
+use crate::record::sure;
+
+/// How many CPUs and sources are shown unless all are asked for.
+const SHOWN: usize = 20;
+
+/// How many sources get advice.
+const ADVISED: usize = 3;
+
+/// The whole report: the head, the CPUs, the sources, the loops that measured, what to do next.
+pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::print(summary, out)?;
+    let cpus = shown_cpus(summary, out.all());
+    print_cpus(summary, &cpus, out)?;
+    sure::print_intervals(summary, &cpus, out)?;
+    sure::print_tails(summary, &cpus, out)?;
+    sure::print_outliers(summary, out)?;
+    print_sources(summary, false, out)?;
+    sure::print_periods(summary, out)?;
+    print_loops(summary, &cpus, out)?;
+    print_next(summary, out)
+}
+
+/// The head and the sources.
+pub(super) fn sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::print(summary, out)?;
+    print_sources(summary, per_cpu, out)
+}
+
+/// The rows of the CPUs that are shown: all, or the noisiest first.
+fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    if !all && rows.len() > SHOWN {
+        // The order of node and CPU breaks ties, as the sort is stable.
+        let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
+        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
+        rows.truncate(SHOWN);
+    }
+    rows
+}
+
+/// What the CPUs lost.
+fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
+    heading(out, "CPUs")?;
+    let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
+    names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
+    print_cpu_table(summary, rows, names, out)?;
+    paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
+    print_notes(summary, rows, out, |row| interval_note(&row.figures))
+}
+
+/// What is to be said of single CPUs; the same of many is said once.
+pub(crate) fn print_notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    out: &mut Sheet<'_>,
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> io::Result<()> {
+    notes(summary, rows, note).iter().try_for_each(|(place, note)| paragraph(out, &format!("  {place}: "), note))
+}
+
+/// The same as places with what is said of them.
+pub(crate) fn notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut said: Vec<(String, String, usize)> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        let (Some((node, cpu)), Some(note)) = (&row.place, note(row)) else { continue };
+        if let Some(at) = known.get(&note) {
+            said[*at].2 += 1;
+            continue;
+        }
+        let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
+        known.insert(note.clone(), said.len());
+        said.push((place, note, 0));
+    }
+    let named = |(place, note, more): (String, String, usize)| match more {
+        0 => (place, note),
+        more => (format!("{place} and {more} more"), note),
+    };
+    said.into_iter().map(named).collect()
+}
+
+/// How the CPUs were measured.
+fn print_loops(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
+    heading(out, "Loops that measured")?;
+    let mut names = vec!["cpu", "duration_ns", "iterations", "t_min_ns", "threshold_ns"];
+    names.extend(["lost_events", "incomplete"]);
+    for (name, there) in [
+        ("unseen_ns", summary.total.unseen_ns.is_some()),
+        ("steal_ns", summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        ("cut_short", summary.total.cut_short),
+    ] {
+        if there {
+            names.push(name);
+        }
+    }
+    print_cpu_table(summary, rows, names, out)
+}
+
+fn print_cpu_table(summary: &Summary, rows: &[CpuRow], mut names: Vec<&str>, out: &mut Sheet<'_>) -> io::Result<()> {
+    if summary.nodes.len() > 1 {
+        names.insert(0, "node");
+    }
+    let fields = columns(CPU, &names);
+    let mut table = Table::new(&fields);
+    rows.iter().for_each(|row| table.row(&fields, row));
+    let all = summary.cpus.len();
+    if all > 1 {
+        table.total(&fields, &CpuRow::total(summary), "all");
+    }
+    table.print(out)?;
+    if rows.len() < all {
+        writeln!(out, "  the noisiest {SHOWN} of {all} CPUs; --all shows every one")?;
+    }
+    Ok(())
+}
+
+fn print_sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
+    if summary.rung == Rung::Tracepoints || !summary.sources.is_empty() {
+        let rows = if per_cpu { &summary.cpu_sources } else { &summary.sources };
+        heading(out, if per_cpu { "Sources on each CPU" } else { "Sources" })?;
+        print_ranked(summary, rows, per_cpu, out)?;
+    }
+    for node in &summary.nodes {
+        if node.doc.rung == Rung::Tracepoints {
+            continue;
+        }
+        let rows = figures::counters(node, per_cpu);
+        if rows.is_empty() {
+            continue;
+        }
+        let of = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+        heading(out, &format!("Kernel counters that grew{of}"))?;
+        let fields = columns(COUNTER, if per_cpu { &["cpu", "name", "growth", "rate_hz"] } else { &COUNTERS });
+        let shown = if out.all() || per_cpu { rows.len() } else { SHOWN.min(rows.len()) };
+        let mut table = Table::new(&fields);
+        rows[..shown].iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        if shown < rows.len() {
+            writeln!(out, "  the fastest {SHOWN} of {} counters; --all shows every one", rows.len())?;
+        }
+    }
+    Ok(())
+}
+
+const COUNTERS: [&str; 3] = ["name", "growth", "rate_hz"];
+
+fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "  none: no detour was seen");
+    }
+    let mut names =
+        vec!["source", "kind", "count", "min_ns", "max_ns", "mean_ns", "stddev_ns", "total_ns", "share_ratio"];
+    names.push("time_ratio");
+    if per_cpu {
+        names.insert(0, "cpu");
+        if summary.nodes.len() > 1 {
+            names.insert(0, "node");
+        }
+    }
+    let fields: Vec<&Field<SourceSummary>> = columns(SOURCE, &names);
+    let mut table = Table::new(&fields);
+    let mut hidden: Vec<&SourceSummary> = Vec::new();
+    for place in rows.chunk_by(|a, b| a.place == b.place) {
+        let shown = if out.all() { place.len() } else { SHOWN.min(place.len()) };
+        table.rule();
+        place[..shown].iter().for_each(|row| table.row(&fields, row));
+        hidden.extend(&place[shown..]);
+    }
+    table.print(out)?;
+    if !hidden.is_empty() {
+        let share: f64 = hidden.iter().map(|row| row.times.total() as f64).sum::<f64>()
+            / (summary.total.durations.total() as f64).max(1.0);
+        let share = three_digits(share * 100.0);
+        let hidden = grouped(hidden.len() as u64);
+        paragraph(out, "  ", &format!("and {hidden} more with {share}% of the noise; --all shows every one"))?;
+    }
+    if rows.iter().any(|row| row.times.count() == 1) {
+        writeln!(out, "  a single value has no stddev")?;
+    }
+    Ok(())
+}
+
+/// What the user can do with what was found.
+fn print_next(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    heading(out, "Next")?;
+    let mut said = BTreeSet::new();
+    for source in summary.sources.iter().take(ADVISED) {
+        let share = Value::Share(source.share.unwrap_or(0.0)).cell();
+        if let Some(advice) = advice::against(source.kind, &source.source)
+            && said.insert(advice)
+        {
+            paragraph(out, &format!("  {} {} ({share}): ", source.kind, source.source), advice)?;
+        }
+    }
+    let path = quoted(&summary.path.to_string_lossy());
+    let mut commands = Vec::new();
+    if summary.rung == Rung::Tracepoints {
+        if summary.cpus.len() > 1 {
+            commands.push((format!("becalm sources {path} --per-cpu"), "the same for each CPU"));
+        }
+        commands.push((format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
+    } else {
+        commands.push(("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
+    }
+    commands.push((format!("becalm report {path} --json"), "the same for scripts"));
+    let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    for (command, what) in commands {
+        // A command is never cut: on a narrow page what it is for stands below.
+        paragraph(out, &format!("  {command:<width$}   "), what)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! What every command hands to its reader: one document for scripts, one text for people, and for some a page for a browser.
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+
+use crate::form::sheet::{Form, Sheet};
+use crate::html::Page;
+
+/// What a command has to say.
+pub trait Report {
+    /// The name and version of the document for scripts, like `becalm.law/1`.
+    fn schema(&self) -> &'static str;
+
+    /// The fields of the document for scripts, which follow its `schema`.
+    fn document(&self) -> impl Serialize;
+
+    /// Writes the text for people.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()>;
+
+    /// The page for a browser, made by `program`, like `becalm 0.1.0`; `None` where the command has no page.
+    fn page(&self, _program: &str) -> Option<Page> {
+        None
+    }
+}
+
+/// A document with its name.
+#[derive(Serialize)]
+struct Named<T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    document: T,
+}
+
+/// The document for scripts as it is printed: JSON of several lines, with a line break at its end.
+///
+/// # Panics
+/// Never: the names of all documents are texts, and their numbers are finite or `null`.
+#[must_use]
+pub fn json(report: &impl Report) -> String {
+    let document = Named { schema: report.schema(), document: report.document() };
+    let mut text = serde_json::to_string_pretty(&document).expect("the keys are texts and numbers are finite or null");
+    text.push('\n');
+    text
+}
+
+/// Prints a report: its document if `as_json`, else its text.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn print(report: &impl Report, as_json: bool, form: Form, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    if as_json {
+        out.write_all(json(report).as_bytes())?;
+    } else {
+        report.text(&mut Sheet::new(&mut out, form))?;
+    }
+    out.flush()
+}
+
+/// The text for people.
+///
+/// # Panics
+/// Never: there is memory to write to.
+#[must_use]
+pub fn text(report: &impl Report, form: Form) -> String {
+    let mut text = Vec::new();
+    report.text(&mut Sheet::new(&mut text, form)).expect("memory takes every text");
+    String::from_utf8(text).expect("texts are made of strings")
+}

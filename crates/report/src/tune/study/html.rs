@@ -1,0 +1,170 @@
+//! A study as a page for a browser.
+
+use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
+use crate::form::field::{Field, columns};
+use crate::html::{Axis, Block, Chart, HtmlTable, Lines, Page, Scale, Section, Series, Spec, Tone, Unit};
+use crate::predict::{ROW, job};
+use crate::record::figures::SOURCE;
+
+/// How many rows a table of sources has at most.
+const ROWS: usize = 100;
+
+/// Above this slowdown their axis is logarithmic, as that of the terminal is.
+const LINEAR_UP_TO: f64 = 10.0;
+
+/// The axis of slowdowns ends no lower.
+const SMALLEST: f64 = 1.01;
+
+/// The page of a study, made by `program`: `becalm 0.1.0`.
+pub(super) fn page(report: &StudyReport<'_>, program: &str) -> Page {
+    let entries = entries(report);
+    let recorded: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.studied.is_some()).collect();
+    let when = report.doc.begun.strftime("%Y-%m-%d %H:%M:%S UTC");
+    Page {
+        title: format!("{}: what makes it quieter", report.doc.node),
+        subtitle: format!("A study of configurations \u{b7} {when}"),
+        sections: vec![
+            headline(report, &entries, &recorded),
+            slowdowns(report, &recorded),
+            sources(&recorded),
+            how(report, &entries),
+        ],
+        foot: vec![
+            format!("Made by {program}."),
+            "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.".to_owned(),
+        ],
+    }
+}
+
+fn headline(report: &StudyReport<'_>, rows: &[Entry<'_>], recorded: &[&Entry<'_>]) -> Section {
+    let mut blocks = Vec::new();
+    if let Some(answer) = answer(report) {
+        let mut text = answer;
+        if let Some(first) = text.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        let basis = heading(report).map(|(_, text)| text).join("; ");
+        blocks.push(Block::Verdict { tone: Tone::Plain, text: format!("{text}."), basis: format!("{basis}.") });
+    }
+    let caption = match most_ranks(report) {
+        Some(ranks) => {
+            format!("The configurations; slowdown, and its change of the loss against the baseline, at {ranks} ranks")
+        }
+        None => "The configurations".to_owned(),
+    };
+    let fields: Vec<&Field<Figures>> = FIGURES.iter().collect();
+    let mut table = HtmlTable::new(&caption, &fields);
+    recorded.iter().for_each(|row| {
+        table.row(&fields, &row.figures);
+    });
+    blocks.push(Block::Table(table));
+    let why = rows.iter().filter_map(|row| missing(row.doc, row.studied));
+    blocks.extend(why.map(|text| Block::Warning { text: format!("{text}."), advice: String::new() }));
+    Section {
+        id: "headline",
+        title: "Which configuration gains what?".to_owned(),
+        short: "Summary",
+        reading: String::new(),
+        blocks,
+    }
+}
+
+fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
+    let names = ["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "expected_ratio", "worst_phase_ns"];
+    let fields = columns(ROW, &names);
+    let mut table = HtmlTable::named("Predicted slowdown", "configuration", &fields);
+    table.note = format!("low and high: the 95 % interval of the mean over {} replicas.", report.question.replicas);
+    let mut series = Vec::new();
+    let mut highest = 1.0_f64;
+    let mut warnings = Vec::new();
+    for row in recorded {
+        let Some(studied) = row.studied else { continue };
+        for line in lines(studied, &report.question) {
+            table.named_row(row.doc.name.clone(), &fields, &line);
+        }
+        let points: Vec<[f64; 2]> =
+            studied.rows.iter().filter_map(|row| Some([row.ranks as f64, mean(row)?])).collect();
+        highest = points.iter().map(|point| point[1]).fold(highest, f64::max);
+        series.push(Series { name: row.doc.name.clone(), points, dots: true, ..Series::default() });
+        warnings.extend(studied.warnings.iter().map(|warning| Block::Warning {
+            text: format!("{}: {}", row.doc.name, warning.message),
+            advice: warning.advice.clone(),
+        }));
+    }
+    let chart = Chart {
+        id: "slowdown",
+        title: "Slowdown against ranks".to_owned(),
+        label: format!(
+            "Predicted slowdown against the number of ranks, a curve for each configuration. {}",
+            answer(report).unwrap_or_default()
+        ),
+        height: 360,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
+            y: Axis::new("slowdown", if highest > LINEAR_UP_TO { Scale::Log } else { Scale::Linear }, Unit::Factor)
+                .between(Some(1.0), (highest <= SMALLEST).then_some(SMALLEST)),
+            series,
+            marks: Vec::new(),
+        }),
+        figures: None,
+    };
+    let mut blocks = vec![Block::Charts(vec![chart]), Block::Table(table)];
+    blocks.extend(warnings);
+    blocks.push(Block::Note(format!("{}.", job(&report.question))));
+    Section {
+        id: "scale",
+        title: "What it costs at scale".to_owned(),
+        short: "At scale",
+        reading: format!(
+            "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with \
+             the noise of one of the measured CPUs.",
+            report.question.grain
+        ),
+        blocks,
+    }
+}
+
+fn sources(recorded: &[&Entry<'_>]) -> Section {
+    let names = [
+        "source",
+        "kind",
+        "count",
+        "min_ns",
+        "max_ns",
+        "mean_ns",
+        "stddev_ns",
+        "total_ns",
+        "share_ratio",
+        "time_ratio",
+    ];
+    let fields = columns(SOURCE, &names);
+    let table = |row: &&Entry<'_>| {
+        let mut table = HtmlTable::new(&row.doc.name, &fields);
+        let sources = row.studied.map_or(&[][..], |studied| &studied.summary.sources);
+        for source in sources.iter().take(ROWS) {
+            table.row(&fields, source);
+        }
+        Block::Table(table)
+    };
+    Section {
+        id: "sources",
+        title: "Sources".to_owned(),
+        short: "Sources",
+        reading: "Who took the time under each configuration.".to_owned(),
+        blocks: recorded.iter().map(table).collect(),
+    }
+}
+
+fn how(report: &StudyReport<'_>, rows: &[Entry<'_>]) -> Section {
+    let mut facts: Vec<(String, String)> = heading(report).map(|(label, text)| (label.to_owned(), text)).to_vec();
+    for row in rows {
+        facts.push((row.doc.name.clone(), format!("{}: {}", row.doc.what, row.doc.command.join(" "))));
+    }
+    Section {
+        id: "how",
+        title: "How it was measured".to_owned(),
+        short: "Method",
+        reading: String::new(),
+        blocks: vec![Block::Facts(facts)],
+    }
+}

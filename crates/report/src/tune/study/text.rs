@@ -1,0 +1,96 @@
+//! A study for a terminal.
+
+use std::io::{self, Write};
+
+use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
+use crate::form::field::{Field, columns};
+use crate::form::paragraph::{line, paragraph};
+use crate::form::plot::{self, Curve};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::grouped;
+use crate::predict::ROW;
+use crate::record::figures::SOURCE;
+
+/// How many sources of each configuration are shown.
+const SHOWN: usize = 5;
+
+/// Prints the configurations beside each other, the slowdown by ranks, and the sources of each.
+pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    for (label, text) in heading(report) {
+        line(out, label, &text)?;
+    }
+    let entries = entries(report);
+    for entry in &entries {
+        if let Some(text) = missing(entry.doc, entry.studied) {
+            paragraph(out, "  ! ", &text)?;
+        }
+    }
+    let recorded: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.studied.is_some()).collect();
+    let Some(ranks) = most_ranks(report) else {
+        return paragraph(out, "  ! ", "nothing was recorded, so there is nothing to compare");
+    };
+    if let Some(answer) = answer(report) {
+        line(out, "answer", &answer)?;
+    }
+    writeln!(out, "\nThe configurations; slowdown, and its change of the loss against the baseline, at {ranks} ranks")?;
+    let fields: Vec<&Field<Figures>> = FIGURES.iter().collect();
+    let mut table = Table::new(&fields);
+    recorded.iter().for_each(|entry| table.row(&fields, &entry.figures));
+    table.print(out)?;
+    for row in &recorded {
+        paragraph(out, "  ", &format!("{}: {}", row.doc.name, row.doc.what))?;
+    }
+    slowdowns(report, &recorded, out)?;
+    for row in recorded {
+        sources(row, out)?;
+    }
+    Ok(())
+}
+
+fn slowdowns(report: &StudyReport<'_>, entries: &[&Entry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
+    writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
+    let fields = columns(ROW, &["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "expected_ratio"]);
+    let mut table = Table::named("configuration", &fields);
+    let mut curves = Vec::new();
+    for (at, row) in entries.iter().enumerate() {
+        let Some(studied) = row.studied else { continue };
+        if at > 0 {
+            table.rule();
+        }
+        for line in lines(studied, &report.question) {
+            table.named_row(row.doc.name.clone(), &fields, &line);
+        }
+        let points = studied.rows.iter().filter_map(|row| Some((row.ranks, mean(row)?)));
+        curves.push(Curve { name: row.doc.name.clone(), points: points.collect() });
+    }
+    table.print(out)?;
+    if report.question.replicas > 1 {
+        let text = format!("low and high: the 95 % interval of the mean over {} replicas", report.question.replicas);
+        paragraph(out, "  ", &text)?;
+    }
+    for row in entries {
+        for warning in row.studied.iter().flat_map(|studied| &studied.warnings) {
+            paragraph(out, "  ! ", &format!("{}: {}", row.doc.name, warning.message))?;
+        }
+    }
+    plot::draw(&curves, "Slowdown against ranks", out)
+}
+
+fn sources(row: &Entry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(studied) = row.studied else { return Ok(()) };
+    let sources = &studied.summary.sources;
+    if sources.is_empty() {
+        return writeln!(out, "\n{}: no source was seen", row.doc.name);
+    }
+    let more = match sources.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(", the {SHOWN} that took most of {}", grouped((more + SHOWN) as u64)),
+    };
+    writeln!(out, "\nSources under {}{more}", row.doc.name)?;
+    let names = ["source", "kind", "min_ns", "max_ns", "count", "mean_ns", "stddev_ns", "total_ns", "share_ratio"];
+    let fields = columns(SOURCE, &names);
+    let mut table = Table::new(&fields);
+    sources.iter().take(SHOWN).for_each(|source| table.row(&fields, source));
+    table.print(out)
+}

@@ -1,0 +1,446 @@
+//! Plans, applied and restored, on machines made of files: everything is as it was, whatever the kernel refused.
+
+use std::fs;
+use std::path::Path;
+
+use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
+use becalm_tune::{
+    Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, PutBack, Request, Restored,
+    TuneError, apply, extend, plan, restore,
+};
+use proptest::prelude::*;
+
+fn request(cpus: &str) -> Request {
+    Request { cpus: cpus.parse().unwrap(), ..Request::default() }
+}
+
+/// A machine, and a folder for the journal beside it.
+struct Bench {
+    place: tempfile::TempDir,
+    fake: Fake,
+    folder: Folder,
+}
+
+impl Bench {
+    fn new(cpus: u32, siblings: bool, groups: Groups) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        machine(&root, cpus, siblings, groups);
+        Self { fake: Fake::at(&root), folder: Folder::new(place.path().join("journal")), place }
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.place.path().join("root")
+    }
+
+    fn owner(&self) -> Owner {
+        Owner { start_ticks: 70, ..Owner::this_process(&self.fake, false).unwrap() }
+    }
+
+    fn plan(&self, request: &Request) -> Plan {
+        plan(&self.fake, request).unwrap()
+    }
+
+    fn apply(&self, plan: &Plan) -> Applied {
+        apply(&self.fake, &self.folder, plan, &self.owner(), &mut |_| ()).unwrap()
+    }
+
+    fn restore(&self, force: bool) -> Restored {
+        restore(&self.fake, &self.folder, force, &mut |_| ()).unwrap().expect("there is a journal")
+    }
+}
+
+fn step<'a>(plan: &'a Plan, path: &str) -> &'a Change {
+    plan.steps.iter().find(|step| step.knob.to_string() == path).unwrap_or_else(|| panic!("{path} is in the plan"))
+}
+
+#[test]
+fn every_family_goes_and_comes_back_on_every_kind_of_machine() {
+    for groups in [Groups::None, Groups::One, Groups::Two, Groups::Systemd] {
+        for profile in Profile::ALL {
+            for siblings in [false, true] {
+                let bench = Bench::new(8, siblings, groups);
+                let before = snapshot(&bench.root());
+                let plan = bench.plan(&Request { profile, ..request("1,3") });
+                let applied = bench.apply(&plan);
+                let refused: Vec<_> = applied.refused().collect();
+                assert!(refused.is_empty(), "{groups:?} {profile}: {refused:?}");
+                assert!(applied.changes.iter().all(|made| matches!(made.outcome, Outcome::Made(_))), "{applied:?}");
+                assert!(applied.changes.len() >= 10);
+                assert_ne!(snapshot(&bench.root()), before);
+                assert!(bench.folder.read().unwrap().unwrap().applied);
+                let restored = bench.restore(false);
+                assert!(restored.is_complete(), "{groups:?} {profile}: {restored:?}");
+                assert_eq!(snapshot(&bench.root()), before, "{groups:?} {profile} siblings {siblings}");
+                assert!(bench.folder.read().unwrap().is_none() && bench.folder.last().exists());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_planned_is_what_a_quiet_cpu_wants() {
+    let bench = Bench::new(8, true, Groups::Two);
+    let plan = bench.plan(&Request { profile: Profile::Rt, ..request("1") });
+    assert_eq!((plan.siblings.to_string(), plan.housekeeping.to_string()), ("5".to_owned(), "0,2-4,6-7".to_owned()));
+    assert_eq!(step(&plan, "/proc/irq/5/smp_affinity_list").to, "0,2-4,6-7");
+    // An interrupt of that CPU alone goes to any other.
+    assert_eq!(step(&plan, "/proc/irq/6/smp_affinity_list").to, "0,2-4,6-7");
+    assert!(step(&plan, "/proc/irq/5/smp_affinity_list").removes.iter().any(|noise| noise.matches("irq", "nvme0q1")));
+    assert_eq!(step(&plan, "/proc/irq/default_smp_affinity").to, "000000dd");
+    assert_eq!(step(&plan, "/proc/sys/kernel/sched_rt_runtime_us").to, "-1");
+    assert_eq!(step(&plan, "/sys/devices/system/cpu/cpu5/online").to, "0");
+    let partition = step(&plan, "/sys/fs/cgroup/becalm/cpuset.cpus.partition");
+    assert_eq!((partition.to.as_str(), &partition.or_else[..]), ("isolated", &["root".to_owned()][..]));
+    // Interrupts and threads leave before the sibling goes, and that before the partition is made.
+    assert!(plan.steps.is_sorted_by_key(|step| step.family));
+    // Untouched: an interrupt elsewhere, threads elsewhere, of the kernel, and bound on purpose.
+    for untouched in ["/proc/irq/7/smp_affinity_list", "CPUs of elsewhere (101)", "CPUs of ksoftirqd/1 (14)"] {
+        assert!(!plan.steps.iter().any(|step| step.knob.to_string() == untouched), "{untouched}");
+    }
+    let notes = plan.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n");
+    assert!(notes.contains("1 kernel threads") && notes.contains("pinned here"), "{notes}");
+    assert!(plan.command_line().starts_with("nohz_full=1,5 rcu_nocbs=1,5 isolcpus=managed_irq,domain,1,5 "));
+}
+
+#[test]
+fn nothing_but_what_the_plan_names_is_touched() {
+    let bench = Bench::new(8, true, Groups::Two);
+    let before = snapshot(&bench.root());
+    let plan = bench.plan(&request("1"));
+    bench.apply(&plan);
+    let mut named: Vec<std::path::PathBuf> = Vec::new();
+    for change in &plan.steps {
+        match &change.knob {
+            Knob::File { path, .. } | Knob::Group { path } => named.push(path.clone()),
+            Knob::Controller { path, .. } => named.push(path.join("cgroup.subtree_control")),
+            Knob::Affinity { tid, .. } => {
+                named.push(format!("/proc/{tid}/status").into());
+                named.push(format!("/proc/{tid}/task/{tid}/status").into());
+            }
+            other => panic!("{other}"),
+        }
+    }
+    // A thread that is bound to a quiet CPU cannot stay there when a partition takes it.
+    named.extend(["/proc/99/status".into(), "/proc/99/task/99/status".into()]);
+    // The kernel's own list of what is online follows.
+    named.push("/sys/devices/system/cpu/online".into());
+    for (path, text) in snapshot(&bench.root()) {
+        let path = Path::new("/").join(path.strip_prefix(bench.root()).unwrap());
+        let same = before.get(&bench.root().join(path.strip_prefix("/").unwrap())) == Some(&text);
+        let in_group = path.starts_with("/sys/fs/cgroup/becalm");
+        assert!(same || in_group || named.contains(&path), "{} was touched", path.display());
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let bench = Bench::new(8, true, Groups::Two);
+    let error = |request: &Request| plan(&bench.fake, request).unwrap_err();
+    assert!(matches!(error(&request("")), PlanError::NoCpus));
+    assert!(matches!(error(&request("1,9")), PlanError::NotOnline { missing, .. } if missing.to_string() == "9"));
+    assert!(matches!(error(&request("0-7")), PlanError::NoHousekeeping { .. }));
+    // One thread of each core: the others would go offline.
+    let all_cores = error(&request("0-3"));
+    assert!(all_cores.to_string().contains("--skip smt") && all_cores.is_usage(), "{all_cores}");
+    let without = Request { skip: [Family::Smt].into(), ..request("0-3") };
+    assert_eq!(bench.plan(&without).housekeeping.to_string(), "4-7");
+    assert!(matches!(error(&Request { leave_idle: 2, ..request("2-3") }), PlanError::AllIdle { .. }));
+    let idle = bench.plan(&Request { leave_idle: 1, ..request("2-3") });
+    assert_eq!((idle.cpus.to_string(), idle.left_idle.to_string()), ("2".to_owned(), "3".to_owned()));
+    assert!(idle.housekeeping.contains(becalm_units::CpuId::new(3)));
+}
+
+#[test]
+fn families_are_chosen() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let families = |request: &Request| {
+        let mut families: Vec<Family> = bench.plan(request).steps.iter().map(|step| step.family).collect();
+        families.dedup();
+        families
+    };
+    let only = Request { only: [Family::Irq, Family::Throttling].into(), ..request("1") };
+    assert_eq!(families(&only), [Family::Irq, Family::Throttling]);
+    let skip = Request { skip: [Family::Irq].into(), ..only };
+    assert_eq!(families(&skip), [Family::Throttling]);
+    assert!(!families(&request("1")).contains(&Family::Throttling));
+    assert!(families(&Request { realtime: true, ..request("1") }).contains(&Family::Throttling));
+}
+
+#[test]
+fn refusals_are_told_and_leave_no_trace() {
+    let mut bench = Bench::new(8, true, Groups::Two);
+    let before = snapshot(&bench.root());
+    let plan = bench.plan(&Request { profile: Profile::Rt, ..request("1") });
+    let faults = [
+        ("/proc/irq/5/smp_affinity_list", EIO),
+        ("/proc/sys/vm/stat_interval", EROFS),
+        ("/sys/devices/system/cpu/cpu5/online", EBUSY),
+        ("/proc/sys/kernel/sched_rt_runtime_us", EINVAL),
+    ];
+    for (path, error) in faults {
+        bench.fake.faults.insert(path.into(), error);
+    }
+    let applied = bench.apply(&plan);
+    let refused: Vec<String> = applied.refused().map(|(change, why)| format!("{}: {why}", change.knob)).collect();
+    assert_eq!(refused.len(), faults.len(), "{refused:?}");
+    assert!(
+        refused.iter().any(|text| text.contains("smp_affinity_list") && text.contains("os error 5")),
+        "{refused:?}"
+    );
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+#[test]
+fn a_partition_that_is_invalid_falls_back_and_says_why() {
+    for (rounded, works) in [("isolated invalid (Cpu list in cpuset.cpus not exclusive)\n", false), ("root\n", true)] {
+        let mut bench = Bench::new(4, false, Groups::Two);
+        let before = snapshot(&bench.root());
+        let plan = bench.plan(&request("1"));
+        let path = "/sys/fs/cgroup/becalm/cpuset.cpus.partition";
+        bench.fake.rounds.insert(path.into(), rounded.to_owned());
+        let applied = bench.apply(&plan);
+        let made = applied.changes.iter().find(|made| made.change.knob.to_string() == path).unwrap();
+        match &made.outcome {
+            Outcome::Made(value) => assert!(works && value == "root\n"),
+            Outcome::Refused(why) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        let restored = bench.restore(false);
+        assert!(restored.is_complete(), "{restored:?}");
+        assert_eq!(snapshot(&bench.root()), before);
+    }
+}
+
+#[test]
+fn what_needs_a_change_that_failed_is_left_out() {
+    let mut bench = Bench::new(4, false, Groups::One);
+    let before = snapshot(&bench.root());
+    let plan = bench.plan(&request("1"));
+    // Without the group for the rest, turning the balancing off at the top would turn it off for all.
+    bench.fake.faults.insert("/sys/fs/cgroup/cpuset/becalm.rest".into(), EBUSY);
+    let applied = bench.apply(&plan);
+    assert_eq!(bench.fake.text("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance"), "1");
+    assert!(applied.changes.iter().any(|made| made.outcome == Outcome::Needless));
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+#[test]
+fn what_others_change_is_theirs() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    bench.apply(&bench.plan(&request("1")));
+    let (theirs, back) = ("/proc/irq/5/smp_affinity_list", "/proc/sys/vm/stat_interval");
+    bench.fake.set(theirs, "2\n");
+    // Somebody put the original back already.
+    bench.fake.set(back, "1\n");
+    let restored = bench.restore(false);
+    let outcome = |restored: &Restored, path: &str| {
+        restored
+            .changes
+            .iter()
+            .find(|undone| undone.change.knob.to_string() == path)
+            .map(|undone| undone.outcome.clone())
+    };
+    assert_eq!(outcome(&restored, theirs), Some(PutBack::Foreign("2".to_owned())));
+    assert_eq!(outcome(&restored, back), Some(PutBack::Unchanged));
+    assert!(!restored.is_complete());
+    assert_eq!(bench.fake.text(theirs), "2");
+    // The journal stays, and only that is left of it.
+    let again = bench.restore(false);
+    assert_eq!((again.changes.len(), again.is_complete()), (1, false));
+    assert!(matches!(
+        apply(&bench.fake, &bench.folder, &bench.plan(&request("1")), &bench.owner(), &mut |_| ()),
+        Err(TuneError::AlreadyTuned { .. })
+    ));
+    assert!(bench.restore(true).is_complete());
+    assert_eq!(snapshot(&bench.root()), before);
+    assert_eq!(restore(&bench.fake, &bench.folder, false, &mut |_| ()).unwrap(), None);
+}
+
+#[test]
+fn a_second_plan_refuses_or_extends() {
+    let bench = Bench::new(8, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    bench.apply(&bench.plan(&request("1")));
+    let more = bench.plan(&request("1-2"));
+    let refused = apply(&bench.fake, &bench.folder, &more, &bench.owner(), &mut |_| ()).unwrap_err();
+    assert!(refused.to_string().contains("--extend"), "{refused}");
+    let applied = extend(&bench.fake, &bench.folder, &more, &bench.owner(), &mut |_| ()).unwrap();
+    assert!(applied.refused().next().is_none());
+    assert_eq!(bench.fake.text("/proc/irq/5/smp_affinity_list"), "0,3-7");
+    assert_eq!(bench.folder.read().unwrap().unwrap().plans.len(), 2);
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+#[test]
+fn a_command_in_the_group_is_let_out_of_it() {
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&request("1")));
+    let Place::Group(group) = Place::find(&bench.fake) else { panic!("there is a group") };
+    assert_eq!(group, Path::new("/sys/fs/cgroup/becalm"));
+    bench.fake.set("/sys/fs/cgroup/becalm/cgroup.procs", "4711\n");
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(bench.fake.text("/sys/fs/cgroup/cgroup.procs"), "4711");
+    assert_eq!(Place::find(&bench.fake), Place::Cpus);
+}
+
+#[test]
+fn threads_that_end_and_threads_that_begin() {
+    let bench = Bench::new(4, false, Groups::None);
+    let plan = bench.plan(&request("1"));
+    let gone = bench.root().join("proc/100");
+    fs::remove_dir_all(&gone).unwrap();
+    let applied = bench.apply(&plan);
+    let outcome = |name: &str| {
+        applied.changes.iter().find(|made| made.change.knob.to_string() == name).map(|made| made.outcome.clone())
+    };
+    assert_eq!(outcome("CPUs of sshd (100)"), Some(Outcome::Gone));
+    // The number is given to another thread, which nobody moved; and a moved one starts a third.
+    let tree = crate::fake::Tree { root: bench.root() };
+    tree.thread(1, "another", 0, 900, "0,2-3").thread(500, "child", 0, 901, "0,2-3").thread(501, "own", 0, 902, "2");
+    let restored = bench.restore(false);
+    assert!(restored.is_complete());
+    let cpus = |tid: i32| bench.fake.text(&format!("/proc/{tid}/status"));
+    assert_eq!(cpus(500), "Cpus_allowed_list:\t0-3");
+    assert_eq!(cpus(501), "Cpus_allowed_list:\t2");
+    assert_eq!(restored.heirs, 2);
+}
+
+#[test]
+fn the_journal_of_an_earlier_boot_restores_nothing() {
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&request("1")));
+    let tuned = snapshot(&bench.root().join("sys"));
+    bench.fake.set("/proc/sys/kernel/random/boot_id", "boot-2\n");
+    assert!(bench.restore(false).earlier_boot);
+    assert_eq!(snapshot(&bench.root().join("sys")), tuned);
+    assert!(bench.folder.read().unwrap().is_none() && bench.folder.last().exists());
+}
+
+#[test]
+fn four_thousand_cpus_and_32_siblings() {
+    let bench = Bench::new(4096, false, Groups::Two);
+    let siblings: String = (0..32).map(|thread| format!("{},", 1 + thread * 128)).collect();
+    let tree = crate::fake::Tree { root: bench.root() };
+    let path = "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list";
+    tree.file(path, siblings.trim_end_matches(','));
+    let before = snapshot(&bench.root());
+    let plan = bench.plan(&request("1"));
+    assert_eq!((plan.siblings.len(), plan.housekeeping.len()), (31, 4096 - 32));
+    let applied = bench.apply(&plan);
+    assert!(applied.refused().next().is_none());
+    assert!(bench.fake.text("/sys/devices/virtual/workqueue/cpumask").contains("fffffffd,"));
+    assert!(bench.fake.text("/proc/irq/5/smp_affinity_list").starts_with("0,2-128,130-"));
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+#[test]
+fn a_machine_that_has_next_to_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let tree = crate::fake::Tree { root: place.path().join("root") };
+    tree.file("/sys/devices/system/cpu/online", "0-1\n").file("/proc/sys/kernel/random/boot_id", "b\n");
+    let fake = Fake::at(&tree.root);
+    let plan = plan(&fake, &request("1")).unwrap();
+    assert!(plan.steps.is_empty());
+    assert!(plan.notes.iter().any(|note| note.text.contains("no cpusets")), "{:?}", plan.notes);
+}
+
+#[test]
+fn only_one_at_a_time() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let plan = bench.plan(&request("1"));
+    let mut second = None;
+    let mut observer = |_| {
+        let other = || apply(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut |_| ());
+        second.get_or_insert_with(other);
+    };
+    apply(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut observer).unwrap();
+    let error = second.unwrap().unwrap_err();
+    assert!(error.to_string().contains("at this moment"), "{error}");
+    // A command that runs keeps others from restoring what it uses; its own end does not.
+    let owner = bench.folder.read().unwrap().unwrap().owner;
+    assert!(owner.pid == std::process::id().cast_signed() && !owner.runs_command);
+}
+
+/// A journal cut off anywhere, as by a machine that crashes amidst a write: what it says restores what was changed by then.
+#[test]
+fn torn_lines_are_ignored_and_damaged_ones_refused() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    bench.apply(&bench.plan(&Request { only: [Family::Vmstat, Family::Memory].into(), ..request("1") }));
+    let journal = bench.folder.journal();
+    let whole = fs::read(&journal).unwrap();
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    for cut in first + 1..whole.len() {
+        fs::write(&journal, &whole[..cut]).unwrap();
+        let state = bench.folder.read().unwrap().unwrap();
+        let lines = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+        assert!(lines > state.steps.iter().filter(|step| step.original.is_some()).count());
+    }
+    // The last line of a step is lost: its value may be anything, and is put back.
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let torn = [lines[..lines.len() - 2].concat(), lines[lines.len() - 2][..9].to_vec()].concat();
+    fs::write(&journal, &torn).unwrap();
+    let restored = bench.restore(false);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(snapshot(&bench.root()), before);
+
+    let mut damaged = whole.clone();
+    damaged[first + 2] = b'#';
+    fs::write(&journal, &damaged).unwrap();
+    let error = bench.folder.read().unwrap_err().to_string();
+    assert!(error.contains("line 2 of the journal"), "{error}");
+    let future = String::from_utf8(whole).unwrap().replacen("\"version\":1", "\"version\":9", 1);
+    fs::write(&journal, future).unwrap();
+    assert!(bench.folder.read().unwrap_err().to_string().contains("version 9"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever is asked for and whatever the kernel refuses: there is a CPU for everything else, and all comes back.
+    #[test]
+    fn any_request_comes_back(
+        asked in proptest::collection::btree_set(0_u32..8, 1..8),
+        siblings: bool,
+        groups in 0_usize..4,
+        profile in 0_usize..4,
+        faulty in proptest::collection::vec((0_usize..60, prop_oneof![Just(EIO), Just(EBUSY), Just(EINVAL)]), 0..6),
+    ) {
+        let groups = [Groups::None, Groups::One, Groups::Two, Groups::Systemd][groups];
+        let mut bench = Bench::new(8, siblings, groups);
+        let before = snapshot(&bench.root());
+        let cpus = asked.into_iter().map(becalm_units::CpuId::new).collect();
+        let request = Request { cpus, profile: Profile::ALL[profile], ..Request::default() };
+        let planned = plan(&bench.fake, &request);
+        let Ok(planned) = planned else {
+            let none_left = matches!(planned.unwrap_err(), PlanError::NoHousekeeping { .. });
+            prop_assert!(none_left);
+            return Ok(());
+        };
+        prop_assert!(!planned.housekeeping.is_empty());
+        prop_assert!(planned.housekeeping.intersection(&planned.cpus).is_empty());
+        let paths: Vec<_> = planned.steps.iter().filter_map(|step| match &step.knob {
+            Knob::File { path, .. } | Knob::Group { path } => Some(path.clone()),
+            _ => None,
+        }).collect();
+        for (at, error) in faulty {
+            bench.fake.faults.insert(paths[at % paths.len()].clone(), error);
+        }
+        bench.apply(&planned);
+        bench.fake.faults.clear();
+        let restored = bench.restore(false);
+        prop_assert!(restored.is_complete(), "{restored:?}");
+        prop_assert_eq!(snapshot(&bench.root()), before);
+    }
+}
