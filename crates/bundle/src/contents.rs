@@ -11,7 +11,7 @@ use super::{BundleError, SUFFIX, document, layout};
 pub enum Contents {
     /// Detours, or samples of work; see [`Bundle`](super::Bundle).
     Recording,
-    /// Costs; see [`CostRun`](super::CostRun).
+    /// Costs; see [`cost`](super::cost).
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
     Campaign,

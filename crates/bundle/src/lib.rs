@@ -19,7 +19,7 @@
 //! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
 //! their name; its activities got theirs just before.
 //!
-//! A bundle may also hold the costs that a node measured ([`CostRun`]), its tick campaign
+//! A bundle may also hold the costs that a node measured ([`cost`]), its tick campaign
 //! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
@@ -50,9 +50,8 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
-pub use cost::{CostRun, CostSamples, CostWriter};
 pub use error::BundleError;
-pub use layout::{SUFFIX, node_name};
+pub use layout::SUFFIX;
 pub use phases::{Phase, PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
 pub use schema::{ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, PHASES_SCHEMA, SAMPLES_SCHEMA};

@@ -114,7 +114,7 @@ pub(super) const SAMPLES: Table = Table {
     ],
 };
 
-/// See [`super::CostRun`].
+/// See [`super::cost`].
 pub(super) const COSTS: Table = Table {
     name: "costs",
     schema: COSTS_SCHEMA,

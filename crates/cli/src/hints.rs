@@ -9,6 +9,8 @@ use becalm_analyze::cost::tick::LiveError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
+use becalm_inject::InjectError;
+use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
 use becalm_measure::cost::tick::TickError;
 use becalm_measure::{CpuError, RecordError};
@@ -33,7 +35,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
         of(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
-            TickError::Bundle(error) => bundle(error),
+            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
             _ => "",
         }),
         of(cause, |error: &RecordError<BundleError>| match error {
@@ -41,6 +43,8 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
             RecordError::Sink(error) => bundle(error),
             _ => "",
         }),
+        of(cause, inject),
+        of(cause, program),
         of(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
     ];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
@@ -82,6 +86,21 @@ fn compare(error: &CompareError) -> &'static str {
     }
 }
 
+const fn inject(error: &InjectError) -> &'static str {
+    match error {
+        InjectError::NoLibrary => "; leave out --signal",
+        InjectError::Program(error) => program(error),
+        _ => "",
+    }
+}
+
+const fn program(error: &ProgramError) -> &'static str {
+    match error {
+        ProgramError::Static { .. } => "; noise by pre-emption, without --signal, reaches every program",
+        _ => "",
+    }
+}
+
 fn work(error: &WorkError) -> &'static str {
     match error {
         WorkError::Bundle(error) => bundle(error),
@@ -108,6 +127,10 @@ mod tests {
         }
         assert_eq!(after(&CpuError::Empty.into()), ", like --cpus 1");
         assert_eq!(after(&RecordError::<BundleError>::from(CpuError::Empty).into()), ", like --cpus 1");
+        let linked = || ProgramError::Static { path: "/bin/x".into() };
+        for error in [anyhow::Error::from(linked()), InjectError::Program(linked()).into()] {
+            assert_eq!(after(&error), "; noise by pre-emption, without --signal, reaches every program");
+        }
         assert_eq!(after(&anyhow::anyhow!("something else")), "");
     }
 }

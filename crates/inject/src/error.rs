@@ -10,12 +10,12 @@ use crate::program::ProgramError;
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     /// A CPU, a class or a priority that is refused.
-    #[error("cannot take CPU {cpu} from whoever runs there: {source}")]
+    #[error("cannot take CPU {cpu} from whoever runs there: {cause}")]
     Sched {
-        /// Where.
+        /// The CPU that was asked for.
         cpu: CpuId,
-        /// Why.
-        r#source: SchedError,
+        /// The reason for the refusal.
+        cause: SchedError,
     },
     /// The counter cannot be used.
     #[error("cannot time detours: {0}")]
@@ -26,31 +26,31 @@ pub enum InjectError {
          {needed} are needed; is the CPU kept busy by real-time threads?"
     )]
     Toll {
-        /// Where.
+        /// The CPU on which it was tried.
         cpu: CpuId,
-        /// Trial detours that were seen.
+        /// The number of trial detours that were seen.
         seen: usize,
-        /// Trial detours.
+        /// The number of trial detours that were made.
         rounds: usize,
-        /// How many have to be seen.
+        /// The number that must be seen.
         needed: usize,
     },
-    /// Shorter than taking the CPU and giving it back.
+    /// A detour is shorter than it takes to take the CPU and give it back.
     #[error("a detour of {length} is too short: to take CPU {cpu} and give it back takes {shortest} here")]
     Short {
-        /// Where.
+        /// The CPU that was asked for.
         cpu: CpuId,
-        /// The length asked for.
+        /// The length that was asked for.
         length: Nanos,
-        /// The shortest that can be made.
+        /// The shortest length that can be made.
         shortest: Nanos,
     },
-    /// No time to go on between detours.
+    /// Two detours leave no time in between for whoever runs on the CPU.
     #[error(
         "detours {gap} apart are too close: on CPU {cpu} it takes {shortest} to give the CPU back and to take it again"
     )]
     Close {
-        /// Where.
+        /// The CPU that was asked for.
         cpu: CpuId,
         /// The shortest time between two of them.
         gap: Nanos,
@@ -63,22 +63,22 @@ pub enum InjectError {
          sysctl kernel.sched_rt_runtime_us=-1"
     )]
     Throttled {
-        /// What it lets them run.
+        /// How long the kernel lets them run in every period.
         runtime: Nanos,
-        /// Of every period.
+        /// How long a period is.
         period: Nanos,
-        /// What is too much, in words.
+        /// The noise that is too much, in words.
         asked: String,
     },
-    /// Shorter than a signal.
+    /// A detour is shorter than a signal and its handler take.
     #[error("a detour of {length} is too short: a signal and its handler take {shortest} here")]
     ShortSignal {
-        /// The length asked for.
+        /// The length that was asked for.
         length: Nanos,
-        /// The shortest that can be made.
+        /// The shortest length that can be made.
         shortest: Nanos,
     },
-    /// No time to go on between signals.
+    /// Two detours leave the program no time in between.
     #[error("detours {gap} apart are too close: from one signal's handler to the next it takes {shortest} here")]
     CloseSignals {
         /// The shortest time between two of them.
@@ -86,16 +86,16 @@ pub enum InjectError {
         /// The shortest time that leaves room to go on.
         shortest: Nanos,
     },
-    /// A program that the library does not reach.
+    /// The library does not reach the program.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// No memory to share with the program.
+    /// There is no memory to share with the program.
     #[error("cannot make the memory that the noise in a program needs: {0}")]
     Memory(std::io::Error),
-    /// No library.
-    #[error("there is no library for this kind of processor or C library; leave out --signal")]
+    /// No library was built for this kind of machine.
+    #[error("there is no library for this kind of processor or C library")]
     NoLibrary,
-    /// The library was not loaded.
+    /// No program has loaded the library.
     #[error(
         "the program ran without noise: its dynamic linker did not load becalm's library; see what it says on standard error"
     )]
@@ -103,13 +103,13 @@ pub enum InjectError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// Memory for the log.
-    #[error("cannot keep a log of {entries} detours: {source}")]
+    /// There is no memory for a log.
+    #[error("cannot keep a log of {entries} detours: {cause}")]
     Log {
-        /// How many.
+        /// The number of detours to be kept.
         entries: usize,
-        /// Why.
-        r#source: std::io::Error,
+        /// What the system says.
+        cause: std::io::Error,
     },
 }
 

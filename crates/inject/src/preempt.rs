@@ -26,18 +26,18 @@ use crate::toll::{self, Toll};
 
 /// How long the counter is compared with the kernel's clock before anything else.
 const CALIBRATION: Nanos = Nanos::from_millis(50);
-/// What the threads have to get ready, each.
+/// How long each thread has to get ready.
 const HEAD_START_NS: u64 = 5_000_000;
 
 /// What is to be injected, and where.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which CPUs, each with the noise that it gets.
+    /// The CPUs, each with the noise that it gets.
     pub cpus: Vec<(CpuId, NoiseTrace)>,
     /// Where on its circle each CPU starts: at the place that the wall clock gives, which is one for all CPUs and nodes, or
     /// at a random one.
     pub synchronized: bool,
-    /// Of the random places.
+    /// The seed from which random places are drawn.
     pub seed: u64,
     /// The number of this node, so that nodes with one seed start at different places.
     pub node: u64,
@@ -46,7 +46,7 @@ pub struct Plan {
     /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out, and of the
     /// rest those too close to each other made one; noise of which nothing would be left is refused all the same.
     pub exact: bool,
-    /// How many detours of each CPU are kept in a log; the first ones.
+    /// The number of detours of each CPU that are kept in a log, from the first one on.
     pub log: usize,
 }
 
@@ -55,26 +55,26 @@ pub struct Plan {
 pub struct Detour {
     /// The first and the last reading of the counter by the injecting thread.
     pub burned: (Ticks, Ticks),
-    /// How long it was asked to be.
+    /// The length that was asked for.
     pub asked: Nanos,
 }
 
 /// What was delivered on one CPU.
 #[derive(Clone, Debug)]
 pub struct Delivered {
-    /// Where.
+    /// The CPU on which they were made.
     pub cpu: CpuId,
     /// For how long detours were due.
     pub observed: Nanos,
-    /// What a detour costs there.
+    /// What a detour costs on this CPU beyond its own loop.
     pub toll: Toll,
-    /// Detours a lap of the circle that were too short to be made, and the time that they take.
+    /// The number of detours in a lap of the circle that were too short to be made, and the time that they take.
     pub left_out: (usize, Nanos),
-    /// Detours a lap that became one with the one before.
+    /// The number of detours in a lap that became one with the detour before.
     pub merged: usize,
-    /// The figures.
+    /// What was due and what was delivered.
     pub tally: Tally,
-    /// The first detours, if a log was asked for.
+    /// The first detours that were delivered; empty if no log was asked for.
     pub log: Vec<Detour>,
 }
 
@@ -83,7 +83,7 @@ pub struct Delivered {
 pub struct Injection {
     alarm: Arc<Alarm>,
     threads: Vec<JoinHandle<Result<Delivered, InjectError>>>,
-    /// Of the counter.
+    /// The rate of the counter whose readings [`Detour::burned`] holds.
     pub rate: TickRate,
 }
 
@@ -138,7 +138,7 @@ impl Injection {
             let cpu = worker.cpu;
             let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(policy) };
             let thread = thread.spawn(move |settled| {
-                settled.map_err(|source| InjectError::Sched { cpu, source })?;
+                settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
                 set_timer_slack(1);
                 drop(placing);
                 Ok(worker.run::<C>(&alarm, start_ns))
@@ -201,7 +201,7 @@ struct Burned {
     toll: Nanos,
 }
 
-/// Words of the log that a detour takes.
+/// The number of words of the log that a detour takes.
 const LOG_WORDS: usize = 3;
 
 impl Worker {
@@ -225,10 +225,8 @@ impl Worker {
             }
             merged = schedule.merge_closer(room);
         }
-        let log = LockedWords::new(plan.log * LOG_WORDS).map_err(|error| InjectError::Log {
-            entries: plan.log,
-            source: std::io::Error::other(error.to_string()),
-        })?;
+        let log = LockedWords::new(plan.log * LOG_WORDS)
+            .map_err(|error| InjectError::Log { entries: plan.log, cause: std::io::Error::other(error.to_string()) })?;
         Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: Tally::default(), log, logged: 0 })
     }
 
@@ -255,7 +253,7 @@ impl Worker {
             let at = start_ns.saturating_add(due.at.get() as u64);
             let now = monotonic_ns();
             if now >= at + due.length.get() as u64 {
-                self.tally.due(due.at, due.length);
+                self.tally.add_due(due.at, due.length);
                 self.tally.missed += 1;
                 if alarm.is_called_off() {
                     break;
@@ -307,8 +305,8 @@ impl Worker {
     fn book(&mut self, axis: TicksToNanos, burned: Burned) {
         let Burned { due, first, last, start, toll } = burned;
         let length = axis.duration(Ticks::new(last.wrapping_sub(first))) + toll;
-        self.tally.due(due.at, due.length);
-        self.tally.delivered(start, length, start - due.at);
+        self.tally.add_due(due.at, due.length);
+        self.tally.add_delivered(start, length, start - due.at);
         if let Some(words) = self.log.get(self.logged..self.logged + LOG_WORDS) {
             for (word, value) in words.iter().zip([first, last, due.length.get() as u64]) {
                 word.store(value, Ordering::Relaxed);

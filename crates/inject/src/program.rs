@@ -8,34 +8,40 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Why not.
+/// Why no library can be preloaded into a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not there.
+    /// There is no such program.
     #[error("cannot find the command '{name}' in any folder of PATH")]
     NotFound {
-        /// What was typed.
+        /// The name of the command, as it was given.
         name: String,
     },
-    /// It cannot be looked at.
-    #[error("cannot read {}: {source}", path.display())]
+    /// The program cannot be looked at.
+    #[error("cannot read {}: {cause}", path.display())]
     Read {
-        /// The file.
+        /// The program's file.
         path: PathBuf,
-        /// Why.
-        r#source: io::Error,
+        /// What the system says.
+        cause: io::Error,
     },
-    /// It has no place for the library.
+    /// The program has no dynamic linker, which would load the library.
+    #[error("no library can be preloaded into {}: it is linked statically", path.display())]
+    Static {
+        /// The program's file.
+        path: PathBuf,
+    },
+    /// The program cannot or must not load the library.
     #[error("no library can be preloaded into {}: {why}", path.display())]
     Refused {
-        /// The file.
+        /// The program's file.
         path: PathBuf,
-        /// Why not.
+        /// The reason, to be put behind a colon.
         why: &'static str,
     },
 }
 
-/// How often an interpreter may be a script itself.
+/// How many scripts may interpret each other.
 const SCRIPTS: usize = 4;
 const LIMIT: usize = 1 << 16;
 
@@ -47,7 +53,7 @@ const LIMIT: usize = 1 << 16;
 pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     let mut path = find(name)?;
     for _ in 0..SCRIPTS {
-        let read = |source| ProgramError::Read { path: path.clone(), source };
+        let read = |cause| ProgramError::Read { path: path.clone(), cause };
         let refused = |why| ProgramError::Refused { path: path.clone(), why };
         let mut file = File::open(&path).map_err(read)?;
         let meta = file.metadata().map_err(read)?;
@@ -73,7 +79,9 @@ pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
             file.read_exact(&mut bytes)?;
             Ok(bytes)
         });
-        let linker = interpreter.map_err(refused)?;
+        let Some(linker) = interpreter.map_err(refused)? else {
+            return Err(ProgramError::Static { path });
+        };
         if meta.mode() & 0o6000 != 0 && !gives_our_rights(&meta) {
             return Err(refused("it runs with the rights of another user"));
         }
@@ -92,7 +100,7 @@ fn gives_our_rights(meta: &std::fs::Metadata) -> bool {
     same(0o4000, meta.uid(), user) && same(0o2000, meta.gid(), group)
 }
 
-/// As the shell finds a command.
+/// Finds a command as the shell does.
 fn find(name: &str) -> Result<PathBuf, ProgramError> {
     if name.contains('/') {
         return Ok(PathBuf::from(name));
@@ -103,8 +111,15 @@ fn find(name: &str) -> Result<PathBuf, ProgramError> {
     candidates.find(|path| is_program(path)).ok_or_else(|| ProgramError::NotFound { name: name.to_owned() })
 }
 
-/// The dynamic linker that a program of this machine's kind asks for, from its first bytes and a way to read others.
-fn interpreter(head: &[u8], mut read: impl FnMut(u64, usize) -> io::Result<Vec<u8>>) -> Result<Vec<u8>, &'static str> {
+/// The dynamic linker that a program of this machine's kind asks for, from its first bytes and a way to read others; `None`
+/// if it asks for none.
+///
+/// # Errors
+/// Says why it is no such program.
+fn interpreter(
+    head: &[u8],
+    mut read: impl FnMut(u64, usize) -> io::Result<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, &'static str> {
     const NO_PROGRAM: &str = "it is no program of this kind of machine";
     const INTERP: u32 = 3;
     // ELF of 64 bits in this machine's order of bytes. Offsets as in elf(5).
@@ -132,17 +147,17 @@ fn interpreter(head: &[u8], mut read: impl FnMut(u64, usize) -> io::Result<Vec<u
         if kind == INTERP {
             let (Some(at), Some(length)) = (long(header, 8), long(header, 32)) else { return Err(NO_PROGRAM) };
             let length = usize::try_from(length).ok().filter(|length| *length <= LIMIT).ok_or(NO_PROGRAM)?;
-            return read(at, length).map_err(|_| NO_PROGRAM);
+            return read(at, length).map(Some).map_err(|_| NO_PROGRAM);
         }
     }
-    Err("it is linked statically; noise by pre-emption, without --signal, reaches every program")
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read_of(bytes: &[u8]) -> impl FnMut(u64, usize) -> io::Result<Vec<u8>> + '_ {
+    fn reader(bytes: &[u8]) -> impl FnMut(u64, usize) -> io::Result<Vec<u8>> + '_ {
         |at, length| {
             let at = usize::try_from(at).unwrap_or(usize::MAX);
             let found = at.checked_add(length).and_then(|end| bytes.get(at..end));
@@ -186,11 +201,11 @@ mod tests {
         fn no_bytes_make_it_panic(bytes: Vec<u8>, at in 0_usize..64, value: u8) {
             let mut program = b"\x7fELF\x02\x01".to_vec();
             program.extend(&bytes);
-            let _ = interpreter(&program, read_of(&program));
+            let _ = interpreter(&program, reader(&program));
             let mut this = std::fs::read("/proc/self/exe").unwrap();
             this.truncate(4096);
             this[at] = value;
-            let _ = interpreter(&this, read_of(&this));
+            let _ = interpreter(&this, reader(&this));
         }
     }
 }

@@ -6,9 +6,9 @@ use becalm_units::Nanos;
 /// A detour that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// When, after the start.
+    /// The time from the start of the noise to that of the detour.
     pub at: Nanos,
-    /// How long it is to last.
+    /// How long it should last.
     pub length: Nanos,
 }
 
@@ -17,15 +17,15 @@ pub struct Due {
 pub struct Schedule {
     detours: Vec<(Nanos, Nanos)>,
     circle: Nanos,
-    /// Where on the circle the start is.
+    /// Where on the circle the noise starts.
     offset: Nanos,
     next: usize,
     lap: i64,
 }
 
 impl Schedule {
-    /// From `offset` on the trace's circle, a place between zero and its length. What lies under way there is left out: it
-    /// began before.
+    /// Starts at `offset` on the trace's circle, a place between zero and its length. A detour that is under way there is left
+    /// out, as it began before.
     #[must_use]
     pub fn new(trace: &NoiseTrace, offset: Nanos) -> Self {
         let detours = trace.detours().collect();
@@ -41,8 +41,8 @@ impl Schedule {
         self.lap = 0;
     }
 
-    /// Makes one of detours that are closer to each other than that, also over the end of the circle: as long as both
-    /// together, so that the noise stays the same. Says how many are gone.
+    /// Joins detours that are closer to each other than `room`, also over the end of the circle. The joined one is as long as
+    /// both together, so that the noise stays the same. Returns the number of detours that are gone.
     pub fn merge_closer(&mut self, room: Nanos) -> usize {
         let before = self.detours.len();
         self.detours.dedup_by(|next, kept| {
@@ -67,7 +67,7 @@ impl Schedule {
         before - self.detours.len()
     }
 
-    /// Leaves out detours that are shorter than can be made, and says how many a lap and how much time.
+    /// Leaves out detours that are shorter than `shortest`. Returns how many in a lap these are, and the time that they take.
     pub fn drop_shorter(&mut self, shortest: Nanos) -> (usize, Nanos) {
         let before = self.detours.len();
         let mut gone = Nanos::ZERO;
@@ -82,26 +82,27 @@ impl Schedule {
         (before - self.detours.len(), gone)
     }
 
-    /// The shortest detour.
+    /// The length of the shortest detour; `None` if there is none.
     #[must_use]
     pub fn shortest(&self) -> Option<Nanos> {
         self.detours.iter().map(|(_, length)| *length).min()
     }
 
-    /// The longest detour.
+    /// The length of the longest detour; `None` if there is none.
     #[must_use]
     pub fn longest(&self) -> Option<Nanos> {
         self.detours.iter().map(|(_, length)| *length).max()
     }
 
-    /// How many detours a lap, how much time they take, and how long a lap is.
+    /// The number of detours in a lap, the time that they take, and how long a lap is.
     #[must_use]
     pub fn lap(&self) -> (usize, Nanos, Nanos) {
         let sum = self.detours.iter().fold(Nanos::ZERO, |sum, (_, length)| sum + *length);
         (self.detours.len(), sum, self.circle)
     }
 
-    /// The shortest time from a detour's end to the next one's begin; the circle's length where there is only one.
+    /// The shortest time from a detour's end to the next one's start, which for a single one is that of its next lap; `None`
+    /// if there is no detour.
     #[must_use]
     pub fn narrowest_gap(&self) -> Option<Nanos> {
         let (first, last) = (self.detours.first()?, self.detours.last()?);

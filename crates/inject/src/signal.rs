@@ -11,11 +11,12 @@ use std::sync::atomic::Ordering;
 use becalm_linux::shared::{SealedFile, SharedWords};
 use becalm_preload::{IMAGE, layout};
 use becalm_scale::NoiseTrace;
+use becalm_stats::Moments;
 use becalm_units::Nanos;
 
 use crate::InjectError;
 use crate::schedule::Schedule;
-use crate::tally::{Moments, Tally};
+use crate::tally::Tally;
 
 /// [`layout::VARIABLE`] as Rust's text.
 const VARIABLE: &str = match layout::VARIABLE.to_str() {
@@ -30,13 +31,13 @@ pub struct SignalPlan {
     pub traces: Vec<NoiseTrace>,
     /// Where on its circle each thread starts: at the place that the wall clock gives, or at a random one.
     pub synchronized: bool,
-    /// Of the random places.
+    /// The seed from which random places are drawn.
     pub seed: u64,
-    /// A number that those who inject with one seed do not have in common: of the node, of the rank.
+    /// A number that those who inject with the same seed do not have in common, as that of the node or of the rank.
     pub node: u64,
     /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out.
     pub exact: bool,
-    /// Only the first thread of each process, as in B07, or all.
+    /// Whether only the first thread of each process has noise, as in B07, and not all of its threads.
     pub main_thread_only: bool,
 }
 
@@ -52,17 +53,17 @@ pub struct SignalNoise {
 /// What was delivered in one thread, or in several that ran one after the other in its place.
 #[derive(Clone, Debug)]
 pub struct DeliveredThread {
-    /// The process.
+    /// The number of the process.
     pub pid: u32,
-    /// The thread; the last one.
+    /// The number of the thread; that of the last one, if there were several.
     pub tid: u32,
     /// For how long detours were due.
     pub observed: Nanos,
     /// The shortest detour that can be made there: what a signal and its handler take.
     pub shortest: Nanos,
-    /// Detours that were too short to be made, and the time that they take.
+    /// The number of detours that were too short to be made, and the time that they take.
     pub left_out: (u64, Nanos),
-    /// The figures.
+    /// What was due and what was delivered.
     pub tally: Tally,
 }
 
@@ -71,13 +72,13 @@ pub struct DeliveredThread {
 pub struct DeliveredSignals {
     /// The threads for which detours were due, those with most of them first.
     pub threads: Vec<DeliveredThread>,
-    /// Processes that loaded the library.
+    /// The number of processes that loaded the library.
     pub processes: u64,
-    /// Threads that had no noise, as there were too many or the kernel gave no timer.
+    /// The number of threads that had no noise, as there were too many or the kernel gave no timer.
     pub unattended: u64,
-    /// Signals that were given up as the program began to use them.
+    /// How often a signal was given up because the program began to use it.
     pub given_up: u64,
-    /// Processes whose noise ended early, as they use all signals.
+    /// The number of processes whose noise ended early, as they use all signals.
     pub without_signal: u64,
 }
 
@@ -94,7 +95,7 @@ impl SignalNoise {
         let first = layout::first_detour(circles);
         let words = SharedWords::new("becalm-inject", first + 2 * detours).map_err(InjectError::Memory)?;
         let schedules = || plan.traces.iter().map(|trace| Schedule::new(trace, Nanos::ZERO));
-        // Not exact, something has to be left all the same.
+        // Noise that need not be exact is refused only if none of it can be made.
         let shortest = match plan.exact {
             true => schedules().filter_map(|schedule| schedule.shortest()).min(),
             false => schedules().filter_map(|schedule| schedule.longest()).max(),
@@ -147,7 +148,7 @@ impl SignalNoise {
         self.words[at].load(Ordering::Relaxed)
     }
 
-    /// No more detours; programs go on without.
+    /// Ends the noise; programs go on without it.
     pub fn stop(&self) {
         self.words[layout::STOP].store(1, Ordering::Relaxed);
     }
@@ -171,8 +172,8 @@ impl SignalNoise {
         let slots = (0..layout::SLOTS).map(|slot| first + slot * layout::SLOT_WORDS);
         let used = slots.filter(|slot| self.word(slot + layout::STATE) != layout::SLOT_FREE);
         let mut threads: Vec<DeliveredThread> = used.map(|slot| self.thread(slot)).collect();
-        threads.retain(|thread| thread.tally.due.count > 0);
-        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.tally.due.count), thread.pid, thread.tid));
+        threads.retain(|thread| thread.tally.due.count() > 0);
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.tally.due.count()), thread.pid, thread.tid));
         Ok(DeliveredSignals {
             threads,
             processes,
@@ -186,8 +187,9 @@ impl SignalNoise {
         let word = |at: usize| self.word(slot + at);
         let nanos = |at: usize| Nanos::new(word(at) as i64);
         let moments = |at: usize| {
-            let [mean, squares] = [1, 2].map(|part| f64::from_bits(word(at + part)));
-            Moments::from_parts(word(at), mean, squares, (word(at + 3) as i64, word(at + 4) as i64))
+            let [count, sum, low, high, least, greatest] = [0, 1, 2, 3, 4, 5].map(|part: usize| word(at + part));
+            let squares = u128::from(high) << 64 | u128::from(low);
+            Moments::from_parts(count, sum.into(), squares, (least as i64, greatest as i64))
         };
         let mut tally = Tally::default();
         tally.due = moments(layout::DUE);
@@ -201,7 +203,7 @@ impl SignalNoise {
             if count > 0 {
                 // The middle of the bin.
                 let ends = (layout::late_of_bin(bin), layout::late_of_bin(bin + 1));
-                tally.late_by(Nanos::new(ends.0.midpoint(ends.1) as i64), count);
+                tally.add_late(Nanos::new(ends.0.midpoint(ends.1) as i64), count);
             }
         }
         let seen = word(layout::SEEN_AT).saturating_sub(word(layout::BEGAN_AT));

@@ -25,34 +25,33 @@ use crate::InjectError;
 
 /// Room for the victim's long steps: on a virtual machine the hypervisor makes thousands a second.
 const STEPS_WORDS: usize = 1 << 16;
-/// How long trials are made, and how often at most.
+/// How long trials are made, and how often this is tried.
 const TRIALS_NS: u64 = 300_000_000;
 const ATTEMPTS: usize = 2;
-/// How far apart they are, at least and at most.
+/// How far apart trials are, at least and at most.
 const APART_NS: RangeInclusive<u64> = 500_000..=5_000_000;
-/// Fewer trials than this say too little of the highest twentieth.
+/// Fewer trials than this say too little about the highest twentieth of them.
 const ENOUGH: usize = 30;
 /// The victim had the CPU until a trial was due if it lost it no earlier than this. A timer may interrupt it some microseconds
 /// before the kernel's clock says so: the clock is adjusted, the timer is not.
 const EARLY: Nanos = Nanos::from_micros(10);
 
-/// The cost of one detour.
+/// What one detour costs on a CPU, beyond its own loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Toll {
-    /// From when the thread is to be woken to when whoever runs there loses the CPU.
+    /// From the instant at which the injecting thread is due to wake to when whoever runs there loses the CPU.
     pub lag: Nanos,
     /// From then to the first reading of the injecting thread.
     pub entry: Nanos,
     /// From its last reading to when the other has the CPU again.
     pub exit: Nanos,
-    /// The shortest detour that can be made as a rule: of twenty, nineteen ways in and out take no longer than that
-    /// together.
+    /// The shortest detour that can be made as a rule: nineteen of twenty ways in and out take no longer than this together.
     pub shortest: Nanos,
-    /// Between these are nine of ten ways in.
+    /// The limits between which nine of ten ways in are.
     pub entries: (Nanos, Nanos),
 }
 
-/// A detour of no length: what the victim lost before it, what after it, and how late it was.
+/// What a detour of no length cost: the time that the victim lost before it and after it, and how late it was.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     lag: Nanos,
@@ -61,7 +60,7 @@ struct Trial {
 }
 
 impl Toll {
-    fn of(trials: &[Trial]) -> Self {
+    fn from_trials(trials: &[Trial]) -> Self {
         let sorted = |value: fn(&Trial) -> Nanos| {
             let mut values: Vec<Nanos> = trials.iter().map(value).collect();
             values.sort_unstable();
@@ -80,7 +79,7 @@ impl Toll {
     }
 }
 
-/// The lowest value that so many percent of all values do not exceed; zero of nothing.
+/// The lowest value that this many percent of all values do not exceed; zero if there are no values.
 fn quantile(sorted: &[Nanos], percent: usize) -> Nanos {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or(Nanos::ZERO)
@@ -94,21 +93,22 @@ fn usual(sorted: &[Nanos]) -> Nanos {
     Nanos::new(sum / kept.len().max(1) as i64)
 }
 
-/// Measures it by trial detours, within about three tenths of a second, for detours whose mean interval is `interval`.
+/// Measures what a detour costs by trial detours, within about three tenths of a second, for detours whose mean interval is
+/// `interval`.
 ///
 /// # Errors
 /// If the CPU cannot be had or the class is refused, or too few of the trial detours are seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
-    let steps = LockedWords::new(STEPS_WORDS).map_err(|source| InjectError::Log {
+    let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log {
         entries: STEPS_WORDS / 2,
-        source: std::io::Error::other(source.to_string()),
+        cause: std::io::Error::other(cause.to_string()),
     })?;
     let mut trials = Vec::new();
     for _ in 0..ATTEMPTS {
         trials.extend(attempted::<C>(cpu, policy, rate, apart, &steps)?);
         if trials.len() >= ENOUGH {
-            return Ok(Toll::of(&trials));
+            return Ok(Toll::from_trials(&trials));
         }
     }
     let rounds = ATTEMPTS * (TRIALS_NS / apart) as usize;
@@ -124,7 +124,7 @@ fn attempted<C: Counter>(
     steps: &LockedWords,
 ) -> Result<Vec<Trial>, InjectError> {
     let rounds = (TRIALS_NS / apart) as usize;
-    let sched = |source| InjectError::Sched { cpu, source };
+    let sched = |cause| InjectError::Sched { cpu, cause };
     let axis = TicksToNanos::new(Ticks::new(0), rate);
     let stop = AtomicBool::new(false);
     let long_step = rate.ticks_in(Nanos::from_micros(1)).get();
@@ -189,7 +189,7 @@ fn attempted<C: Counter>(
     Ok(seen.collect())
 }
 
-/// Says that it is over when it is dropped.
+/// Stops the victim when it is dropped.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -226,11 +226,11 @@ mod tests {
                 exit: Nanos::from_micros(if us > 90 { 50 } else { 2 }),
             })
             .collect();
-        let toll = Toll::of(&trials);
+        let toll = Toll::from_trials(&trials);
         assert_eq!(toll.shortest, Nanos::from_micros(95 + 50));
         assert_eq!(toll.entries, (Nanos::from_micros(5), Nanos::from_micros(95)));
         assert_eq!((toll.entry, toll.exit), (Nanos::new(40_500), Nanos::from_micros(2)));
         assert_eq!(toll.lag, Nanos::new((100 + 179) / 2));
-        assert_eq!(Toll::of(&[]), Toll::default());
+        assert_eq!(Toll::from_trials(&[]), Toll::default());
     }
 }

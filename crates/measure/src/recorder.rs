@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use becalm_bundle::node_name;
 use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw};
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
@@ -20,6 +19,7 @@ use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::node::{
     ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings, TracingDoc, Warning, WorkDoc, WorkLoop, WorkSession,
 };
+use becalm_model::node_name;
 use becalm_model::{LoopThread, Pid};
 use becalm_units::{CpuId, CpuList, Named, Nanos, Ticks, TicksToNanos};
 

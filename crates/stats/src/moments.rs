@@ -24,6 +24,13 @@ impl Moments {
     /// The moments of no values.
     pub const EMPTY: Self = Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 };
 
+    /// The moments that somebody else has summed up: the number of values, their sum, the sum of their squares, and the
+    /// smallest and the largest of them, which mean nothing where there are no values.
+    #[must_use]
+    pub const fn from_parts(count: u64, sum: i128, squares: u128, (min, max): (i64, i64)) -> Self {
+        if count == 0 { Self::EMPTY } else { Self { count, min, max, sum, squares } }
+    }
+
     /// Takes one more value.
     #[inline]
     pub fn add(&mut self, value: i64) {

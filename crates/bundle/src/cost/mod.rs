@@ -11,7 +11,6 @@
 
 pub mod tick;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -26,43 +25,20 @@ use crate::draft::Draft;
 use crate::schema::COSTS;
 use crate::writer::MadeFolders;
 use crate::{BundleError, document, encode, layout};
-use becalm_model::cost::{CostDoc, LONGEST_PS, SeriesDoc};
+use becalm_model::cost::{CostDoc, CostRun, CostSamples, LONGEST_PS, SeriesDoc};
 
-/// The samples of some probes by name: the rounds of each, in picoseconds a repetition.
-pub type CostSamples = BTreeMap<String, Vec<Vec<i64>>>;
-
-/// A measurement of costs: its document and its samples.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CostRun {
-    /// What was measured, where and how.
-    pub doc: CostDoc,
-    /// The samples of every series that the document tells of, and of no other.
-    pub samples: CostSamples,
-}
-
-impl CostRun {
-    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX): the part of `node`, or that of its only
-    /// node.
-    ///
-    /// # Errors
-    /// If there is no bundle, it holds something else than costs, no such node or several, and if a file of it is damaged,
-    /// of another version, or contradicts another.
-    pub fn open(path: &Path, node: Option<&str>) -> Result<Self, BundleError> {
-        let (bundle, node, path) = open_node(path, node)?;
-        let doc: CostDoc = document::read(&path, &node)?;
-        let series = doc.series();
-        let samples = if series.is_empty() { CostSamples::new() } else { read(&table_path(&bundle, &node), &series)? };
-        Ok(Self { doc, samples })
-    }
-
-    /// The samples of a series.
-    ///
-    /// # Panics
-    /// If the document does not tell of it, which only a bug can cause.
-    #[must_use]
-    pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
-        self.samples.get(name).expect("every series of the document has samples")
-    }
+/// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX), and reads the costs that `node` measured, or
+/// those of its only node.
+///
+/// # Errors
+/// If there is no bundle, it holds something else than costs, no such node or several, and if a file of it is damaged,
+/// of another version, or contradicts another.
+pub fn load(path: &Path, node: Option<&str>) -> Result<CostRun, BundleError> {
+    let (bundle, node, path) = open_node(path, node)?;
+    let doc: CostDoc = document::read(&path, &node)?;
+    let series = doc.series();
+    let samples = if series.is_empty() { CostSamples::new() } else { read(&table_path(&bundle, &node), &series)? };
+    Ok(CostRun { doc, samples })
 }
 
 /// Writes a node's measurement of costs. What was never stored leaves nothing behind when the writer is dropped.

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use becalm_bundle::Contents;
+use becalm_bundle::cost::CostWriter;
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_bundle::{Contents, CostRun, CostSamples, CostWriter};
 use becalm_model::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CountedDoc, CountedPairDoc, InstrumentDoc, Measured, PlaceDoc,
-    Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts, SchedulerDoc,
-    SeriesDoc, TicksDoc, TimedDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, CountedDoc, CountedPairDoc, InstrumentDoc,
+    Measured, PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts,
+    SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
 };
 use becalm_model::event_count::EventCount;
 use becalm_model::node::{Ended, Machine};
@@ -150,9 +151,9 @@ fn every_kind_of_measurement_reads_back() {
         let path = folder.path().join(format!("{}.becalm", run.doc.measured.command()));
         write(&path, &run).unwrap();
         assert_eq!(Contents::read(&path).unwrap(), Contents::Costs);
-        assert_eq!(CostRun::open(&path, None).unwrap(), run);
+        assert_eq!(becalm_bundle::cost::load(&path, None).unwrap(), run);
         // As with any bundle, the ending may be left out.
-        assert_eq!(CostRun::open(&path.with_extension(""), Some("a")).unwrap(), run);
+        assert_eq!(becalm_bundle::cost::load(&path.with_extension(""), Some("a")).unwrap(), run);
     }
 }
 
@@ -162,7 +163,7 @@ fn what_was_never_stored_leaves_nothing_and_a_killed_writer_leaves_a_document_of
     let path = folder.path().join("trap.becalm");
     let nothing = CostDoc { ended: None, ..cost_doc("a", Measured::Trap(ProbeCosts::default())) };
     let writer = CostWriter::create(&path, &nothing).unwrap();
-    let run = CostRun::open(&path, None).unwrap();
+    let run = becalm_bundle::cost::load(&path, None).unwrap();
     assert!(run.doc.is_empty() && run.doc.ended.is_none());
     let second = CostWriter::create(&path, &nothing).err().unwrap().to_string();
     assert!(second.contains("runs/node=a.json is there already"), "{second}");
@@ -175,8 +176,8 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let (path, ..) = stored(&folder);
     write(&path, &traps("b")).unwrap();
-    assert_eq!(CostRun::open(&path, Some("b")).unwrap(), traps("b"));
-    let error = |node| CostRun::open(&path, node).unwrap_err().to_string();
+    assert_eq!(becalm_bundle::cost::load(&path, Some("b")).unwrap(), traps("b"));
+    let error = |node| becalm_bundle::cost::load(&path, node).unwrap_err().to_string();
     assert!(error(None).contains("holds the nodes a, b"), "{}", error(None));
     assert!(error(Some("c")).contains("holds no node 'c'; it holds a, b"));
 
@@ -191,7 +192,7 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
 
     let opened = Bundle::open(&path).unwrap_err().to_string();
     assert!(opened.contains("holds costs that becalm cost measured and not a recording"), "{opened}");
-    let opened = CostRun::open(&recording, None).unwrap_err().to_string();
+    let opened = becalm_bundle::cost::load(&recording, None).unwrap_err().to_string();
     assert!(opened.contains("holds a recording and not costs"), "{opened}");
 }
 
@@ -202,7 +203,7 @@ fn damaged_files_are_refused_by_name() {
     let refused = |file: &Path, bytes: &[u8], why: &str| {
         let before = fs::read(file).unwrap();
         fs::write(file, bytes).unwrap();
-        let error = CostRun::open(&path, None).unwrap_err().to_string();
+        let error = becalm_bundle::cost::load(&path, None).unwrap_err().to_string();
         assert!(error.contains(&file.display().to_string()) && error.contains(why), "{error} does not say {why}");
         fs::write(file, before).unwrap();
     };
@@ -234,7 +235,7 @@ fn damaged_files_are_refused_by_name() {
         ("\"name\": \"signal\"", "\"name\": \"sigmal\"", "no sample of 'sigmal'"),
     ] {
         fs::write(&document, spoil(from, to)).unwrap();
-        let error = CostRun::open(&path, None).unwrap_err().to_string();
+        let error = becalm_bundle::cost::load(&path, None).unwrap_err().to_string();
         assert!(error.contains("0000.parquet is not a table of costs") && error.contains(why), "{error}");
     }
     fs::write(&document, before).unwrap();
@@ -273,7 +274,7 @@ fn damaged_files_are_refused_by_name() {
     rewrite(table_of(&five[..8], &[0; 8], &[1, 1, i64::MIN, 1, 1, 1, 1, 1]), "is -9223372036854775808 ps long");
     rewrite(table_of(&five, &[0; 9], &[1; 9]), "samples of 'x', of which the document does not tell");
     fs::remove_file(&table).unwrap();
-    assert!(CostRun::open(&path, None).unwrap_err().to_string().contains("0000.parquet"));
+    assert!(becalm_bundle::cost::load(&path, None).unwrap_err().to_string().contains("0000.parquet"));
 }
 
 #[test]
@@ -323,7 +324,7 @@ proptest! {
         }
         bytes.truncate(bytes.len() - bytes.len() / 4 * cut);
         fs::write(&file, bytes).unwrap();
-        if let Ok(run) = CostRun::open(&path, None) {
+        if let Ok(run) = becalm_bundle::cost::load(&path, None) {
             for (name, of) in run.doc.series() {
                 prop_assert_eq!(run.rounds(&name).iter().map(Vec::len).sum::<usize>() as u64, of.samples);
             }

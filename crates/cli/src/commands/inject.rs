@@ -9,7 +9,7 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::tally::{Moments, Tally};
+use becalm_inject::tally::Tally;
 use becalm_inject::{Delivered, DeliveredThread, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
@@ -19,6 +19,7 @@ use becalm_measure::{Companion, select_cpus};
 use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
+use becalm_stats::Moments;
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
@@ -351,13 +352,13 @@ fn number(name: &str) -> u64 {
 
 fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
     Injected {
-        count: lengths.count,
-        interval_ns: intervals.mean_ns(),
-        interval_stddev_ns: intervals.stddev_ns(),
-        length_ns: lengths.mean_ns(),
-        length_stddev_ns: lengths.stddev_ns(),
-        ends: lengths.ends(),
-        ratio: (observed > Nanos::ZERO).then(|| lengths.sum_ns() / observed.get() as f64),
+        count: lengths.count(),
+        interval_ns: intervals.mean(),
+        interval_stddev_ns: intervals.stddev(),
+        length_ns: lengths.mean(),
+        length_stddev_ns: lengths.stddev(),
+        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
+        ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, CostRun, PhaseRun};
+use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{MpiReport, RunReport};
 use becalm_units::CpuList;
 use clap::Args;
@@ -117,7 +117,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         tick::show_campaign(campaign::load(path, node.as_deref())?.1, args.json, out)?;
         return Ok(Exit::Done);
     }
-    let run = CostRun::open(path, node.as_deref())?;
+    let run = becalm_bundle::cost::load(path, node.as_deref())?;
     anyhow::ensure!(
         !run.doc.is_empty(),
         "{} holds nothing: becalm cost {} ended before it had measured anything; measure again",

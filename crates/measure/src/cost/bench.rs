@@ -1,22 +1,22 @@
 //! The timing of a probe: repeated in rounds, each repetition between two readings of the counter.
 
+use std::io;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use becalm_linux::clock::Native;
 use becalm_linux::clock::{Calibration, Counter, MonotonicRaw, Source, calibrate, choose};
-use becalm_linux::perf::{Count, Event};
+use becalm_linux::perf::Event;
+use becalm_linux::probe::ProbeError;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::Usage;
+use becalm_model::cost::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ROUNDS, Samples};
+use becalm_stats::median_high;
 use becalm_units::{CpuId, Nanos, TickRate};
 
-use super::{CostError, Place, counting};
+use super::{CostError, Site, counting};
 use crate::counted::countable;
-
-/// How many rounds a series has. Between rounds a probe sets itself up anew, so that they differ by what does not change
-/// within one: where pages lie, what else runs. Of twenty, the 6th and the 15th in order bound the median with 95.9 %.
-pub const ROUNDS: usize = 20;
 
 /// How many further rounds are counted by the processor.
 const ROUNDS_COUNTED: u64 = 5;
@@ -24,43 +24,10 @@ const ROUNDS_COUNTED: u64 = 5;
 /// How long the counter's rate is measured.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 
-/// What a probe gave.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Series {
-    /// How many repetitions are in a sample, which is their mean.
-    pub batch: u32,
-    /// The samples of each round in order, in picoseconds a repetition, without the cost of reading the counter.
-    pub rounds: Vec<Vec<i64>>,
-    /// How many interrupts the kernel counted on the CPU from the first round to the last, between them as well; nothing
-    /// where /proc/interrupts cannot be read.
-    pub interrupts: Option<u64>,
-    /// How often the measuring thread was pre-empted meanwhile.
-    pub preempted: u64,
-    /// What the processor counted in further repetitions, within the samples only.
-    pub counts: Vec<Count>,
-    /// How many repetitions these were.
-    pub counted: u64,
-}
-
-/// What timed the samples.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Instrument {
-    /// The counter's name.
-    pub counter: &'static str,
-    /// Its rate, in 1/s.
-    pub rate_hz: f64,
-    /// The largest relative error of the rate.
-    pub rate_error_ratio: f64,
-    /// What the two readings around a sample cost, in picoseconds: taken from every sample.
-    pub overhead_ps: i64,
-    /// Which events of the processor are not counted, and why, a line for each reason.
-    pub not_counted: Vec<String>,
-}
-
 /// Times probes with the counter `C`.
 #[derive(Debug)]
 pub(super) struct Bench<'a, C> {
-    pub place: &'a Place,
+    pub site: &'a Site,
     pub rate: TickRate,
     calibration: Calibration,
     /// The median difference between two readings with nothing in between, in ticks.
@@ -81,21 +48,20 @@ pub(super) struct Watch {
 
 impl<'a, C: Counter> Bench<'a, C> {
     /// Finds out what the readings cost on the current CPU, and which of these events can be counted.
-    pub fn new(place: &'a Place, calibration: Calibration, events: &[Event]) -> Self {
+    pub fn new(site: &'a Site, calibration: Calibration, events: &[Event]) -> Self {
         let mut samples = vec![1; 10_001];
         // The first time warms up.
         for _ in 0..2 {
             Self::time_each(&mut samples, |_| ());
         }
-        samples.sort_unstable();
         let (events, not_counted) = countable(events);
-        let overhead = samples[samples.len() / 2];
-        Self { place, rate: calibration.rate, calibration, overhead, events, not_counted, counter: PhantomData }
+        let overhead = median_high(&mut samples).unwrap_or(0);
+        Self { site, rate: calibration.rate, calibration, overhead, events, not_counted, counter: PhantomData }
     }
 
-    pub fn instrument(&self) -> Instrument {
-        Instrument {
-            counter: C::NAME,
+    pub fn instrument(&self) -> InstrumentDoc {
+        InstrumentDoc {
+            counter: C::NAME.to_owned(),
             rate_hz: self.rate.hz(),
             rate_error_ratio: self.calibration.error_ratio,
             overhead_ps: self.picos(self.overhead, 1),
@@ -147,7 +113,7 @@ impl<'a, C: Counter> Bench<'a, C> {
         batch: u32,
         samples: usize,
         mut round: impl FnMut(&mut [u64]) -> Result<(), String>,
-    ) -> Result<Series, String> {
+    ) -> Result<Samples, String> {
         let mut buffer = vec![1; samples];
         round(&mut buffer)?;
         let watch = self.watch();
@@ -156,38 +122,34 @@ impl<'a, C: Counter> Bench<'a, C> {
             round(&mut buffer)?;
             rounds.push(buffer.clone());
         }
-        let mut series = self.finish(watch, batch, &rounds);
+        let mut taken = self.finish(watch, batch, &rounds);
         // In rounds of their own, since what starts and stops the counters would be in the caches beside the samples.
         if !self.events.is_empty() {
             counting::arm(&self.events);
             let counted = (0..ROUNDS_COUNTED).try_for_each(|_| round(&mut buffer));
-            series.counts = counting::disarm();
-            series.counted =
-                if series.counts.is_empty() { 0 } else { ROUNDS_COUNTED * samples as u64 * u64::from(batch) };
+            taken.series.counts = counting::disarm();
+            taken.series.counted =
+                if taken.series.counts.is_empty() { 0 } else { ROUNDS_COUNTED * samples as u64 * u64::from(batch) };
             counted?;
         }
-        Ok(series)
+        Ok(taken)
     }
 
     /// Notes what the kernel has counted so far, for a series that makes its rounds itself.
     pub fn watch(&self) -> Watch {
-        let (root, cpu) = (self.place.root().to_owned(), self.place.cpu);
+        let (root, cpu) = (self.site.root().to_owned(), self.site.cpu);
         Watch { interrupts: interrupts(&root, cpu), root, cpu, usage: Usage::of_current_thread() }
     }
 
-    /// A series of rounds in ticks, each sample with two readings of the counter in it.
-    pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> Series {
+    /// The samples of rounds in ticks, each with two readings of the counter in it, which are taken off.
+    pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> Samples {
         let usage = Usage::of_current_thread().since(watch.usage);
         let now = interrupts(&watch.root, watch.cpu);
         let picos = |ticks: &u64| self.picos(ticks.saturating_sub(self.overhead), batch);
-        Series {
-            batch,
-            rounds: rounds.iter().map(|round| round.iter().map(picos).collect()).collect(),
-            interrupts: watch.interrupts.zip(now).map(|(before, now)| now.saturating_sub(before)),
-            preempted: usage.involuntary_switches,
-            counts: Vec::new(),
-            counted: 0,
-        }
+        let mut taken = Samples::new(batch, rounds.iter().map(|round| round.iter().map(picos).collect()).collect());
+        taken.series.interrupts = watch.interrupts.zip(now).map(|(before, now)| now.saturating_sub(before));
+        taken.series.preempted = usage.involuntary_switches;
+        taken
     }
 }
 
@@ -198,33 +160,14 @@ fn interrupts(root: &std::path::Path, cpu: CpuId) -> Option<u64> {
     Some(all.lines.iter().filter_map(|line| line.counts.get(column)).sum())
 }
 
-/// Cuts samples, in the order in which they were taken, into as many rounds as a series has, or fewer where there are
-/// not so many samples. Their lengths differ by one at most.
-#[must_use]
-pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
-    let rounds = ROUNDS.min(samples.len());
-    (0..rounds).map(|n| samples[n * samples.len() / rounds..(n + 1) * samples.len() / rounds].to_vec()).collect()
-}
-
-/// What a repetition takes where nothing disturbs it: the 5th percentile of all samples, in picoseconds; 0 of none.
-pub(super) fn undisturbed(series: &Series) -> i64 {
-    let mut all: Vec<i64> = series.rounds.concat();
+/// What a repetition takes where nothing disturbs it: the 5th percentile of all samples, in picoseconds; 0 without samples.
+pub(super) fn undisturbed(samples: &Samples) -> i64 {
+    let mut all: Vec<i64> = samples.rounds.concat();
     if all.is_empty() {
         return 0;
     }
     let at = all.len() / 20;
     *all.select_nth_unstable(at).1
-}
-
-/// What all probes of a command gave.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Probed<T> {
-    /// Where they ran.
-    pub place: Place,
-    /// What timed them.
-    pub instrument: Instrument,
-    /// What they gave.
-    pub result: T,
 }
 
 /// Told which probe comes next: how many are done, of how many, and its name. Says whether to go on with it; if not, what
@@ -237,22 +180,43 @@ pub(super) trait ForCounter {
     fn run<C: Counter>(self, bench: &Bench<C>) -> Self::Out;
 }
 
-/// Chooses the counter, and runs the work in a thread at its place.
-pub(super) fn run_at<W: ForCounter + Send>(place: Place, work: W) -> Result<Probed<W::Out>, CostError> {
-    fn with<C: Counter, W: ForCounter + Send>(place: Place, work: W) -> Result<Probed<W::Out>, CostError> {
+/// Chooses the counter, and runs the work in a thread on the measured CPU. Returns what timed it as well.
+pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
+    fn with<C: Counter, W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
         let calibration = calibrate::<C>(CALIBRATION)?;
-        let (instrument, result) = place.run(|| {
-            let bench = Bench::<C>::new(&place, calibration, &Event::OF_PROCESSOR);
+        Ok(site.run(|| {
+            let bench = Bench::<C>::new(site, calibration, &Event::OF_PROCESSOR);
             let result = work.run(&bench);
             (bench.instrument(), result)
-        })?;
-        Ok(Probed { place, instrument, result })
+        })?)
     }
-    match choose(place.root()).source {
+    match choose(site.root()).source {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        Source::Native => with::<Native, W>(place, work),
-        _ => with::<MonotonicRaw, W>(place, work),
+        Source::Native => with::<Native, W>(site, work),
+        _ => with::<MonotonicRaw, W>(site, work),
     }
+}
+
+/// Takes probes in such a thread: their document, and their samples.
+pub(super) fn probes_at(
+    site: &Site,
+    work: impl ForCounter<Out = Vec<Probe>> + Send,
+) -> Result<(ProbeCosts, CostSamples), CostError> {
+    let (instrument, probes) = run_at(site, work)?;
+    let (mut costs, mut samples) =
+        (ProbeCosts { instrument: Some(instrument), probes: Vec::new() }, CostSamples::new());
+    costs.add(probes, &mut samples);
+    Ok((costs, samples))
+}
+
+/// An error as the reason why a probe has no samples.
+/// The reason why there is no second thread.
+pub(super) fn no_thread(error: io::Error) -> String {
+    format!("cannot start a second thread: {error}")
+}
+
+pub(super) fn text(error: ProbeError) -> String {
+    error.to_string()
 }
 
 #[cfg(test)]
@@ -260,16 +224,16 @@ mod tests {
     use super::*;
     use becalm_linux::clock::{MonotonicRaw, calibrate};
     use becalm_linux::sched::Policy;
-    use proptest::prelude::*;
+    use becalm_units::Named;
     use std::path::Path;
 
     #[test]
     fn a_wait_of_known_length_is_timed() {
-        let place = Place::choose(Path::new("/"), None, Policy::Other).unwrap();
+        let site = Site::choose(Path::new("/"), None, Policy::Other).unwrap();
         let calibration = calibrate::<MonotonicRaw>(Nanos::from_millis(10)).unwrap();
-        let series = place
+        let taken = site
             .run(|| {
-                let bench = Bench::<MonotonicRaw>::new(&place, calibration, &[Event::TaskClock, Event::Migrations]);
+                let bench = Bench::<MonotonicRaw>::new(&site, calibration, &[Event::TaskClock, Event::Migrations]);
                 bench.series(2, 10, |samples| {
                     Bench::<MonotonicRaw>::time_each(samples, |_| {
                         let start = MonotonicRaw::read();
@@ -280,15 +244,20 @@ mod tests {
             })
             .unwrap()
             .unwrap();
-        assert_eq!((series.batch, series.rounds.len(), series.rounds[0].len()), (2, ROUNDS, 10));
+        assert_eq!((taken.series.batch, taken.rounds.len(), taken.rounds[0].len()), (2, ROUNDS, 10));
         // 20 us over a batch of two, less what the readings cost and a step of the clock at most.
-        let length = undisturbed(&series);
+        let length = undisturbed(&taken);
         assert!((9_500_000..15_000_000).contains(&length), "{length}");
         // A container may forbid it. Else each of five times ten samples of two took 10 us, in both spaces together.
+        let series = taken.series;
         if series.counted > 0 {
             assert_eq!(series.counted, 5 * 10 * 2);
-            let clock =
-                series.counts.iter().filter(|count| count.event == Event::TaskClock).map(|count| count.value).max();
+            let clock = series
+                .counts
+                .iter()
+                .filter(|count| count.event == Event::TaskClock.name())
+                .map(|count| count.value)
+                .max();
             let each = clock.unwrap() / series.counted;
             assert!((9_000..200_000).contains(&each), "{each} ns of {:?}", series.counts);
         }
@@ -296,18 +265,8 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_series() {
-        let place = Place::choose(Path::new("/"), None, Policy::Other).unwrap();
-        let bench = Bench::<MonotonicRaw>::new(&place, calibrate::<MonotonicRaw>(Nanos::from_millis(1)).unwrap(), &[]);
+        let site = Site::choose(Path::new("/"), None, Policy::Other).unwrap();
+        let bench = Bench::<MonotonicRaw>::new(&site, calibrate::<MonotonicRaw>(Nanos::from_millis(1)).unwrap(), &[]);
         assert_eq!(bench.series(1, 1, |_| Err("no".to_owned())), Err("no".to_owned()));
-    }
-
-    proptest! {
-        #[test]
-        fn rounds_hold_every_sample_once(samples in proptest::collection::vec(0_u64..9, 0..100)) {
-            let rounds = into_rounds(&samples);
-            prop_assert_eq!(rounds.len(), samples.len().min(ROUNDS));
-            prop_assert!(rounds.iter().all(|round| round.len().abs_diff(samples.len() / ROUNDS.min(samples.len())) <= 1));
-            prop_assert_eq!(rounds.concat(), samples);
-        }
     }
 }

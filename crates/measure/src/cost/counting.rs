@@ -3,7 +3,10 @@
 
 use std::cell::RefCell;
 
-use becalm_linux::perf::{Count, Counters, Event, Space};
+use becalm_linux::perf::{Counters, Event, Space};
+use becalm_model::event_count::EventCount;
+
+use crate::counted::event_count;
 
 thread_local! {
     static ARMED: RefCell<Option<Counters>> = const { RefCell::new(None) };
@@ -14,9 +17,10 @@ pub(super) fn arm(events: &[Event]) {
     ARMED.set(Some(Counters::of_current_thread(events, &Space::APART)));
 }
 
-/// Ends that, and says what was counted; nothing if it failed.
-pub(super) fn disarm() -> Vec<Count> {
-    ARMED.take().and_then(|counters| counters.total().ok()).unwrap_or_default()
+/// Ends that, and returns what was counted; no counts if it failed.
+pub(super) fn disarm() -> Vec<EventCount> {
+    let counts = ARMED.take().and_then(|counters| counters.total().ok()).unwrap_or_default();
+    counts.iter().map(event_count).collect()
 }
 
 /// Takes samples, counted where counters are armed. This looks once for all samples of a round, not within one.

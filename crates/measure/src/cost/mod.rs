@@ -7,20 +7,19 @@
 //! - [`scheduler`]: ticks and thread switches with many runnable threads.
 //! - [`placement`]: what an interrupt costs work on other hardware threads than the interrupted one (Radojković et al. 2008).
 //!
-//! Every probe gives a [`Series`] of samples in rounds, none of which is dropped; reducing them to figures is the work of
-//! the crate `analyze`. What cannot be measured here has its reason instead.
+//! What is measured is filled into the documents of [`becalm_model::cost`], with the samples beside them, none of which is
+//! dropped; reducing them to figures is the work of the crate `analyze`. What cannot be measured here has its reason instead.
 
 mod bench;
 pub mod clock;
 mod counting;
 mod error;
-mod place;
 pub mod placement;
 pub mod probe;
 pub mod scheduler;
-pub mod stored;
+mod site;
 pub mod tick;
 
-pub use bench::{Instrument, Probed, Progress, ROUNDS, Series, into_rounds};
+pub use bench::Progress;
 pub use error::CostError;
-pub use place::{Place, Reason};
+pub use site::{Reason, Site};

@@ -3,27 +3,15 @@
 
 use std::path::Path;
 
-use becalm_bundle::BundleError;
 use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
+use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, Placed, PlacementDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::tick::events::{self, CountedWork};
-use super::tick::{Job, TickError, Timed, shuffled, time_work};
+use super::tick::{Job, StoreError, TickError, events, shuffled, time_work};
 use crate::work::Body;
-
-/// Where the work runs, as seen from the interrupts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On the interrupted hardware thread.
-    Same,
-    /// On another hardware thread of its core.
-    Sibling,
-    /// On another core.
-    Other,
-}
 
 /// A CPU for each place, as far as there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,29 +45,11 @@ impl Places {
         })
     }
 
-    /// Those that there are.
-    pub fn iter(self) -> impl Iterator<Item = (Place, CpuId)> {
-        let of = |place| move |cpu| (place, cpu);
-        let sibling = self.sibling.map(of(Place::Sibling));
-        [(Place::Same, self.same)].into_iter().chain(sibling).chain(self.other.map(of(Place::Other)))
+    /// The places that there are.
+    pub fn iter(self) -> impl Iterator<Item = PlaceDoc> {
+        let places = [(Placed::Same, Some(self.same)), (Placed::Sibling, self.sibling), (Placed::Other, self.other)];
+        places.into_iter().filter_map(|(place, cpu)| Some(PlaceDoc { place, cpu: cpu? }))
     }
-}
-
-/// The same work without and with added interrupts.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PlacementRound {
-    /// Where it ran.
-    pub place: Place,
-    /// That CPU.
-    pub cpu: CpuId,
-    /// The work.
-    pub body: Body,
-    /// Without added interrupts.
-    pub quiet: Timed,
-    /// With them.
-    pub raised: Timed,
-    /// What the processor counted when the work was done once more, without and with them; nothing where nothing was asked for.
-    pub counted: Option<[CountedWork; 2]>,
 }
 
 /// What is measured.
@@ -116,11 +86,11 @@ pub fn measure(
     root: &Path,
     plan: &PlacementPlan,
     progress: &mut dyn FnMut(f64) -> bool,
-    store: &mut dyn FnMut(&PlacementRound) -> Result<(), BundleError>,
+    store: &mut dyn FnMut(PlacementDoc) -> Result<(), StoreError>,
 ) -> Result<(), TickError> {
     let interrupted = plan.places.same;
-    let cells: Vec<(Place, CpuId, Body)> =
-        plan.places.iter().flat_map(|(place, cpu)| plan.bodies.iter().map(move |body| (place, cpu, *body))).collect();
+    let cells: Vec<(PlaceDoc, Body)> =
+        plan.places.iter().flat_map(|place| plan.bodies.iter().map(move |body| (place, *body))).collect();
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
     let time = |cpu: CpuId, body, iterations, pieces| {
         let _away = AffinityGuard::keep_off(&cpu.into())?;
@@ -130,7 +100,7 @@ pub fn measure(
     let mut sizes: Vec<(Body, u64)> = Vec::new();
     for body in &plan.bodies {
         let mut iterations = 1;
-        while time(interrupted, *body, iterations, 4)?.elapsed.get() < 2 * PIECE.get() {
+        while time(interrupted, *body, iterations, 4)?.elapsed_ns < 2 * PIECE.get() {
             iterations *= 2;
         }
         sizes.push((*body, iterations));
@@ -138,22 +108,22 @@ pub fn measure(
     let mut done = 0_usize;
     let total = (cells.len() * plan.rounds as usize).max(1);
     for round in 0..plan.rounds {
-        for (at, (place, cpu, body)) in shuffled(cells.clone(), plan.seed, round).into_iter().enumerate() {
+        for (at, (PlaceDoc { place, cpu }, body)) in shuffled(cells.clone(), plan.seed, round).into_iter().enumerate() {
             if !progress(done as f64 / total as f64) {
                 return Ok(());
             }
             let iterations = sizes.iter().find(|(known, _)| *known == body).map_or(1, |(_, iterations)| *iterations);
-            let piece = time(cpu, body, iterations, 20)?.elapsed.get().max(1) as f64 / 20.0;
+            let piece = time(cpu, body, iterations, 20)?.elapsed_ns as f64 / 20.0;
             let pieces = (plan.cell.get() as f64 / piece).ceil().max(1.0) as u64;
             let raised = || {
                 let _clock = CpuClock::start(interrupted, plan.added_hz)?;
                 time(cpu, body, iterations, pieces)
             };
-            let count = || {
+            let count = || -> Result<CountedDoc, TickError> {
                 let _away = AffinityGuard::keep_off(&cpu.into())?;
                 let pieces = pieces.div_ceil(10);
                 let job = Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
-                events::count(job, &plan.events)
+                Ok(events::count(job, &plan.events)?.0)
             };
             let quiet = || time(cpu, body, iterations, pieces);
             let (quiet, raised) = if (at + round as usize).is_multiple_of(2) {
@@ -168,9 +138,10 @@ pub fn measure(
             } else {
                 let quiet = count()?;
                 let _clock = CpuClock::start(interrupted, plan.added_hz)?;
-                Some([quiet, count()?])
+                Some(CountedPairDoc { quiet, raised: count()? })
             };
-            store(&PlacementRound { place, cpu, body, quiet, raised, counted })?;
+            let pair = PlacementDoc { place, body: body.to_string(), quiet, raised, counted };
+            store(pair).map_err(TickError::Store)?;
             done += 1;
         }
     }
@@ -181,7 +152,7 @@ pub fn measure(
 mod tests {
     use super::*;
 
-    fn places(siblings: Option<&str>, interrupted: u32, usable: &str) -> Vec<(Place, u32)> {
+    fn places(siblings: Option<&str>, interrupted: u32, usable: &str) -> Vec<(Placed, u32)> {
         let root = tempfile::tempdir().unwrap();
         if let Some(list) = siblings {
             let folder = root.path().join(format!("sys/devices/system/cpu/cpu{interrupted}/topology"));
@@ -190,12 +161,12 @@ mod tests {
         }
         let found = Places::find(root.path(), CpuId::new(interrupted), &usable.parse().unwrap()).unwrap();
         assert_eq!(found.topology_known, siblings.is_some());
-        found.iter().map(|(place, cpu)| (place, cpu.get())).collect()
+        found.iter().map(|place| (place.place, place.cpu.get())).collect()
     }
 
     #[test]
     fn siblings_share_the_core_and_others_do_not() {
-        use Place::{Other, Same, Sibling};
+        use Placed::{Other, Same, Sibling};
         assert_eq!(places(Some("1,5"), 1, "0-7"), [(Same, 1), (Sibling, 5), (Other, 0)]);
         assert_eq!(places(Some("0-7"), 0, "0-15"), [(Same, 0), (Sibling, 1), (Other, 8)]);
         // Without hyper-threading, or with siblings that may not be used.

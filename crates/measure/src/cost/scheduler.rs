@@ -20,43 +20,18 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{Count, Counters, CountersError, Event, Space};
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
+use becalm_model::cost::SchedulerDoc;
 use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
 
-use super::tick::{TickError, TimerRecord, events, record_timer};
+use super::tick::{TickError, events, record_timer};
 use crate::counted::event_count;
 use crate::preflight;
 
-/// What was measured with a number of runnable threads.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SchedulerCost {
-    /// Threads that never sleep, all on the one CPU.
-    pub runnable: u32,
-    /// The ticks while they counted; nothing where the kernel's trace cannot be had.
-    pub ticks: Option<TimerRecord>,
-    /// Calls of `sched_yield` of all threads together.
-    pub yields: u64,
-    /// Switches between them while they gave way.
-    pub switches: u64,
-    /// How long they gave way.
-    pub elapsed: Nanos,
-    /// What the processor counted in a further round; nothing where nothing was asked for.
-    pub counted: Option<CountedYields>,
-}
-
-/// What was counted in threads that gave way.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CountedYields {
-    /// Their calls.
-    pub yields: u64,
-    /// The events of all of them together, user and kernel apart.
-    pub counts: Vec<EventCount>,
-}
-
-/// Whether the kernel's trace shall be used.
+/// Whether the kernel's trace is used.
 #[derive(Clone, Debug)]
 pub enum Tracing {
-    /// It shall; the janitor removes the instance should the process be killed.
+    /// It is; the janitor removes the trace instance if the process is killed.
     On(Option<Arc<Janitor>>),
     /// It cannot be had.
     Off,
@@ -66,7 +41,7 @@ pub enum Tracing {
 /// a tenth of it with the processor's counters; see [`events::counted`].
 ///
 /// # Errors
-/// If the CPU cannot be used, or the kernel's trace cannot be had although it shall.
+/// If the CPU cannot be used, or the kernel's trace cannot be had although it is wanted.
 pub fn measure(
     root: &Path,
     cpu: CpuId,
@@ -74,7 +49,7 @@ pub fn measure(
     window: Nanos,
     tracing: &Tracing,
     events: &[String],
-) -> Result<SchedulerCost, TickError> {
+) -> Result<SchedulerDoc, TickError> {
     preflight::select(root, Some(&[cpu].into_iter().collect()))?;
     let _away = AffinityGuard::keep_off(&cpu.into())?;
     let ticks = match tracing {
@@ -86,18 +61,19 @@ pub fn measure(
     };
     let given_way = crowd(cpu, runnable, window, &[], std::thread::yield_now)?;
     let events = events::known(events);
-    let counted = if events.is_empty() {
-        None
+    let (counted_yields, counts) = if events.is_empty() {
+        (0, Vec::new())
     } else {
-        Some(crowd(cpu, runnable, Nanos::new(window.get() / 10), &events, std::thread::yield_now)?.counted())
+        crowd(cpu, runnable, Nanos::new(window.get() / 10), &events, std::thread::yield_now)?.counted()
     };
-    Ok(SchedulerCost {
+    Ok(SchedulerDoc {
         runnable,
         ticks,
         yields: given_way.calls(),
         switches: given_way.switches(),
-        elapsed: given_way.elapsed(),
-        counted,
+        elapsed_ns: given_way.elapsed().get(),
+        counts,
+        counted_yields,
     })
 }
 
@@ -135,24 +111,24 @@ impl Crowd {
     }
 
     /// What was counted in those threads that had all counters: a great many threads need more files than a process may open.
-    fn counted(&self) -> CountedYields {
+    /// Returns their calls as well.
+    fn counted(&self) -> (u64, Vec<EventCount>) {
         let all = self.ran.iter().map(|ran| ran.counts.len()).max().unwrap_or(0);
-        let mut counted = CountedYields { yields: 0, counts: Vec::new() };
+        let (mut yields, mut sums) = (0, Vec::<EventCount>::new());
         for ran in self.ran.iter().filter(|ran| ran.counts.len() == all) {
-            counted.yields += ran.calls;
+            yields += ran.calls;
             for count in ran.counts.iter().map(event_count) {
-                let known = counted.counts.iter_mut().find(|of| (&of.event, &of.space) == (&count.event, &count.space));
-                match known {
-                    Some(of) => {
-                        of.value += count.value;
-                        of.enabled_ns += count.enabled_ns;
-                        of.running_ns += count.running_ns;
+                match sums.iter_mut().find(|sum| (&sum.event, &sum.space) == (&count.event, &count.space)) {
+                    Some(sum) => {
+                        sum.value += count.value;
+                        sum.enabled_ns += count.enabled_ns;
+                        sum.running_ns += count.running_ns;
                     }
-                    None => counted.counts.push(count),
+                    None => sums.push(count),
                 }
             }
         }
-        counted
+        (yields, sums)
     }
 }
 
@@ -227,12 +203,12 @@ mod tests {
         }
         let cpu = sched::current_cpu().unwrap();
         let crowd = crowd(cpu, 3, Nanos::from_millis(100), &wanted, std::thread::yield_now).unwrap();
-        let counted = crowd.counted();
-        assert_eq!(counted.yields, crowd.calls());
+        let (yields, counts) = crowd.counted();
+        assert_eq!(yields, crowd.calls());
         let value = |event: &str, space: &str| {
-            let mut of = counted.counts.iter().filter(|of| of.event == event && of.space == space);
-            let value = of.next().map(|of| of.value);
-            assert_eq!(of.next(), None, "{event} stands there once");
+            let mut found = counts.iter().filter(|count| count.event == event && count.space == space);
+            let value = found.next().map(|count| count.value);
+            assert_eq!(found.next(), None, "{event} stands there once");
             value
         };
         // Threads are switched in the kernel; the kernel counts each as it does for the thread's own books.
@@ -245,7 +221,7 @@ mod tests {
         let mut crowd = crowd;
         let left_out = crowd.ran[0].calls;
         crowd.ran[0].counts.pop();
-        assert_eq!(crowd.counted().yields, counted.yields - left_out);
+        assert_eq!(crowd.counted().0, yields - left_out);
     }
 
     #[test]

@@ -6,39 +6,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use becalm_analyze::cost::Cost;
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::Place;
-use becalm_measure::cost::clock::{Path as ReadBy, clocks};
-use becalm_measure::cost::probe::{Probe, detours, traps};
+use becalm_measure::cost::Site;
+use becalm_measure::cost::clock::clocks;
+use becalm_measure::cost::probe::{detours, traps};
+use becalm_model::cost::{CostSamples, ProbeCosts, ReadBy};
 use becalm_testing::attempts;
 
 /// Two tests on one CPU would measure each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn alone() -> (MutexGuard<'static, ()>, Place) {
+fn alone() -> (MutexGuard<'static, ()>, Site) {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    (guard, Place::choose(Path::new("/"), None, Policy::Other).expect("some CPU can be used"))
+    (guard, Site::choose(Path::new("/"), None, Policy::Other).expect("some CPU can be used"))
 }
 
 /// The figures of each row that was measured.
-fn figures(probes: &[Probe]) -> BTreeMap<&'static str, Cost> {
+fn figures(probed: &(ProbeCosts, CostSamples)) -> BTreeMap<String, Cost> {
     let mut costs = BTreeMap::new();
-    for probe in probes {
-        match &probe.outcome {
-            Ok(series) => {
-                let cost = Cost::of(&series.rounds, series.batch, series.interrupts).expect("a series has samples");
-                eprintln!("{}: {} ps, {:?}", probe.name, cost.median_ps, cost.interval_ps);
-                costs.insert(probe.name, cost);
-            }
-            Err(why) => eprintln!("{}: not measured: {why}", probe.name),
-        }
+    for probe in &probed.0.probes {
+        let Some(series) = &probe.series else {
+            eprintln!("{}: not measured: {:?}", probe.name, probe.not_measured);
+            continue;
+        };
+        let cost = Cost::of(&probed.1[&probe.name], series.batch, series.interrupts).expect("a series has samples");
+        eprintln!("{}: {} ps, {:?}", probe.name, cost.median_ps, cost.interval_ps);
+        costs.insert(probe.name.clone(), cost);
     }
     costs
 }
 
 /// Compares pairs of median costs in picoseconds. Lists the pairs where the first does not cost enough more than the second.
-fn cheaper<'a>(costs: &BTreeMap<&str, i64>, order: &[(&'a str, f64, &'a str)]) -> Vec<String> {
+fn cheaper<'a>(costs: &BTreeMap<String, i64>, order: &[(&'a str, f64, &'a str)]) -> Vec<String> {
     let wrong = |(more, times, less): &(&str, f64, &str)| {
-        let (high, low) = (*costs.get(more)? as f64, *costs.get(less)? as f64);
+        let (high, low) = (*costs.get(*more)? as f64, *costs.get(*less)? as f64);
         (high <= low * times).then(|| format!("{more} ({high} ps) is not {times} times {less} ({low} ps)"))
     };
     order.iter().filter_map(wrong).collect()
@@ -46,8 +46,8 @@ fn cheaper<'a>(costs: &BTreeMap<&str, i64>, order: &[(&'a str, f64, &'a str)]) -
 
 /// Holds the costs against the order that they must have. On a shared machine a neighbor may take a cache for as long as one
 /// row is measured, which only makes that row dearer: of each row the lowest median of all attempts until now counts.
-fn costs_more(order: &[(&str, f64, &str)], measure: impl Fn() -> BTreeMap<&'static str, Cost>) {
-    let mut lowest: BTreeMap<&'static str, i64> = BTreeMap::new();
+fn costs_more(order: &[(&str, f64, &str)], measure: impl Fn() -> BTreeMap<String, Cost>) {
+    let mut lowest: BTreeMap<String, i64> = BTreeMap::new();
     attempts(3, || {
         for (name, cost) in measure() {
             let known = lowest.entry(name).or_insert(cost.median_ps);
@@ -60,17 +60,17 @@ fn costs_more(order: &[(&str, f64, &str)], measure: impl Fn() -> BTreeMap<&'stat
 
 #[test]
 fn traps_cost_what_they_must() {
-    let (_guard, place) = alone();
-    let (cpu, several) = (place.cpu, place.other().is_some());
+    let (_guard, site) = alone();
+    let several = site.other().is_some();
     let measure = || {
         let mut named = 0;
-        let probed = traps(place.clone(), &mut |_, _, _| {
+        let probed = traps(&site, &mut |_, _, _| {
             named += 1;
             true
         })
         .expect("the counter runs");
-        assert_eq!((probed.place.cpu, named), (cpu, 12));
-        let costs = figures(&probed.result);
+        assert_eq!(named, 12);
+        let costs = figures(&probed);
         for name in [
             "syscall",
             "vdso",
@@ -104,9 +104,9 @@ fn traps_cost_what_they_must() {
 
 #[test]
 fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrupt() {
-    let (_guard, place) = alone();
+    let (_guard, site) = alone();
     let measure = || {
-        let costs = figures(&detours(place.clone(), &mut |_, _, _| true).expect("the counter runs").result);
+        let costs = figures(&detours(&site, &mut |_, _, _| true).expect("the counter runs"));
         for name in ["memory", "pte_miss", "fault_minor", "fault_cow", "preemption"] {
             assert!(costs.contains_key(name), "{name} was not measured");
         }
@@ -131,26 +131,26 @@ fn far_memory_costs_more_than_near_memory_and_a_lost_slice_more_than_an_interrup
 
 #[test]
 fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
-    let (_guard, place) = alone();
-    let several = place.other().is_some();
-    let clocks = clocks(place, &mut |_, _, _| true).expect("the counter runs").result;
-    let row = |name: &str| clocks.rows.iter().find(|row| row.name == name).expect("every kernel has this clock");
+    let (_guard, site) = alone();
+    let several = site.other().is_some();
+    let (clocks, samples) = clocks(&site, &mut |_, _, _| true).expect("the counter runs");
+    let row = |name: &str| clocks.clocks.iter().find(|row| row.name == name).expect("every kernel has this clock");
     let median =
-        |name: &str| Cost::of(&row(name).cost.rounds, row(name).cost.batch, None).expect("there are samples").median_ps;
+        |name: &str| Cost::of(&samples[name], row(name).series.batch, None).expect("there are samples").median_ps;
 
     // Nothing but the kernel knows what a thread has used.
-    assert_eq!(row("CLOCK_THREAD_CPUTIME_ID").path, ReadBy::SystemCall);
+    assert_eq!(row("CLOCK_THREAD_CPUTIME_ID").path, ReadBy::Syscall);
     assert!(row("CLOCK_THREAD_CPUTIME_ID").cross.is_none());
     for name in ["CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_MONOTONIC_COARSE", "CLOCK_BOOTTIME"] {
         let row = row(name);
-        assert_eq!(row.steps.backwards, 0, "{name}");
-        assert!(row.stated_ns.is_some() && row.raw.is_some(), "{name}");
+        assert_eq!(row.backwards, 0, "{name}");
+        assert!(row.stated_ns.is_some() && row.by_syscall.is_some(), "{name}");
         assert_eq!(row.cross.is_some(), several);
         assert!(row.cross.is_none_or(|cross| cross.backwards == 0), "{name}: {:?}", row.cross);
     }
     // A coarse clock moves with the tick, which comes 100 to 1,000 times a second.
     let coarse = row("CLOCK_MONOTONIC_COARSE");
-    if let Some(step) = coarse.steps.smallest_ps {
+    if let Some(step) = coarse.smallest_step_ps {
         assert!((900_000_000..=11_000_000_000).contains(&step), "{step} ps");
         assert!(coarse.stated_ns.is_some_and(|stated| (stated as i64 * 1_000 - step).abs() < step / 5), "{coarse:?}");
     }

@@ -119,7 +119,7 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     off.sort_unstable();
     let named = bearing(&run, cpu);
     let tally = &delivered.tally;
-    let delivered_ratio = tally.delivered.mean_ns().unwrap_or(0.0) / tally.due.mean_ns().unwrap_or(f64::NAN);
+    let delivered_ratio = tally.delivered.mean().unwrap_or(0.0) / tally.due.mean().unwrap_or(f64::NAN);
     eprintln!(
         "{spec}: {within} detours, all found; {exact} of them within 5 % or 3 us, by {} ns at the median; {} bear the name; \
          {delivered_ratio:.4} of the mean length; toll {:?}; late by {} at the median, {} at the 99th percentile; {} missed, {} \
@@ -161,7 +161,7 @@ fn the_ratio_is_delivered_within_two_in_a_hundred() {
         let run = recorded(recording(cpu, 2));
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         let delivered = injection.stop().unwrap().remove(0);
-        let ratio = delivered.tally.delivered.sum_ns() / delivered.observed.get() as f64;
+        let ratio = delivered.tally.delivered.total() as f64 / delivered.observed.get() as f64;
         let (axis, (_, doc)) = (run.axis(), run.cpu(cpu));
         let (begin, end) = (doc.start_ns, doc.start_ns + doc.duration_ns);
         let within = delivered.log.iter().filter(|injected| (begin..end).contains(&axis.instant(injected.burned.0)));

@@ -10,6 +10,8 @@ mod probe;
 mod scheduler;
 pub mod tick;
 
+use std::collections::BTreeMap;
+
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +19,7 @@ pub use self::check::LONGEST_PS;
 pub use self::clock::{BY_SYSCALL, ClockCosts, ClockWayDoc, CrossDoc, ReadBy};
 pub use self::placement::{CountedDoc, CountedPairDoc, PlaceDoc, Placed, PlacementCosts, PlacementDoc, TimedDoc};
 use self::probe::check_instrument;
-pub use self::probe::{InstrumentDoc, ProbeCosts, ProbeDoc, SeriesDoc};
+pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ROUNDS, Samples, SeriesDoc, into_rounds};
 pub use self::scheduler::{SchedulerCosts, SchedulerDoc, TicksDoc};
 use crate::Document;
 use crate::event_count::EventCount;
@@ -25,6 +27,29 @@ use crate::node::{Ended, Machine};
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.cost/1";
+
+/// The samples of some series by name: the rounds of each, in picoseconds a repetition.
+pub type CostSamples = BTreeMap<String, Vec<Vec<i64>>>;
+
+/// A measurement of costs: its document and its samples.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CostRun {
+    /// What was measured, where and how.
+    pub doc: CostDoc,
+    /// The samples of every series that the document tells of, and of no other.
+    pub samples: CostSamples,
+}
+
+impl CostRun {
+    /// The samples of a series.
+    ///
+    /// # Panics
+    /// If the document does not tell of it, which only a bug can cause.
+    #[must_use]
+    pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
+        self.samples.get(name).expect("every series of the document has samples")
+    }
+}
 
 /// One node's measurement of costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -108,6 +108,14 @@ pub struct TimedDoc {
     pub window_ns: i64,
 }
 
+impl TimedDoc {
+    /// Timer interrupts a second.
+    #[must_use]
+    pub fn rate_hz(self) -> f64 {
+        self.interrupts as f64 * 1e9 / self.window_ns as f64
+    }
+}
+
 impl PlacementDoc {
     pub(super) fn check(&self) -> Result<(), String> {
         for timed in [self.quiet, self.raised] {

@@ -43,7 +43,7 @@ pub struct SchedulerDoc {
 }
 
 /// The kernel's record of a CPU's ticks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct TicksDoc {
     /// Ticks from entry to exit.
     pub interrupts: u64,

@@ -24,19 +24,18 @@ pub fn delivered(slot: Slot<'_>, due: u64, start: u64, length: u64) {
     slot.add(layout::LATE + layout::late_bin(start.saturating_sub(due)), 1);
 }
 
-/// Adds a value to moments (Welford 1962): count, mean, sum of squared differences from the mean, least and greatest value.
+/// Adds a value to moments.
 fn add(slot: Slot<'_>, at: usize, value: u64) {
     let count = slot.get(at) + 1;
-    let (mean, squares) = (f64::from_bits(slot.get(at + 1)), f64::from_bits(slot.get(at + 2)));
-    let off = value as f64 - mean;
-    let mean = mean + off / count as f64;
-    let squares = squares + off * (value as f64 - mean);
-    let (least, most) = (slot.get(at + 3), slot.get(at + 4));
+    let squares = u128::from(slot.get(at + 3)) << 64 | u128::from(slot.get(at + 2));
+    let squares = squares.saturating_add(u128::from(value) * u128::from(value));
+    let (least, greatest) = (slot.get(at + 4), slot.get(at + 5));
     slot.set(at, count);
-    slot.set(at + 1, mean.to_bits());
-    slot.set(at + 2, squares.to_bits());
-    slot.set(at + 3, if count == 1 { value } else { least.min(value) });
-    slot.set(at + 4, if count == 1 { value } else { most.max(value) });
+    slot.set(at + 1, slot.get(at + 1).saturating_add(value));
+    slot.set(at + 2, squares as u64);
+    slot.set(at + 3, (squares >> 64) as u64);
+    slot.set(at + 4, if count == 1 { value } else { least.min(value) });
+    slot.set(at + 5, greatest.max(value));
 }
 
 #[cfg(test)]
@@ -46,16 +45,15 @@ mod tests {
     use crate::memory::tests::prepared;
 
     #[test]
-    fn moments_are_those_of_the_plain_way() {
+    fn moments_are_sums_and_ends() {
         let words = prepared(&[]);
         let slot = Shared::new(&words).unwrap().slot(3).unwrap();
-        let values = [5_u64, 9, 2, 2, 7];
-        values.iter().for_each(|value| add(slot, layout::DUE, *value));
-        let words: Vec<u64> = (0..layout::MOMENTS_WORDS).map(|word| slot.get(layout::DUE + word)).collect();
-        assert_eq!((words[0], words[3], words[4]), (5, 2, 9));
-        let squares: f64 = values.iter().map(|value| (*value as f64 - 5.0).powi(2)).sum();
-        assert!((f64::from_bits(words[1]) - 5.0).abs() < 1e-12);
-        assert!((f64::from_bits(words[2]) - squares).abs() < 1e-9);
+        let moments = || -> Vec<u64> { (0..layout::MOMENTS_WORDS).map(|word| slot.get(layout::DUE + word)).collect() };
+        [5, 9, 2, 2, 7].into_iter().for_each(|value| add(slot, layout::DUE, value));
+        assert_eq!(moments(), [5, 25, 25 + 81 + 4 + 4 + 49, 0, 2, 9]);
+        // The squares of times from 4.3 s on take more than one word.
+        add(slot, layout::DUE, 1 << 33);
+        assert_eq!(moments(), [6, 25 + (1 << 33), 163, 4, 2, 1 << 33]);
     }
 
     #[test]
@@ -66,7 +64,7 @@ mod tests {
             due(slot, at, 20);
             delivered(slot, at, at + late, 21);
         }
-        let ends = |at: usize| (slot.get(at), slot.get(at + 3), slot.get(at + 4));
+        let ends = |at: usize| (slot.get(at), slot.get(at + 4), slot.get(at + 5));
         assert_eq!((ends(layout::DUE), ends(layout::DUE_INTERVALS)), ((3, 20, 20), (2, 200, 300)));
         assert_eq!((ends(layout::DELIVERED), ends(layout::INTERVALS)), ((3, 21, 21), (2, 197, 350)));
         for late in [3, 0, 50] {

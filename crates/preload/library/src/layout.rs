@@ -1,4 +1,4 @@
-//! The memory that the library shares with the maker of the noise, in 64-bit words, version 1.
+//! The memory that the library shares with the maker of the noise, in 64-bit words, version 2.
 //!
 //! ```text
 //! 0          HEADER_WORDS     first_slot(circles)       first_detour(circles)
@@ -12,7 +12,7 @@
 use core::ffi::CStr;
 
 /// The value of the first word: "becalm" and the version.
-pub const MAGIC: u64 = 0x6265_6361_6c6d_0001;
+pub const MAGIC: u64 = 0x6265_6361_6c6d_0002;
 /// The name of the environment variable that holds the path of this memory.
 pub const VARIABLE: &CStr = c"BECALM_INJECT";
 
@@ -133,9 +133,9 @@ pub const DUE_INTERVALS: usize = DUE + MOMENTS_WORDS;
 pub const DELIVERED: usize = DUE_INTERVALS + MOMENTS_WORDS;
 /// Slot: moments of the intervals from one delivered detour to the next.
 pub const INTERVALS: usize = DELIVERED + MOMENTS_WORDS;
-/// The number of words of moments: count, mean and sum of squared differences (both as the bits of an `f64`), least and
-/// greatest value.
-pub const MOMENTS_WORDS: usize = 5;
+/// The number of words of moments: the number of values, their sum, the sum of their squares (its low word, then its high
+/// one), the least and the greatest value.
+pub const MOMENTS_WORDS: usize = 6;
 
 /// Slot: how late detours began, as [`LATE_BINS`] counts by [`late_bin`].
 pub const LATE: usize = 64;

@@ -5,10 +5,9 @@ use std::io;
 
 use becalm_analyze::cost::PlacedCost;
 use becalm_analyze::cost::{MeasuredCost, SchedulerCost};
-use becalm_bundle::CostRun;
 use becalm_model::cost::{
-    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, InstrumentDoc, Measured, PlacementCosts, ProbeCosts, ProbeDoc,
-    SchedulerCosts, SeriesDoc,
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, InstrumentDoc, Measured, PlacementCosts, ProbeCosts,
+    ProbeDoc, SchedulerCosts, SeriesDoc,
 };
 use becalm_model::node::Ended;
 use serde::Serialize;

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::Policy;
+use becalm_measure::cost::Site;
 use becalm_units::CpuId;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -54,7 +55,7 @@ enum CostCommand {
 
 /// Where and how the probes run.
 #[derive(Args, Debug)]
-struct Place {
+struct SiteArgs {
     /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
@@ -80,14 +81,14 @@ pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// The CPU to measure on: the one asked for, if it can be used, else the quietest.
-fn chosen_place(root: &Path, asked: Option<CpuId>) -> anyhow::Result<becalm_measure::cost::Place> {
-    Ok(becalm_measure::cost::Place::choose(root, asked, Policy::Other)?)
+fn chosen_site(root: &Path, asked: Option<CpuId>) -> anyhow::Result<Site> {
+    Ok(Site::choose(root, asked, Policy::Other)?)
 }
 
-impl Place {
-    /// The place as the measuring crate knows it.
-    fn choose(&self) -> anyhow::Result<becalm_measure::cost::Place> {
-        Ok(becalm_measure::cost::Place::choose(Path::new("/"), self.cpu, self.sched)?)
+impl SiteArgs {
+    /// The CPU that was asked for, if it can be used, else the quietest.
+    fn choose(&self) -> anyhow::Result<Site> {
+        Ok(Site::choose(Path::new("/"), self.cpu, self.sched)?)
     }
 }
 

@@ -4,19 +4,17 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use becalm_bundle::CostSamples;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::placement::{PlacementPlan, PlacementRound, Places, measure};
-use becalm_measure::cost::stored;
+use becalm_measure::cost::placement::{PlacementPlan, Places, measure};
 use becalm_measure::work::Body;
-use becalm_model::cost::{Measured, PlacementCosts};
+use becalm_model::cost::{CostSamples, Measured, PlacementCosts, PlacementDoc};
 use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{counted, progress_bar};
-use super::{OutputArgs, chosen_place};
+use super::{OutputArgs, chosen_site};
 use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 
@@ -77,8 +75,8 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
-    let place = chosen_place(root, args.cpu)?;
-    let places = Places::find(root, place.cpu, &sched::allowed_cpus()?)?;
+    let site = chosen_site(root, args.cpu)?;
+    let places = Places::find(root, site.cpu, &sched::allowed_cpus()?)?;
     let (events, not_counted) = counted(args.no_counters);
     let plan = PlacementPlan {
         places,
@@ -96,12 +94,12 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         rounds: plan.rounds,
         seed: plan.seed,
         bodies: plan.bodies.iter().map(ToString::to_string).collect(),
-        places: stored::places(places),
+        places: places.iter().collect(),
         missing: missing(&places),
         not_counted,
         results: Vec::new(),
     };
-    let document = stored::document(&place, plan.policy, Measured::Placement(costs.clone()));
+    let document = site.document(plan.policy, Measured::Placement(costs.clone()));
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
     let mut ended = Ended::Duration;
@@ -113,10 +111,10 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         }
         ended == Ended::Duration
     };
-    let mut store = |round: &PlacementRound| {
-        costs.results.push(stored::placement(round));
+    let mut store = |pair: PlacementDoc| {
+        costs.results.push(pair);
         // What is there stays, whatever comes.
-        storing.write(Measured::Placement(costs.clone()), CostSamples::new(), None)
+        Ok(storing.write(Measured::Placement(costs.clone()), CostSamples::new(), None)?)
     };
     let measured = measure(root, &plan, &mut progress, &mut store);
     bar.finish_and_clear();

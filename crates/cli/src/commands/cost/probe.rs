@@ -6,13 +6,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use becalm_measure::cost::clock::clocks;
 use becalm_measure::cost::probe::{detours, traps};
-use becalm_measure::cost::stored;
 use becalm_model::cost::{ClockCosts, Measured, ProbeCosts};
 use becalm_model::node::Ended;
 use becalm_record::Session;
 use clap::Args;
 
-use super::{Meter, OutputArgs, Place, recording};
+use super::{Meter, OutputArgs, SiteArgs, recording};
 use crate::exit::Exit;
 
 /// Which of the three commands measures.
@@ -31,7 +30,7 @@ pub enum Probes {
 #[allow(missing_docs)]
 pub struct ProbeArgs {
     #[command(flatten)]
-    place: Place,
+    site: SiteArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -44,15 +43,15 @@ pub struct ProbeArgs {
 pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread; afterwards it would be refused.
     let session = Session::begin(Path::new("/"), probes == Probes::Detours).context("cannot block signals")?;
-    let place = args.place.choose()?;
+    let site = args.site.choose()?;
     let nothing_yet = match probes {
         Probes::Clock => Measured::Clock(ClockCosts::default()),
         Probes::Trap => Measured::Trap(ProbeCosts::default()),
         Probes::Detours => Measured::Detours(ProbeCosts::default()),
     };
-    let mut storing = args.output.begin(stored::document(&place, place.policy, nothing_yet))?;
+    let mut storing = args.output.begin(site.document(site.policy, nothing_yet))?;
     let recorded = match probes {
-        Probes::Detours => recording::probes(&place, &session)?,
+        Probes::Detours => recording::probes(&site, &session)?,
         Probes::Clock | Probes::Trap => Vec::new(),
     };
     let meter = Meter::new();
@@ -65,20 +64,10 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
         ended == Ended::Duration
     };
     let measured = match probes {
-        Probes::Clock => clocks(place, &mut progress).map(|probed| {
-            let (costs, samples) = stored::clocks(probed);
-            (Measured::Clock(costs), samples)
-        }),
-        Probes::Trap => traps(place, &mut progress).map(|probed| {
-            let (costs, samples) = stored::probes(probed);
-            (Measured::Trap(costs), samples)
-        }),
-        Probes::Detours => detours(place, &mut progress).map(|probed| {
-            let (mut costs, mut samples) = stored::probes(probed);
-            for (probe, rounds) in recorded {
-                samples.extend(probe.series.as_ref().map(|_| (probe.name.clone(), rounds)));
-                costs.probes.push(probe);
-            }
+        Probes::Clock => clocks(&site, &mut progress).map(|(costs, samples)| (Measured::Clock(costs), samples)),
+        Probes::Trap => traps(&site, &mut progress).map(|(costs, samples)| (Measured::Trap(costs), samples)),
+        Probes::Detours => detours(&site, &mut progress).map(|(mut costs, mut samples)| {
+            costs.add(recorded, &mut samples);
             (Measured::Detours(costs), samples)
         }),
     };

@@ -6,18 +6,15 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use becalm_analyze::cost::{Interruptions, TIMER, interruptions};
 use becalm_measure::Plan;
-use becalm_measure::cost::{Place, into_rounds};
+use becalm_measure::cost::Site;
 use becalm_model::Detour;
-use becalm_model::cost::{ProbeDoc, SeriesDoc};
+use becalm_model::cost::{Probe, Samples, into_rounds};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_record::{Memory, Session};
 use becalm_units::{CpuList, Nanos};
 
 /// How long is recorded.
 const LENGTH: Nanos = Nanos::from_secs(2);
-
-/// A probe, and the rounds of its samples where it has any.
-pub type Recorded = (ProbeDoc, Vec<Vec<i64>>);
 
 /// The samples of a probe in rounds, or why there are none.
 type Outcome = Result<Vec<Vec<i64>>, String>;
@@ -26,7 +23,7 @@ type Outcome = Result<Vec<Vec<i64>>, String>;
 ///
 /// # Errors
 /// If a signal ends the recording. What else goes wrong is said in the probes.
-pub fn probes(place: &Place, session: &Session) -> Result<Vec<Recorded>> {
+pub fn probes(place: &Site, session: &Session) -> Result<Vec<Probe>> {
     let root = place.root();
     let mut plan = Plan::new();
     plan.cpus = Some([place.cpu].into_iter().collect::<CpuList>());
@@ -53,46 +50,35 @@ pub fn probes(place: &Place, session: &Session) -> Result<Vec<Recorded>> {
     })
 }
 
-fn probe(name: &str, what: String, method: String, outcome: Outcome) -> Recorded {
-    let (series, not_measured, rounds) = match outcome {
-        Ok(rounds) => {
-            let samples = rounds.iter().map(Vec::len).sum::<usize>() as u64;
-            let series = SeriesDoc {
-                batch: 1,
-                samples,
-                interrupts: None,
-                preempted: 0,
-                interruptions: true,
-                counts: Vec::new(),
-                counted: 0,
-            };
-            (Some(series), None, rounds)
-        }
-        Err(why) => (None, Some(why), Vec::new()),
-    };
-    (ProbeDoc { name: name.to_owned(), what, method, series, not_measured }, rounds)
+fn probe(name: &str, what: &str, method: String, outcome: Outcome) -> Probe {
+    let samples = outcome.map(|rounds| {
+        let mut samples = Samples::new(1, rounds);
+        samples.series.interruptions = true;
+        samples
+    });
+    Probe::new(name, what, method, samples)
 }
 
-fn tick_rows(handler: Outcome, whole: Outcome, how: &str) -> [Recorded; 2] {
+fn tick_rows(handler: Outcome, whole: Outcome, how: &str) -> [Probe; 2] {
     let whole_by =
         format!("{how}: detours with one interrupt of the timer and no switch in them, less the shortest step");
     let handler_by = format!("{how}: from the entry of each timer interrupt to its exit, without what interrupted it");
     [
-        probe("tick", "timer update: the tick, whole detour".to_owned(), whole_by, whole),
-        probe("tick_handler", "timer update: the tick's handler".to_owned(), handler_by, handler),
+        probe("tick", "timer update: the tick, whole detour", whole_by, whole),
+        probe("tick_handler", "timer update: the tick's handler", handler_by, handler),
     ]
 }
 
-fn device_row(what: String, how: &str, outcome: Outcome) -> Recorded {
+fn device_row(what: &str, how: &str, outcome: Outcome) -> Probe {
     let method =
         format!("{how}: detours with one interrupt of this source and no switch in them, less the shortest step");
     probe("device_interrupt", what, method, outcome)
 }
 
-fn not_recorded(why: &str) -> Vec<Recorded> {
+fn not_recorded(why: &str) -> Vec<Probe> {
     let why = || Err(format!("no recording could be made: {why}"));
     let mut rows = tick_rows(why(), why(), "a recording").to_vec();
-    rows.push(device_row("interrupt of a device".to_owned(), "a recording", why()));
+    rows.push(device_row("interrupt of a device", "a recording", why()));
     rows
 }
 
@@ -102,7 +88,7 @@ fn rounds(times: &[i64]) -> Option<Vec<Vec<i64>>> {
     (!picos.is_empty()).then(|| into_rounds(&picos))
 }
 
-fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<Recorded> {
+fn traced(place: &Site, mut sources: BTreeMap<String, Interruptions>) -> Vec<Probe> {
     let how = format!("a traced recording of CPU {} for {LENGTH}", place.cpu);
     let mut timer = Interruptions::default();
     for name in TIMER {
@@ -119,11 +105,11 @@ fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<Re
     let most = sources.into_iter().max_by_key(|(_, times)| times.detours.len());
     let device = most.and_then(|(name, times)| Some((name, rounds(&times.detours)?)));
     rows.push(match device {
-        Some((name, rounds)) => device_row(format!("interrupt: {name}, whole detour"), &how, Ok(rounds)),
+        Some((name, rounds)) => device_row(&format!("interrupt: {name}, whole detour"), &how, Ok(rounds)),
         None => {
             let why =
                 format!("no interrupt but the timer's came to CPU {} in {LENGTH}; --cpu measures another", place.cpu);
-            device_row("interrupt of a device".to_owned(), &how, Err(why))
+            device_row("interrupt of a device", &how, Err(why))
         }
     });
     rows
@@ -131,7 +117,7 @@ fn traced(place: &Place, mut sources: BTreeMap<String, Interruptions>) -> Vec<Re
 
 /// Without tracing nobody says which detour was a tick. But where there are as many as the kernel counted timer
 /// interrupts, most of them were, and the median is one's.
-fn untraced(place: &Place, detours: &[Detour], node: &NodeDoc) -> Vec<Recorded> {
+fn untraced(place: &Site, detours: &[Detour], node: &NodeDoc) -> Vec<Probe> {
     let ticks = node
         .counters
         .iter()
@@ -153,8 +139,8 @@ fn untraced(place: &Place, detours: &[Detour], node: &NodeDoc) -> Vec<Recorded> 
         _ => Err(format!("{needs}: the loop saw {seen} detours while the kernel counted {ticks} timer interrupts")),
     };
     let [mut tick, handler] = tick_rows(Err(needs.to_owned()), whole, &how);
-    tick.0.method.clone_from(&how);
-    vec![tick, handler, device_row("interrupt of a device".to_owned(), &how, Err(needs.to_owned()))]
+    tick.doc.method.clone_from(&how);
+    vec![tick, handler, device_row("interrupt of a device", &how, Err(needs.to_owned()))]
 }
 
 /// Whether so many detours are mostly those of so many ticks: within a quarter of their number.
@@ -168,8 +154,8 @@ mod tests {
     use becalm_linux::sched::Policy;
     use std::path::Path;
 
-    fn place() -> Place {
-        Place::choose(Path::new("/"), None, Policy::Other).unwrap()
+    fn place() -> Site {
+        Site::choose(Path::new("/"), None, Policy::Other).unwrap()
     }
 
     fn of(times: &[i64]) -> Interruptions {
@@ -180,20 +166,21 @@ mod tests {
     fn the_timer_is_told_from_devices() {
         let sources = [("local_timer", of(&[2_000; 40])), ("virtio1-req.0", of(&[900; 7])), ("eth0", of(&[800]))];
         let rows = traced(&place(), sources.map(|(name, times)| (name.to_owned(), times)).into());
-        let first =
-            |row: &Recorded| (row.1[0][0], row.0.series.as_ref().map(|series| (series.samples, series.interruptions)));
+        let first = |row: &Probe| {
+            (row.rounds[0][0], row.doc.series.as_ref().map(|series| (series.samples, series.interruptions)))
+        };
         let found: Vec<_> = rows.iter().map(first).collect();
         let all = |samples| Some((samples, true));
         assert_eq!(found, [(2_500_000, all(40)), (2_000_000, all(40)), (1_400_000, all(7))]);
-        assert_eq!(rows[2].0.what, "interrupt: virtio1-req.0, whole detour");
+        assert_eq!(rows[2].doc.what, "interrupt: virtio1-req.0, whole detour");
     }
 
     #[test]
     fn what_did_not_come_is_said() {
         let rows = traced(&place(), BTreeMap::new());
-        assert!(rows.iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.contains("came to CPU"))));
+        assert!(rows.iter().all(|row| row.doc.not_measured.as_ref().is_some_and(|why| why.contains("came to CPU"))));
         assert!(
-            not_recorded("x").iter().all(|row| row.0.not_measured.as_ref().is_some_and(|why| why.ends_with(": x")))
+            not_recorded("x").iter().all(|row| row.doc.not_measured.as_ref().is_some_and(|why| why.ends_with(": x")))
         );
     }
 

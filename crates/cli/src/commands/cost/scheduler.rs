@@ -5,20 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_bundle::CostSamples;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::scheduler::{Tracing, measure};
-use becalm_measure::cost::stored;
 use becalm_measure::cost::tick::TickError;
-use becalm_model::cost::{Measured, SchedulerCosts};
+use becalm_model::cost::{CostSamples, Measured, SchedulerCosts};
 use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::tick::{counted, progress_bar};
-use super::{OutputArgs, chosen_place};
+use super::{OutputArgs, chosen_site};
 use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
@@ -62,7 +60,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread.
     let mut tracing = Tracing::On(Janitor::spawn(&root.join("proc")).ok().map(Arc::new));
     let signals = StopSignals::block().context("cannot block signals")?;
-    let place = chosen_place(root, args.cpu)?;
+    let site = chosen_site(root, args.cpu)?;
     let mut numbers = args.runnable.clone();
     numbers.sort_unstable();
     numbers.dedup();
@@ -73,7 +71,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         not_counted,
         ..SchedulerCosts::default()
     };
-    let document = stored::document(&place, Policy::Other, Measured::Scheduler(costs.clone()));
+    let document = site.document(Policy::Other, Measured::Scheduler(costs.clone()));
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
     let mut ended = Ended::Duration;
@@ -85,15 +83,15 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
             ended = Ended::Signal;
             break;
         }
-        let measured = match measure(root, place.cpu, runnable, args.window, &tracing, &events) {
+        let measured = match measure(root, site.cpu, runnable, args.window, &tracing, &events) {
             Err(TickError::Tracefs(error)) => {
                 costs.no_trace = Some(error.to_string());
                 tracing = Tracing::Off;
-                measure(root, place.cpu, runnable, args.window, &tracing, &events)
+                measure(root, site.cpu, runnable, args.window, &tracing, &events)
             }
             measured => measured,
         };
-        costs.rows.push(stored::scheduler(&measured?));
+        costs.rows.push(measured?);
         // What is there stays, whatever comes.
         storing.store(Measured::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }

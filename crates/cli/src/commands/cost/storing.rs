@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use becalm_bundle::CostSamples;
-use becalm_bundle::{BundleError, CostRun, CostWriter};
-use becalm_model::cost::{CostDoc, Measured};
+use becalm_bundle::BundleError;
+use becalm_bundle::cost::{self, CostWriter};
+use becalm_model::cost::{CostDoc, CostRun, CostSamples, Measured};
 use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
 use clap::Args;
@@ -73,7 +73,7 @@ impl Storing {
     /// # Errors
     /// If it cannot be read, or `out` cannot be written.
     pub fn show(&self, out: &mut dyn Write) -> Result<()> {
-        show(&CostRun::open(&self.path, Some(&self.doc.node))?, self.json, out)?;
+        show(&cost::load(&self.path, Some(&self.doc.node))?, self.json, out)?;
         say(format_args!("stored in {}", self.path.display()));
         Ok(())
     }

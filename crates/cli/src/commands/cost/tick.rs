@@ -8,7 +8,6 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use becalm_analyze::cost::tick::{Analysis, Live, TableFile, read_tables};
 use becalm_bundle::BundleError;
-use becalm_bundle::node_name;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::Event;
 use becalm_linux::procfs::kernel;
@@ -16,12 +15,13 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
+use becalm_model::node_name;
 use becalm_report::TickReport;
 use becalm_units::{CpuId, Named, Nanos};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::chosen_place;
+use super::chosen_site;
 use crate::arguments::{cpu_id, default_path, refuse_existing};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
@@ -188,7 +188,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
         }
     };
     let bar = progress_bar();
-    let mut store = |campaign: &Campaign| becalm_bundle::cost::tick::store(campaign, &path);
+    let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
     let end = campaign::go_on(&mut campaign, root, janitor.as_ref(), &signals, &mut store, &mut |progress| {
         show(&bar, progress);
     });
@@ -243,7 +243,7 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     if cell < Nanos::from_millis(10) || cell > Nanos::from_secs(3_600) {
         return Err(usage("--cell lies from 10ms, in which some sorts fit, to 1h"));
     }
-    let cpu = chosen_place(Path::new("/"), args.cpu)?.cpu;
+    let cpu = chosen_site(Path::new("/"), args.cpu)?.cpu;
     let rounds = args.rounds.unwrap_or(rounds);
     let sched = args.sched.to_string();
     let events = wanted(args.no_counters);

@@ -8,14 +8,16 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{SyscallCount, getpid};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
+use becalm_model::cost::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, CrossDoc, ReadBy, Samples};
+use becalm_stats::median_high;
 
 mod time_way;
 mod turns;
 
 use self::time_way::{OverReading, TimeWay};
 use self::turns::{Turns, turns};
-use super::bench::{Bench, ForCounter, Probed, Progress, Series, run_at, undisturbed};
-use super::{CostError, Place};
+use super::bench::{Bench, ForCounter, Progress, run_at, undisturbed};
+use super::{CostError, Site};
 
 /// Readings in a sample.
 const BATCH: u32 = 64;
@@ -34,153 +36,98 @@ const TURNS_TIME: Duration = Duration::from_millis(20);
 /// Calls whose system calls are counted.
 const COUNTED: u64 = 100;
 
-/// Where a reading is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Path {
-    /// By one instruction.
-    Instruction,
-    /// In user space, by the code that the kernel maps into every process.
-    Vdso,
-    /// In the kernel.
-    SystemCall,
-}
-
-impl Path {
-    /// Its name in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Instruction => "instruction",
-            Self::Vdso => "vdso",
-            Self::SystemCall => "syscall",
-        }
-    }
-}
-
-/// How it was found out whether a reading enters the kernel.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Counting {
-    /// The kernel counted the system calls.
-    Counted,
-    /// They could not be counted, for this reason, and were told by their time.
-    Timed(String),
-}
-
 /// How a clock moves from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Steps {
-    /// How many readings were made.
-    pub readings: u64,
-    /// The smallest step that is not zero, in picoseconds; nothing if the clock did not move in 50 ms.
-    pub smallest_ps: Option<i64>,
-    /// The median step that is not zero.
-    pub median_ps: Option<i64>,
+struct Steps {
+    readings: u64,
+    /// The smallest step that is not zero; `None` if the clock did not move in 50 ms.
+    smallest_ps: Option<i64>,
+    /// The median of the steps that are not zero.
+    median_ps: Option<i64>,
     /// How often a reading was smaller than the one before.
-    pub backwards: u64,
+    backwards: u64,
 }
 
-/// How a clock agrees between CPUs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CrossReading {
-    /// How many readings were compared with one of another CPU.
-    pub compared: u64,
-    /// How many were smaller although they were taken later.
-    pub backwards: u64,
-    /// By how much at most, in picoseconds.
-    pub largest_ps: i64,
-}
+/// A way to read the time, with the samples of its readings by the way itself and by a raw system call.
+type Way = (ClockWayDoc, Vec<Vec<i64>>, Option<Vec<Vec<i64>>>);
 
-/// A way to read the time.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ClockRow {
-    /// Its name.
-    pub name: String,
-    /// Where it is read.
-    pub path: Path,
-    /// What a reading costs.
-    pub cost: Series,
-    /// What it costs by a raw system call, where there is one.
-    pub raw: Option<Series>,
-    /// The resolution that the kernel states, in nanoseconds.
-    pub stated_ns: Option<u64>,
-    /// How it moves on one CPU.
-    pub steps: Steps,
-    /// How it agrees between CPUs; nothing where there is one CPU, or the clock is a thread's own.
-    pub cross: Option<CrossReading>,
-}
-
-/// Every way to read the time.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Clocks {
-    /// One a way.
-    pub rows: Vec<ClockRow>,
-    /// How it was found out which of them enter the kernel.
-    pub counting: Counting,
-}
-
-/// Measures every way to read the time. Takes about four seconds.
+/// Measures every way to read the time: their document, and the samples. Takes about four seconds.
 ///
 /// # Errors
-/// If the place cannot be used, or no counter runs.
-pub fn clocks(place: Place, progress: &mut Progress<'_>) -> Result<Probed<Clocks>, CostError> {
-    run_at(place, Work(progress))
+/// If the CPU cannot be used, or no counter runs.
+pub fn clocks(site: &Site, progress: &mut Progress<'_>) -> Result<(ClockCosts, CostSamples), CostError> {
+    let (instrument, (ways, not_counted)) = run_at(site, Work(progress))?;
+    let mut costs = ClockCosts { instrument: Some(instrument), not_counted, clocks: Vec::new() };
+    let mut samples = CostSamples::new();
+    for (way, rounds, by_syscall) in ways {
+        samples.extend(by_syscall.map(|rounds| (format!("{}{BY_SYSCALL}", way.name), rounds)));
+        samples.insert(way.name.clone(), rounds);
+        costs.clocks.push(way);
+    }
+    Ok((costs, samples))
 }
 
 struct Work<'a, 'b>(&'a mut Progress<'b>);
 
 impl ForCounter for Work<'_, '_> {
-    type Out = Clocks;
+    /// The ways, and why system calls could not be counted, where they were told by their time.
+    type Out = (Vec<Way>, Option<String>);
 
-    fn run<C: Counter>(self, bench: &Bench<C>) -> Clocks {
-        let root = bench.place.root();
+    fn run<C: Counter>(self, bench: &Bench<C>) -> Self::Out {
+        let root = bench.site.root();
         let processor = CpuInfo::read(root).unwrap_or_default();
         let ways = TimeWay::all(|flag| processor.has(flag));
         // Opened and closed before anything is timed, since it slows every system call.
-        let (counts, counting) = match SyscallCount::open(root).and_then(|count| count_calls(&count, &ways)) {
-            Ok(counts) => (Some(counts), Counting::Counted),
-            Err(error) => (None, Counting::Timed(error.to_string())),
+        let (counts, not_counted) = match SyscallCount::open(root).and_then(|count| count_calls(&count, &ways)) {
+            Ok(counts) => (Some(counts), None),
+            Err(error) => (None, Some(error.to_string())),
         };
         let trap = undisturbed(&cost(bench, || getpid().cast_unsigned().into()));
-        let mut rows = Vec::with_capacity(ways.len());
+        let mut measured = Vec::with_capacity(ways.len());
         for (at, way) in ways.iter().enumerate() {
             if !(self.0)(at, ways.len(), &way.name()) {
                 break;
             }
-            let calls = counts.as_ref().map(|counts| counts[at]);
-            rows.push(row(bench, *way, calls, trap));
+            measured.push(measure(bench, *way, counts.as_ref().map(|counts| counts[at]), trap));
         }
-        Clocks { rows, counting }
+        (measured, not_counted)
     }
 }
 
-fn row<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_ps: i64) -> ClockRow {
+fn measure<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_ps: i64) -> Way {
     let cost = way.run(Cost(bench));
     let raw = way.run_raw(Cost(bench));
     let path = match calls {
-        _ if way.is_instruction() => Path::Instruction,
-        Some(calls) if calls >= COUNTED / 2 => Path::SystemCall,
-        Some(_) => Path::Vdso,
-        None if enters_kernel(undisturbed(&cost), raw.as_ref().map(undisturbed), trap_ps) => Path::SystemCall,
-        None => Path::Vdso,
+        _ if way.is_instruction() => ReadBy::Instruction,
+        Some(calls) if calls >= COUNTED / 2 => ReadBy::Syscall,
+        Some(_) => ReadBy::Vdso,
+        None if enters_kernel(undisturbed(&cost), raw.as_ref().map(undisturbed), trap_ps) => ReadBy::Syscall,
+        None => ReadBy::Vdso,
     };
     // Readings of the kernel are in nanoseconds, those of instructions in ticks.
     let unit_ps = if way.is_instruction() { bench.rate.tick_ns() * 1_000.0 } else { 1_000.0 };
     let own = way.clock() == Some(ClockId::THREAD_CPUTIME);
-    let others = if own { &[] } else { &bench.place.others[..bench.place.others.len().min(OTHERS)] };
-    let cross = others.iter().map(|other| way.run(Turn(bench.place.cpu, *other))).reduce(Turns::and);
-    ClockRow {
+    let others = if own { &[] } else { &bench.site.others[..bench.site.others.len().min(OTHERS)] };
+    let cross = others.iter().map(|other| way.run(Turn(bench.site.cpu, *other))).reduce(Turns::and);
+    let steps = way.run(LookForSteps { unit_ps });
+    let (by_syscall, raw_rounds) = raw.map(|raw| (raw.series, raw.rounds)).unzip();
+    let doc = ClockWayDoc {
         name: way.name(),
         path,
-        cost,
-        raw,
+        series: cost.series,
+        by_syscall,
         stated_ns: way.clock().and_then(clocks::resolution_ns),
-        steps: way.run(LookForSteps { unit_ps }),
-        cross: cross.map(|turns| CrossReading {
+        readings: steps.readings,
+        smallest_step_ps: steps.smallest_ps,
+        median_step_ps: steps.median_ps,
+        backwards: steps.backwards,
+        cross: cross.map(|turns| CrossDoc {
             compared: turns.compared,
             backwards: turns.backwards,
             largest_ps: (turns.largest as f64 * unit_ps).round() as i64,
         }),
-    }
+    };
+    (doc, cost.rounds, raw_rounds)
 }
 
 /// Whether a call enters the kernel, by its time and that of the same reading by a raw system call. What both have in
@@ -210,7 +157,7 @@ fn count_calls(count: &SyscallCount, ways: &[TimeWay]) -> Result<Vec<u64>, becal
     ways.iter().map(|way| way.run(Calls(count))).collect()
 }
 
-fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> Series {
+fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> Samples {
     let round = |samples: &mut [u64]| {
         Bench::<C>::time_each(samples, |_| {
             for _ in 0..BATCH {
@@ -225,9 +172,9 @@ fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> Series {
 struct Cost<'a, 'b, C>(&'a Bench<'b, C>);
 
 impl<C: Counter> OverReading for Cost<'_, '_, C> {
-    type Out = Series;
+    type Out = Samples;
 
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Series {
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Samples {
         cost(self.0, read)
     }
 }
@@ -271,9 +218,9 @@ impl OverReading for LookForSteps {
             previous = now;
         }
         let steps = &mut steps[..found];
-        steps.sort_unstable();
-        let picos = |step: &u64| (*step as f64 * self.unit_ps).round() as i64;
-        Steps { readings, smallest_ps: steps.first().map(picos), median_ps: steps.get(found / 2).map(picos), backwards }
+        let picos = |step: u64| (step as f64 * self.unit_ps).round() as i64;
+        let smallest_ps = steps.iter().copied().min().map(picos);
+        Steps { readings, smallest_ps, median_ps: median_high(steps).map(picos), backwards }
     }
 }
 

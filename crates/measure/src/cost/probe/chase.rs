@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use becalm_linux::probe::Pages;
+use becalm_linux::sched::Usage;
+use becalm_stats::splitmix::SplitMix64;
 
 /// Words in a cache line of 64 bytes.
 pub(super) const LINE: usize = 8;
@@ -12,9 +14,9 @@ pub(super) const LINE: usize = 8;
 /// is one cycle (S. Sattolo, Information Processing Letters 22, 1986), the same for every run.
 pub(super) fn lay(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> usize) -> usize {
     let mut next: Vec<u32> = (0..places as u32).collect();
-    let mut random = Random(0x6265_6361_6c6d);
+    let mut random = SplitMix64::new(0x6265_6361_6c6d);
     for last in (1..places).rev() {
-        next.swap(last, random.below(last));
+        next.swap(last, random.below(last as u64) as usize);
     }
     for (at, next) in next.iter().enumerate() {
         words[place(at)].store(place(*next as usize) as u64, Ordering::Relaxed);
@@ -26,9 +28,9 @@ pub(super) fn lay(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> u
 /// are neighbors in memory as well may share an entry of the TLB.
 pub(super) fn scatter(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> usize) {
     let mut order: Vec<usize> = (0..places).collect();
-    let mut random = Random(0x7363_6174);
+    let mut random = SplitMix64::new(0x7363_6174);
     for last in (1..places).rev() {
-        order.swap(last, random.below(last + 1));
+        order.swap(last, random.below(last as u64 + 1) as usize);
     }
     order.into_iter().for_each(|at| words[place(at)].store(0, Ordering::Relaxed));
 }
@@ -53,27 +55,12 @@ pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
 
 /// Whether touching memory in huge pages took so few faults that they are huge. Touches every small page.
 pub(super) fn is_huge(pages: &Pages) -> bool {
-    let before = becalm_linux::sched::Usage::of_current_thread();
+    let before = Usage::of_current_thread();
     for word in pages.words().iter().step_by(4096 / 8) {
         word.store(0, Ordering::Relaxed);
     }
-    let faults = becalm_linux::sched::Usage::of_current_thread().since(before).faults;
+    let faults = Usage::of_current_thread().since(before).faults;
     faults <= 4 * pages.count() as u64
-}
-
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a cycle needs no better one.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        // The high half of the product: uniform enough without a division.
-        ((u128::from(z) * bound as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]

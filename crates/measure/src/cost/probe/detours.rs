@@ -7,12 +7,14 @@ use becalm_linux::clock::Counter;
 use becalm_linux::memory::total_bytes;
 use becalm_linux::probe::{Pages, huge_page_bytes};
 use becalm_linux::sysfs::cache::{caches, data_levels};
+use becalm_model::cost::{CostSamples, Probe, ProbeCosts, Samples};
+use becalm_stats::median_high;
 
 use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
 use super::trap::{fault_cow, fault_minor, fault_zero_page};
-use super::{Probe, interrupt, preempt, swap, text};
-use crate::cost::bench::{Bench, ForCounter, Probed, Progress, Series, run_at};
-use crate::cost::{CostError, Place};
+use super::{interrupt, preempt, swap};
+use crate::cost::bench::{Bench, ForCounter, Progress, probes_at, text};
+use crate::cost::{CostError, Site};
 
 /// Loads in a sample where they hit a near cache, and where they may go to memory.
 const NEAR_LOADS: u32 = 1_024;
@@ -29,12 +31,12 @@ const MEMORY_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=512 << 20;
 /// Bytes in a line.
 const LINE_BYTES: usize = LINE * size_of::<u64>();
 
-/// Measures the catalogue. Takes about six seconds.
+/// Measures the catalogue: its document, and the samples. Takes about six seconds.
 ///
 /// # Errors
-/// If the place cannot be used, or no counter runs. What single detours lack is said in their rows.
-pub fn detours(place: Place, progress: &mut Progress<'_>) -> Result<Probed<Vec<Probe>>, CostError> {
-    run_at(place, Work(progress))
+/// If the CPU cannot be used, or no counter runs. What single detours lack is said in their rows.
+pub fn detours(site: &Site, progress: &mut Progress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
+    probes_at(site, Work(progress))
 }
 
 struct Work<'a, 'b>(&'a mut Progress<'b>);
@@ -43,8 +45,8 @@ impl ForCounter for Work<'_, '_> {
     type Out = Vec<Probe>;
 
     fn run<C: Counter>(self, bench: &Bench<C>) -> Vec<Probe> {
-        let root = bench.place.root();
-        let (levels, unknown) = match caches(root, bench.place.cpu) {
+        let root = bench.site.root();
+        let (levels, unknown) = match caches(root, bench.site.cpu) {
             Ok(caches) => (data_levels(&caches), None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
@@ -52,12 +54,12 @@ impl ForCounter for Work<'_, '_> {
         let mut rows = Vec::new();
         if levels.is_empty() {
             let why = unknown.unwrap_or_else(|| "the kernel does not tell the sizes of this CPU's caches".to_owned());
-            rows.push(Probe {
-                name: "cache_miss",
-                what: "cache miss",
-                method: "a chase of pointers through a part of each cache".to_owned(),
-                outcome: Err(why),
-            });
+            rows.push(Probe::new(
+                "cache_miss",
+                "cache miss",
+                "a chase of pointers through a part of each cache",
+                Err(why),
+            ));
         }
         let largest = levels.last().map_or(0, |(_, bytes)| *bytes);
         let mut probes: Vec<(&str, Measurement<'_, C>)> = Vec::new();
@@ -70,14 +72,10 @@ impl ForCounter for Work<'_, '_> {
             ("TLB", Box::new(|bench| tlb_miss(bench, huge))),
             (
                 "zero page",
-                Box::new(|bench| Probe {
-                    name: "pte_miss",
-                    what: "PTE miss: page there, entry missing",
-                    ..fault_zero_page(bench)
-                }),
+                Box::new(|bench| fault_zero_page(bench).called("pte_miss", "PTE miss: page there, entry missing")),
             ),
-            ("faults", Box::new(|bench| Probe { what: "page fault: first write to a page", ..fault_minor(bench) })),
-            ("copies", Box::new(|bench| Probe { what: "page fault: copy on write", ..fault_cow(bench) })),
+            ("faults", Box::new(|bench| fault_minor(bench).called("fault_minor", "page fault: first write to a page"))),
+            ("copies", Box::new(|bench| fault_cow(bench).called("fault_cow", "page fault: copy on write"))),
             ("swap", Box::new(swap::swap_in)),
             ("interrupts", Box::new(interrupt::from_another_cpu)),
             ("pre-emption", Box::new(preempt::by_a_competitor)),
@@ -118,16 +116,16 @@ fn cache<C: Counter>(bench: &Bench<C>, level: u32, bytes: usize, below: usize, h
     let loads = if level <= 2 { NEAR_LOADS } else { FAR_LOADS };
     let (name, what) = names(level);
     let (outcome, pages) = chase(bench, walked, loads, huge);
-    Probe {
+    Probe::new(
         name,
         what,
-        method: format!(
+        format!(
             "{loads} dependent loads a sample, in random order over {} KiB of the {} KiB of level {level}{pages}",
             walked >> 10,
             bytes >> 10
         ),
         outcome,
-    }
+    )
 }
 
 fn memory<C: Counter>(bench: &Bench<C>, largest: usize, huge: Option<usize>) -> Probe {
@@ -140,12 +138,12 @@ fn memory<C: Counter>(bench: &Bench<C>, largest: usize, huge: Option<usize>) -> 
         }
         bytes => chase(bench, bytes, FAR_LOADS, huge),
     };
-    Probe {
-        name: "memory",
-        what: "cache miss: all levels, from memory",
-        method: format!("{FAR_LOADS} dependent loads a sample, in random order over {} MiB{pages}", walked >> 20),
+    Probe::new(
+        "memory",
+        "cache miss: all levels, from memory",
+        format!("{FAR_LOADS} dependent loads a sample, in random order over {} MiB{pages}", walked >> 20),
         outcome,
-    }
+    )
 }
 
 /// Loads along a cycle through so many bytes, and what is to be said of the pages.
@@ -154,7 +152,7 @@ fn chase<C: Counter>(
     bytes: usize,
     loads: u32,
     huge: Option<usize>,
-) -> (Result<Series, String>, &'static str) {
+) -> (Result<Samples, String>, &'static str) {
     let in_huge = huge.and_then(|size| Pages::huge(bytes.div_ceil(size), size).ok()).filter(is_huge);
     let note = if in_huge.is_some() { ", in huge pages" } else { ", in small pages, so that TLB misses may be in it" };
     let series = in_huge.map_or_else(|| Pages::small(bytes.div_ceil(4096)).map_err(text), Ok).and_then(|pages| {
@@ -198,8 +196,7 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
             at_many = walk(many.words(), black_box(at_many), count as u32);
             Bench::<C>::time_each(samples, |_| at_many = walk(many.words(), black_box(at_many), FAR_LOADS));
             black_box((at_few, at_many));
-            hits.sort_unstable();
-            references.push(hits[SAMPLES / 2].saturating_sub(bench.overhead_ticks()));
+            references.push(median_high(&mut hits).unwrap_or(0).saturating_sub(bench.overhead_ticks()));
             Ok(())
         })?;
         // The loads of each round less the median of those that hit the TLB in it; the first round warmed up.
@@ -209,15 +206,15 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
         }
         Ok(series)
     };
-    Probe {
-        name: "tlb_miss",
-        what: "TLB miss",
-        method: format!(
+    Probe::new(
+        "tlb_miss",
+        "TLB miss",
+        format!(
             "{FAR_LOADS} dependent loads a sample over one line in each of {TLB_PAGES} small pages from anywhere in \
              memory, less the same lines in huge pages; lines and page tables lie in the caches"
         ),
-        outcome: measure(),
-    }
+        measure(),
+    )
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::thread;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
+use becalm_model::cost::{Probe, Samples, into_rounds};
 use becalm_units::Nanos;
 
 use super::switch::{ONE_CPU, elsewhere};
-use super::{Probe, text};
 use crate::acquire::acquire;
-use crate::cost::bench::{Bench, Series, into_rounds};
+use crate::cost::bench::{Bench, text};
 use crate::ring::Ring;
 use crate::steps::StepProfile;
 
@@ -26,20 +26,20 @@ const KEPT: usize = 1 << 16;
 
 /// The detour of an interrupt that another CPU sends.
 pub(super) fn from_another_cpu<C: Counter>(bench: &Bench<C>) -> Probe {
-    let other = bench.place.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
-    Probe {
-        name: "interrupt",
-        what: "hardware interrupt",
-        method: format!(
+    let other = bench.site.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
+    Probe::new(
+        "interrupt",
+        "hardware interrupt",
+        format!(
             "detour of the acquisition loop, seen to run just before, while another CPU{other} interrupts it by membarrier: \
              the longest step that overlaps the call, less the loop's shortest step"
         ),
-        outcome: measure(bench),
-    }
+        measure(bench),
+    )
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
-    let other = bench.place.other().ok_or_else(|| ONE_CPU.to_owned())?;
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
+    let other = bench.site.other().ok_or_else(|| ONE_CPU.to_owned())?;
     membarrier::register().map_err(text)?;
     let ring = Ring::new(KEPT).map_err(|error| error.to_string())?;
     let profile = StepProfile::measure::<C>();
@@ -73,18 +73,14 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
         let start = C::read();
         ring.set_deadline(start + bench.rate.ticks_in(LIMIT).get());
         let sender = sender.start(());
-        acquire::<C>(&ring, bench.place.cpu, start, threshold);
+        acquire::<C>(&ring, bench.site.cpu, start, threshold);
         sender.join().ok().flatten().ok_or_else(|| "the sending thread failed".to_owned())
     })?;
     let mut steps = Vec::with_capacity(KEPT);
     ring.drain(|before, after| steps.push((before, after)));
     let hit = matched(&sent[..count], &steps);
     if hit.len() < count / 2 || hit.is_empty() {
-        return Err(format!(
-            "of {count} interrupts only {} were seen as detours on CPU {}",
-            hit.len(),
-            bench.place.cpu
-        ));
+        return Err(format!("of {count} interrupts only {} were seen as detours on CPU {}", hit.len(), bench.site.cpu));
     }
     let detours: Vec<u64> = hit.iter().map(|step| step.saturating_sub(profile.shortest)).collect();
     let mut series = bench.finish(watch, 1, &into_rounds(&detours));

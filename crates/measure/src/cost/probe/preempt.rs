@@ -6,10 +6,10 @@ use std::thread;
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::Thread;
 use becalm_linux::sched::{Policy, SchedError};
+use becalm_model::cost::{Probe, Samples, into_rounds};
 use becalm_units::Nanos;
 
-use super::{Probe, no_thread};
-use crate::cost::bench::{Bench, Series, into_rounds};
+use crate::cost::bench::{Bench, no_thread};
 
 /// How many pre-emptions are wanted.
 const WANTED: usize = 200;
@@ -20,27 +20,27 @@ const SHORTEST: Nanos = Nanos::from_micros(1);
 
 /// The detours of a loop that shares its CPU with a competitor that never sleeps.
 pub(super) fn by_a_competitor<C: Counter>(bench: &Bench<C>) -> Probe {
-    let class = bench.place.policy;
+    let class = bench.site.policy;
     let outcome = match class {
         Policy::Fifo(_) => {
             Err("in the class fifo a thread runs until it sleeps or yields, and no equal pre-empts it".to_owned())
         }
         _ => measure(bench),
     };
-    Probe {
-        name: "preemption",
-        what: "pre-emption by a competitor",
-        method: format!(
+    Probe::new(
+        "preemption",
+        "pre-emption by a competitor",
+        format!(
             "a second thread of class {class} that never sleeps on the same CPU: steps of the loop in which the competitor \
              made progress"
         ),
         outcome,
-    }
+    )
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
     let (progress, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (cpu, policy) = (bench.place.cpu, bench.place.policy);
+    let (cpu, policy) = (bench.site.cpu, bench.site.policy);
     let competitor = |settled: Result<(), SchedError>| {
         while settled.is_ok() && !stop.load(Ordering::Relaxed) {
             progress.fetch_add(1, Ordering::Relaxed);

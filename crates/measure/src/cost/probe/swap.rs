@@ -7,9 +7,9 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::Pages;
 use becalm_linux::procfs::swaps::swaps;
 use becalm_linux::sched::major_faults;
+use becalm_model::cost::{Probe, Samples, into_rounds};
 
-use super::{Probe, text};
-use crate::cost::bench::{Bench, Series, into_rounds};
+use crate::cost::bench::{Bench, text};
 
 /// Pages that are swapped out at a time.
 const PAGES: usize = 512;
@@ -20,19 +20,17 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// The fault that brings a page back from swap.
 pub(super) fn swap_in<C: Counter>(bench: &Bench<C>) -> Probe {
-    Probe {
-        name: "swap_in",
-        what: "swap in",
-        method:
-            "read of a page that the kernel was asked to swap out (MADV_PAGEOUT); only faults that it counts as major, \
-                 as others found their page still in memory or read ahead"
-                .to_owned(),
-        outcome: measure(bench),
-    }
+    Probe::new(
+        "swap_in",
+        "swap in",
+        "read of a page that the kernel was asked to swap out (MADV_PAGEOUT); only faults that it counts as major, \
+                 as others found their page still in memory or read ahead",
+        measure(bench),
+    )
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<Series, String> {
-    let swaps = swaps(bench.place.root()).map_err(|error| error.to_string())?;
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
+    let swaps = swaps(bench.site.root()).map_err(|error| error.to_string())?;
     if swaps.is_empty() {
         return Err("no swap here".to_owned());
     }

@@ -8,10 +8,10 @@ use becalm_linux::clock::Counter;
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
 use becalm_linux::sched::{Policy, SchedError, Usage};
+use becalm_model::cost::{Probe, ROUNDS, Samples, SeriesDoc, into_rounds};
 use becalm_units::{CpuId, Nanos};
 
-use super::{Probe, no_thread, text};
-use crate::cost::bench::{Bench, ROUNDS, Series, into_rounds};
+use crate::cost::bench::{Bench, no_thread, text};
 
 /// Rounds through a pipe in a round of samples.
 const TRIPS: usize = 200;
@@ -41,40 +41,33 @@ pub(super) fn by_pipe<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
         let before = Usage::of_current_thread();
         let series = trips(bench, 2, || echo.round())?;
         let used = Usage::of_current_thread().since(before);
-        let (switches, trips) = (used.voluntary_switches + used.involuntary_switches, series_len(&series));
+        let (switches, trips) = (used.voluntary_switches + used.involuntary_switches, series.series.samples);
         if switches >= trips { Ok(series) } else { Err(format!("only {switches} switches in {trips} round trips")) }
     };
-    let place = bench.place;
+    let place = bench.site;
     vec![
-        Probe {
-            name: "pipe",
-            what: "pipe: write and read a byte, no switch",
-            method: "one byte through a pipe to oneself: the system calls that are part of the two rows below"
-                .to_owned(),
-            outcome: alone(),
-        },
-        Probe {
-            name: "switch_thread",
-            what: "context switch to a thread, by pipe",
-            method:
-                "half a round trip of a byte through two pipes between two threads on this CPU: write, read, switch"
-                    .to_owned(),
-            outcome: to(Echo::thread(place.cpu, place.policy)),
-        },
-        Probe {
-            name: "switch_process",
-            what: "context switch to a process, by pipe",
-            method: "the same between two processes, which also changes the address space".to_owned(),
-            outcome: to(Echo::process()),
-        },
+        Probe::new(
+            "pipe",
+            "pipe: write and read a byte, no switch",
+            "one byte through a pipe to oneself: the system calls that are part of the two rows below",
+            alone(),
+        ),
+        Probe::new(
+            "switch_thread",
+            "context switch to a thread, by pipe",
+            "half a round trip of a byte through two pipes between two threads on this CPU: write, read, switch",
+            to(Echo::thread(place.cpu, place.policy)),
+        ),
+        Probe::new(
+            "switch_process",
+            "context switch to a process, by pipe",
+            "the same between two processes, which also changes the address space",
+            to(Echo::process()),
+        ),
     ]
 }
 
-fn series_len(series: &Series) -> u64 {
-    series.rounds.iter().map(|round| round.len() as u64).sum()
-}
-
-fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> Result<Series, String> {
+fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> Result<Samples, String> {
     bench.series(batch, TRIPS, |samples| {
         let mut arrived = true;
         Bench::<C>::time_each(samples, |_| arrived &= trip());
@@ -119,38 +112,35 @@ fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
     true
 }
 
+/// Sleeps until it is a thread's turn; `false` where the game is over.
+fn sleep_until(turn: &AtomicU32, mine: u32) -> bool {
+    loop {
+        match turn.load(Ordering::Acquire) {
+            OVER => return false,
+            seen if seen == mine => return true,
+            seen => futex::wait(turn, seen),
+        }
+    }
+}
+
+/// What the second thread does: gives each turn back as `answer`, until the game is over.
+fn give_back(turn: &AtomicU32, answer: u32) {
+    while sleep_until(turn, YOURS) {
+        turn.store(answer, Ordering::Release);
+        futex::wake(turn);
+    }
+}
+
 /// A hand-over by futex on one CPU: wake the other, sleep, and the switch.
 pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
     let turn = AtomicU32::new(MINE);
-    let (cpu, policy) = (bench.place.cpu, bench.place.policy);
-    let other = |settled: Result<(), SchedError>| {
-        // Where it cannot be placed there, the game is over before it begins.
-        let mut next = if settled.is_ok() { MINE } else { OVER };
-        loop {
-            match turn.load(Ordering::Acquire) {
-                OVER => return,
-                YOURS => {
-                    turn.store(next, Ordering::Release);
-                    futex::wake(&turn);
-                    if next == OVER {
-                        return;
-                    }
-                    next = MINE;
-                }
-                seen => futex::wait(&turn, seen),
-            }
-        }
-    };
+    let (cpu, policy) = (bench.site.cpu, bench.site.policy);
+    // Where the other cannot be placed there, the game is over before it begins.
+    let other = |settled: Result<(), SchedError>| give_back(&turn, if settled.is_ok() { MINE } else { OVER });
     let trip = || {
         turn.store(YOURS, Ordering::Release);
         futex::wake(&turn);
-        loop {
-            match turn.load(Ordering::Acquire) {
-                MINE => return true,
-                OVER => return false,
-                seen => futex::wait(&turn, seen),
-            }
-        }
+        sleep_until(&turn, MINE)
     };
     let outcome = thread::scope(|scope| {
         let thread = Thread { name: "becalm/futex".to_owned(), cpu, policy: policy.unless_other() };
@@ -160,42 +150,41 @@ pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
         futex::wake(&turn);
         series
     });
-    Probe {
-        name: "futex_switch",
-        what: "futex wake, this CPU: wake, sleep, switch",
-        method: "half a round trip between two threads on this CPU, each of which wakes the other and sleeps"
-            .to_owned(),
+    Probe::new(
+        "futex_switch",
+        "futex wake, this CPU: wake, sleep, switch",
+        "half a round trip between two threads on this CPU, each of which wakes the other and sleeps",
         outcome,
-    }
+    )
 }
 
 /// Waking a thread that sleeps on another CPU: what the call costs, and how long until the thread runs.
 pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
-    let (call, runs) = match bench.place.other().ok_or_else(|| ONE_CPU.to_owned()).and_then(|cpu| wakes(bench, cpu)) {
+    let (call, runs) = match bench.site.other().ok_or_else(|| ONE_CPU.to_owned()).and_then(|cpu| wakes(bench, cpu)) {
         Ok((call, runs)) => (Ok(call), Ok(runs)),
         Err(why) => (Err(why.clone()), Err(why)),
     };
-    let other = bench.place.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
+    let other = bench.site.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
     vec![
-        Probe {
-            name: "futex_wake",
-            what: "futex wake, other CPU: the call",
-            method: format!("FUTEX_WAKE of a thread that sleeps on another CPU{other}, until the call returns"),
-            outcome: call,
-        },
-        Probe {
-            name: "futex_wake_runs",
-            what: "futex wake, other CPU: until it runs",
-            method: format!(
+        Probe::new(
+            "futex_wake",
+            "futex wake, other CPU: the call",
+            format!("FUTEX_WAKE of a thread that sleeps on another CPU{other}, until the call returns"),
+            call,
+        ),
+        Probe::new(
+            "futex_wake_runs",
+            "futex wake, other CPU: until it runs",
+            format!(
                 "from the same call until a store of the woken thread is seen here{other}; where that CPU idles, it has to \
                  wake first"
             ),
-            outcome: runs,
-        },
+            runs,
+        ),
     ]
 }
 
-fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), String> {
+fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Samples, Samples), String> {
     // Counts the wake-ups; the largest number ends the sleeper.
     let (word, seen) = (AtomicU32::new(0), AtomicU32::new(0));
     let sleeper = || {
@@ -246,8 +235,8 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Series, Series), S
     }
     let call = bench.finish(bench.watch(), 1, &into_rounds(&calls));
     let runs = bench.finish(watch, 1, &into_rounds(&runs));
-    let shared = Series { interrupts: runs.interrupts, preempted: runs.preempted, ..call };
-    Ok((shared, runs))
+    let series = SeriesDoc { interrupts: runs.series.interrupts, preempted: runs.series.preempted, ..call.series };
+    Ok((Samples { series, rounds: call.rounds }, runs))
 }
 
 /// Interrupting another CPU and waiting for its answer, and the same call with nobody to interrupt.
@@ -266,28 +255,26 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     let registered = membarrier::register().map_err(text);
     let alone = registered.clone().and_then(|()| barriers(&|| true));
     let answered = registered.and_then(|()| {
-        let cpu = bench.place.other().ok_or_else(|| ONE_CPU.to_owned())?;
+        let cpu = bench.site.other().ok_or_else(|| ONE_CPU.to_owned())?;
         beside_a_spinner(cpu, barriers)
     });
-    let other = bench.place.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
+    let other = bench.site.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
     vec![
-        Probe {
-            name: "membarrier",
-            what: "membarrier, nobody to interrupt",
-            method:
-                "membarrier(PRIVATE_EXPEDITED) while no other thread of becalm runs: the call without the interrupt"
-                    .to_owned(),
-            outcome: alone,
-        },
-        Probe {
-            name: "ipi",
-            what: "interrupt of another CPU, round trip",
-            method: format!(
+        Probe::new(
+            "membarrier",
+            "membarrier, nobody to interrupt",
+            "membarrier(PRIVATE_EXPEDITED) while no other thread of becalm runs: the call without the interrupt",
+            alone,
+        ),
+        Probe::new(
+            "ipi",
+            "interrupt of another CPU, round trip",
+            format!(
                 "the same call while a thread of becalm spins on another CPU{other}, seen to run just before; it is \
                  interrupted and answers. Less the row above, the interrupt's way there and back"
             ),
-            outcome: answered,
-        },
+            answered,
+        ),
     ]
 }
 

@@ -7,10 +7,11 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{Child, Handler, Pages, getpid, huge_page_bytes};
 use becalm_linux::sched::Usage;
+use becalm_model::cost::{CostSamples, Probe, ProbeCosts, Samples};
 
-use super::{Probe, switch, text};
-use crate::cost::bench::{Bench, ForCounter, Probed, Progress, Series, run_at};
-use crate::cost::{CostError, Place};
+use super::switch;
+use crate::cost::bench::{Bench, ForCounter, Progress, probes_at, text};
+use crate::cost::{CostError, Site};
 
 /// Pages that fault in a round.
 const PAGES: usize = 512;
@@ -19,12 +20,12 @@ const HUGE_PAGES: usize = 16;
 /// vDSO calls in a sample.
 const CALLS: u32 = 16;
 
-/// Measures every trap. Takes about three seconds.
+/// Measures every trap: their document, and the samples. Takes about three seconds.
 ///
 /// # Errors
-/// If the place cannot be used, or no counter runs. What single traps lack is said in their rows.
-pub fn traps(place: Place, progress: &mut Progress<'_>) -> Result<Probed<Vec<Probe>>, CostError> {
-    run_at(place, Work(progress))
+/// If the CPU cannot be used, or no counter runs. What single traps lack is said in their rows.
+pub fn traps(site: &Site, progress: &mut Progress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
+    probes_at(site, Work(progress))
 }
 
 /// What measures one kind of trap.
@@ -36,36 +37,22 @@ impl ForCounter for Work<'_, '_> {
     type Out = Vec<Probe>;
 
     fn run<C: Counter>(self, bench: &Bench<C>) -> Vec<Probe> {
-        let probes: [Measurement<'_, C>; 12] = [
-            &|bench| vec![system_call(bench)],
-            &|bench| vec![vdso_call(bench)],
-            &|bench| vec![signal(bench)],
-            &|bench| vec![fault_minor(bench)],
-            &|bench| vec![fault_zero_page(bench)],
-            &|bench| vec![fault_zero_cow(bench)],
-            &|bench| vec![fault_cow(bench)],
-            &|bench| vec![fault_huge(bench)],
-            &|bench| switch::by_pipe(bench),
-            &|bench| vec![switch::by_futex(bench)],
-            &|bench| switch::wake_elsewhere(bench),
-            &|bench| switch::interrupt_elsewhere(bench),
-        ];
-        let names = [
-            "calls",
-            "vDSO",
-            "signals",
-            "faults",
-            "zero page",
-            "zero page",
-            "copies",
-            "huge pages",
-            "switches",
-            "switches",
-            "wake-ups",
-            "interrupts",
+        let probes: [(&str, Measurement<'_, C>); 12] = [
+            ("calls", &|bench| vec![system_call(bench)]),
+            ("vDSO", &|bench| vec![vdso_call(bench)]),
+            ("signals", &|bench| vec![signal(bench)]),
+            ("faults", &|bench| vec![fault_minor(bench)]),
+            ("zero page", &|bench| vec![fault_zero_page(bench)]),
+            ("zero page", &|bench| vec![fault_zero_cow(bench)]),
+            ("copies", &|bench| vec![fault_cow(bench)]),
+            ("huge pages", &|bench| vec![fault_huge(bench)]),
+            ("switches", &|bench| switch::by_pipe(bench)),
+            ("switches", &|bench| vec![switch::by_futex(bench)]),
+            ("wake-ups", &|bench| switch::wake_elsewhere(bench)),
+            ("interrupts", &|bench| switch::interrupt_elsewhere(bench)),
         ];
         let mut rows = Vec::new();
-        for (at, (probe, name)) in probes.iter().zip(names).enumerate() {
+        for (at, (name, probe)) in probes.iter().enumerate() {
             if !(self.0)(at, probes.len(), name) {
                 break;
             }
@@ -82,12 +69,12 @@ fn system_call<C: Counter>(bench: &Bench<C>) -> Probe {
         });
         Ok(())
     });
-    Probe {
-        name: "syscall",
-        what: "system call: getpid",
-        method: "the raw system call getpid, which does nothing in the kernel (T07's trap)".to_owned(),
+    Probe::new(
+        "syscall",
+        "system call: getpid",
+        "the raw system call getpid, which does nothing in the kernel (T07's trap)",
         outcome,
-    }
+    )
 }
 
 fn vdso_call<C: Counter>(bench: &Bench<C>) -> Probe {
@@ -99,12 +86,12 @@ fn vdso_call<C: Counter>(bench: &Bench<C>) -> Probe {
         });
         Ok(())
     });
-    Probe {
-        name: "vdso",
-        what: "vDSO call: clock_gettime",
-        method: format!("clock_gettime(CLOCK_MONOTONIC) through the C library, {CALLS} calls a sample"),
+    Probe::new(
+        "vdso",
+        "vDSO call: clock_gettime",
+        format!("clock_gettime(CLOCK_MONOTONIC) through the C library, {CALLS} calls a sample"),
         outcome,
-    }
+    )
 }
 
 fn signal<C: Counter>(bench: &Bench<C>) -> Probe {
@@ -119,13 +106,12 @@ fn signal<C: Counter>(bench: &Bench<C>) -> Probe {
         let caught = handler.caught() - before;
         if caught == raised { Ok(series) } else { Err(format!("of {raised} signals {caught} reached their handler")) }
     };
-    Probe {
-        name: "signal",
-        what: "signal to oneself, handler, and back",
-        method: "tgkill of a real-time signal to the own thread, until the call returns, by when its handler has run"
-            .to_owned(),
-        outcome: measure(),
-    }
+    Probe::new(
+        "signal",
+        "signal to oneself, handler, and back",
+        "tgkill of a real-time signal to the own thread, until the call returns, by when its handler has run",
+        measure(),
+    )
 }
 
 /// Times one touch of each page. `prepare` comes before each round, and `touch` must fault each time.
@@ -134,7 +120,7 @@ fn faults<C: Counter>(
     pages: &Pages,
     mut prepare: impl FnMut() -> Result<(), String>,
     touch: impl Fn(usize),
-) -> Result<Series, String> {
+) -> Result<Samples, String> {
     bench.series(1, pages.count(), |samples| {
         prepare()?;
         let before = Usage::of_current_thread();
@@ -151,7 +137,7 @@ fn small_fault<C: Counter>(
     bench: &Bench<C>,
     prepare: impl Fn(&Pages) -> Result<(), String>,
     touch: impl Fn(&Pages, usize),
-) -> Result<Series, String> {
+) -> Result<Samples, String> {
     let pages = Pages::small(PAGES).map_err(text)?;
     let fresh = || {
         pages.discard().map_err(text)?;
@@ -161,27 +147,25 @@ fn small_fault<C: Counter>(
 }
 
 pub(super) fn fault_minor<C: Counter>(bench: &Bench<C>) -> Probe {
-    Probe {
-        name: "fault_minor",
-        what: "minor fault: first write to a page",
-        method: "first write to pages of private anonymous memory, each of which is found, cleared and mapped"
-            .to_owned(),
-        outcome: small_fault(bench, |_| Ok(()), Pages::write),
-    }
+    Probe::new(
+        "fault_minor",
+        "minor fault: first write to a page",
+        "first write to pages of private anonymous memory, each of which is found, cleared and mapped",
+        small_fault(bench, |_| Ok(()), Pages::write),
+    )
 }
 
 pub(super) fn fault_zero_page<C: Counter>(bench: &Bench<C>) -> Probe {
     let touch = |pages: &Pages, page| {
         black_box(pages.read(page));
     };
-    Probe {
-        name: "fault_zero",
-        what: "minor fault: first read, zero page",
-        method: "first read of pages of private anonymous memory: the page, the kernel's one of zeros, is there already and \
-                 only its entry is missing"
-            .to_owned(),
-        outcome: small_fault(bench, |_| Ok(()), touch),
-    }
+    Probe::new(
+        "fault_zero",
+        "minor fault: first read, zero page",
+        "first read of pages of private anonymous memory: the page, the kernel's one of zeros, is there already and \
+                 only its entry is missing",
+        small_fault(bench, |_| Ok(()), touch),
+    )
 }
 
 fn fault_zero_cow<C: Counter>(bench: &Bench<C>) -> Probe {
@@ -191,12 +175,12 @@ fn fault_zero_cow<C: Counter>(bench: &Bench<C>) -> Probe {
         });
         Ok(())
     };
-    Probe {
-        name: "fault_zero_cow",
-        what: "copy on write of the zero page",
-        method: "first write to pages that were read before, so that the page of zeros is replaced".to_owned(),
-        outcome: small_fault(bench, read_all, Pages::write),
-    }
+    Probe::new(
+        "fault_zero_cow",
+        "copy on write of the zero page",
+        "first write to pages that were read before, so that the page of zeros is replaced",
+        small_fault(bench, read_all, Pages::write),
+    )
 }
 
 pub(super) fn fault_cow<C: Counter>(bench: &Bench<C>) -> Probe {
@@ -211,17 +195,16 @@ pub(super) fn fault_cow<C: Counter>(bench: &Bench<C>) -> Probe {
         };
         faults(bench, &pages, share, |page| pages.write(page))
     };
-    Probe {
-        name: "fault_cow",
-        what: "copy on write after fork",
-        method: "first write of the parent to each page that it shares with a sleeping child; each is copied"
-            .to_owned(),
-        outcome: measure(),
-    }
+    Probe::new(
+        "fault_cow",
+        "copy on write after fork",
+        "first write of the parent to each page that it shares with a sleeping child; each is copied",
+        measure(),
+    )
 }
 
 fn fault_huge<C: Counter>(bench: &Bench<C>) -> Probe {
-    let root = bench.place.root();
+    let root = bench.site.root();
     let size = huge_page_bytes(root).ok().flatten();
     let measure = || {
         let bytes = size.ok_or("this kernel has no transparent huge pages")?;
@@ -239,13 +222,13 @@ fn fault_huge<C: Counter>(bench: &Bench<C>) -> Probe {
         }
         faults(bench, &pages, || pages.discard().map_err(text), |page| pages.write(page))
     };
-    Probe {
-        name: "fault_huge",
-        what: "minor fault: first write to a huge page",
-        method: format!(
+    Probe::new(
+        "fault_huge",
+        "minor fault: first write to a huge page",
+        format!(
             "first write to transparent huge pages of {} KiB, each of which is cleared",
             size.unwrap_or_default() >> 10
         ),
-        outcome: measure(),
-    }
+        measure(),
+    )
 }

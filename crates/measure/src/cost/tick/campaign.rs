@@ -4,17 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use becalm_bundle::BundleError;
-use becalm_bundle::node_name;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::AffinityGuard;
 use becalm_linux::signals::StopSignals;
 use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, Measured, SCHEMA};
+use becalm_model::node_name;
 use becalm_units::Nanos;
 
-use super::{Job, TickError, events, record_timer, shuffled, time_work, trap};
+use super::{Job, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
 use crate::work::{Body, Work};
 use crate::{machine, preflight};
 
@@ -64,7 +63,7 @@ pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError>
     };
     let mut pieces = 4;
     let sorts = loop {
-        let elapsed = time_work(job(pieces))?.elapsed.get().max(1);
+        let elapsed = time_work(job(pieces))?.elapsed_ns;
         // A tenth of a second, or the cell itself, tells well enough.
         if elapsed >= plan.cell_ns.min(100_000_000) / 2 {
             break (plan.cell_ns as f64 / elapsed as f64 * pieces as f64).round().max(1.0) as u64;
@@ -123,7 +122,7 @@ pub fn go_on(
     root: &Path,
     janitor: Option<&Arc<Janitor>>,
     signals: &StopSignals,
-    store: &mut dyn FnMut(&Campaign) -> Result<(), BundleError>,
+    store: &mut dyn FnMut(&Campaign) -> Result<(), StoreError>,
     progress: &mut dyn FnMut(CampaignProgress),
 ) -> Result<CampaignEnd, TickError> {
     if let Some(warning) = put_back(root, campaign.max_sample_rate_hz)? {
@@ -157,7 +156,7 @@ pub fn go_on(
                 ));
             }
             campaign.cells.push(Cell { round, added_hz, measured });
-            store(campaign)?;
+            store(campaign).map_err(TickError::Store)?;
         }
     }
     Ok(CampaignEnd::Complete)
@@ -183,9 +182,9 @@ fn measure(
             Measured::Sorts {
                 copies,
                 sorts: campaign.sorts,
-                elapsed_ns: timed.elapsed.get(),
+                elapsed_ns: timed.elapsed_ns,
                 interrupts: timed.interrupts,
-                window_ns: timed.window.get(),
+                window_ns: timed.window_ns,
             }
         }
         CellKind::Handler => {
@@ -198,17 +197,17 @@ fn measure(
             let (_, record) = record_timer(root, cpu, janitor.cloned(), || time_work(job(1, pieces)))?;
             Measured::Handler {
                 interrupts: record.interrupts,
-                handler_ns: record.handler.get(),
-                window_ns: record.window.get(),
+                handler_ns: record.handler_ns,
+                window_ns: record.window_ns,
                 lost_events: record.lost_events,
             }
         }
         CellKind::Events => {
-            let counted = events::count(job(1, campaign.sorts), &campaign.plan.events)?;
+            let (counted, window) = events::count(job(1, campaign.sorts), &campaign.plan.events)?;
             Measured::Events {
                 sorts: campaign.sorts,
                 interrupts: counted.interrupts,
-                window_ns: counted.window.get(),
+                window_ns: window.get(),
                 counts: counted.counts,
             }
         }

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::sched::Policy;
-use becalm_units::{CpuId, Nanos};
+use becalm_model::cost::TimedDoc;
+use becalm_units::CpuId;
 
 use super::{TickError, timer_interrupts};
 use crate::work::{Body, Work};
@@ -38,30 +39,12 @@ pub struct Job<'a> {
     pub pieces: u64,
 }
 
-/// How long it took.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Timed {
-    /// From the first copy's start to the last one's end.
-    pub elapsed: Nanos,
-    /// Timer interrupts in `window`.
-    pub interrupts: u64,
-    /// From one reading of the count of interrupts to the other, a little more than `elapsed`.
-    pub window: Nanos,
-}
-
-impl Timed {
-    /// Interrupts a second.
-    #[must_use]
-    pub fn rate_hz(&self) -> f64 {
-        self.interrupts as f64 / self.window.as_secs_f64()
-    }
-}
-
-/// Does the work, in new threads, and times it.
+/// Does the work, in new threads, and times it from the first copy's start to the last one's end. The window of the
+/// interrupts is a little longer. Times below the clock's step count as one nanosecond.
 ///
 /// # Errors
 /// If a thread cannot be had or placed, or the interrupts cannot be counted.
-pub fn time_work(job: Job<'_>) -> Result<Timed, TickError> {
+pub fn time_work(job: Job<'_>) -> Result<TimedDoc, TickError> {
     let left = AtomicI64::new(i64::try_from(job.pieces).unwrap_or(i64::MAX));
     std::thread::scope(|scope| {
         let mut copies = Vec::new();
@@ -85,10 +68,10 @@ pub fn time_work(job: Job<'_>) -> Result<Timed, TickError> {
         let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
         let first = spans.iter().map(|span| span.0).min().unwrap_or(before.1);
         let last = spans.iter().map(|span| span.1).max().unwrap_or(after.1);
-        Ok(Timed {
-            elapsed: Nanos::new((last - first) as i64),
+        Ok(TimedDoc {
+            elapsed_ns: ((last - first) as i64).max(1),
             interrupts: after.0.saturating_sub(before.0),
-            window: Nanos::new((after.1 - before.1) as i64),
+            window_ns: ((after.1 - before.1) as i64).max(1),
         })
     })
 }
@@ -128,7 +111,7 @@ mod tests {
         let cpu = sched::current_cpu().unwrap();
         // Others compete for the CPU in a test run, so of several attempts one must come close.
         let ratio = |copies| {
-            let time = |pieces| time_work(job(cpu, copies, pieces)).unwrap().elapsed.get() as f64;
+            let time = |pieces| time_work(job(cpu, copies, pieces)).unwrap().elapsed_ns as f64;
             time(400) / time(200)
         };
         for copies in [1, 3] {

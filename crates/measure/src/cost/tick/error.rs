@@ -2,7 +2,6 @@
 
 use std::io;
 
-use becalm_bundle::BundleError;
 use becalm_linux::file::FileError;
 use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::{CountersError, PerfError};
@@ -11,6 +10,9 @@ use becalm_units::CpuId;
 
 use crate::preflight::CpuError;
 use crate::work::Unsupported;
+
+/// Why what was measured could not be stored: the error of whoever keeps it.
+pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A measurement of ticks that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -47,9 +49,9 @@ pub enum TickError {
     /// The work cannot be done on this architecture.
     #[error(transparent)]
     Work(#[from] Unsupported),
-    /// What was measured cannot be stored.
+    /// What was measured could not be stored by whoever keeps it.
     #[error(transparent)]
-    Bundle(#[from] BundleError),
+    Store(StoreError),
     /// The kernel does not count timer interrupts where becalm looks.
     #[error("/proc/interrupts has no count of the timer interrupts of CPU {0}: neither LOC nor a device named timer")]
     NoTimerCount(CpuId),

@@ -4,7 +4,7 @@
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, Event, Space};
 use becalm_linux::sched::SchedError;
-use becalm_model::event_count::EventCount;
+use becalm_model::cost::CountedDoc;
 use becalm_units::{Named, Nanos};
 
 use super::copies::no_thread;
@@ -24,23 +24,13 @@ pub(in crate::cost) fn known(names: &[String]) -> Vec<Event> {
     all.filter(|event| names.iter().any(|name| name == event.name())).collect()
 }
 
-/// What was counted beside work.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CountedWork {
-    /// Timer interrupts of the interrupted CPU in `window`.
-    pub interrupts: u64,
-    /// From one reading of their count to the other.
-    pub window: Nanos,
-    /// The events of the work, user and kernel apart.
-    pub counts: Vec<EventCount>,
-}
-
-/// Does the work in one new thread and counts these events from its start to its end.
+/// Does the work in one new thread and counts these events from its start to its end. Returns the time between the two
+/// readings of the count of interrupts as well.
 ///
 /// # Errors
 /// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
-pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<CountedWork, TickError> {
-    let run = || -> Result<CountedWork, TickError> {
+pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
+    let run = || -> Result<(CountedDoc, Nanos), TickError> {
         let mut work = job.warm_up()?;
         let mut counters = Counters::of_current_thread(&known(names), &Space::APART);
         let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
@@ -52,7 +42,7 @@ pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<CountedWo
         let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
         let counts = counters.read()?.iter().map(event_count).collect();
         let window = Nanos::new((after.1 - before.1) as i64);
-        Ok(CountedWork { interrupts: after.0.saturating_sub(before.0), window, counts })
+        Ok((CountedDoc { interrupts: after.0.saturating_sub(before.0), counts }, window))
     };
     std::thread::scope(|scope| {
         let body = |settled: Result<(), SchedError>| {
@@ -99,7 +89,7 @@ mod tests {
         let root = Path::new("/");
         let (body, policy) = (Body::Sum, Policy::Other);
         let job = Job { root, cpu, interrupted: cpu, policy, copies: 1, body, iterations: 200_000, pieces: 50 };
-        let CountedWork { window, counts, .. } = count(job, &wanted).unwrap();
+        let (CountedDoc { counts, .. }, window) = count(job, &wanted).unwrap();
         let window_ns = window.get();
         let clock = counts.iter().find(|count| count.event == "task_clock_ns" && count.space == "user").unwrap();
         assert!(clock.value > 0 && i64::try_from(clock.value).unwrap() <= window_ns, "{clock:?} in {window_ns} ns");

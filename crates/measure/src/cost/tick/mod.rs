@@ -12,9 +12,9 @@ mod timer_count;
 mod timer_trace;
 mod trap;
 
-pub use copies::{Job, Timed, time_work};
-pub use error::TickError;
+pub use copies::{Job, time_work};
+pub use error::{StoreError, TickError};
 pub use order::shuffled;
 pub use timer_count::timer_interrupts;
-pub use timer_trace::{TimerRecord, record_timer};
+pub use timer_trace::record_timer;
 pub use trap::trap;

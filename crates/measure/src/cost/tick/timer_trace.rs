@@ -11,26 +11,10 @@ use becalm_linux::ftrace::{
     Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName, remove_dead,
 };
 use becalm_linux::janitor::Janitor;
-use becalm_units::{CpuId, Nanos};
+use becalm_model::cost::TicksDoc;
+use becalm_units::CpuId;
 
 use super::TickError;
-
-/// What was recorded of a CPU's timer interrupts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TimerRecord {
-    /// Interrupts from entry to exit.
-    pub interrupts: u64,
-    /// Time from entry to exit of all of them.
-    pub handler: Nanos,
-    /// The longest of them.
-    pub handler_max: Nanos,
-    /// Switches from one thread to another.
-    pub switches: u64,
-    /// For how long it was recorded.
-    pub window: Nanos,
-    /// Events that the kernel lost.
-    pub lost_events: u64,
-}
 
 /// The buffer, in KiB: a minute of a busy CPU, or ten seconds at 20,000 interrupts a second.
 const BUFFER_KB: u32 = 16 << 10;
@@ -45,7 +29,7 @@ pub fn record_timer<T>(
     cpu: CpuId,
     janitor: Option<Arc<Janitor>>,
     during: impl FnOnce() -> Result<T, TickError>,
-) -> Result<(T, TimerRecord), TickError> {
+) -> Result<(T, TicksDoc), TickError> {
     let proc_root = root.join("proc");
     let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT))?;
     remove_dead(&tracefs, &proc_root)?;
@@ -75,10 +59,10 @@ fn read_all(
     reader: &mut PageReader,
     cpu: CpuId,
     (start, end): (u64, u64),
-) -> Result<TimerRecord, TickError> {
+) -> Result<TicksDoc, TickError> {
     let decoder = instance.decoder();
     let timer = decoder.vectors().find(|(_, name)| *name == "local_timer").map(|(vector, _)| vector);
-    let mut pairs = Pairs { timer, entered: None, record: TimerRecord::default() };
+    let mut pairs = Pairs { timer, entered: None, record: TicksDoc::default() };
     let mut page = vec![0; reader.page_size()];
     loop {
         let read = reader.read_page(&mut page);
@@ -91,7 +75,7 @@ fn read_all(
         });
         pairs.record.lost_events += summary.map_err(|source| TickError::Trace { cpu, source })?.lost_events;
     }
-    pairs.record.window = Nanos::new((end - start) as i64);
+    pairs.record.window_ns = (end - start) as i64;
     Ok(pairs.record)
 }
 
@@ -100,7 +84,7 @@ struct Pairs {
     timer: Option<VectorName>,
     /// The timer interrupt that is being handled: when it began, and its number where it is a device's.
     entered: Option<(u64, Option<i32>)>,
-    record: TimerRecord,
+    record: TicksDoc,
 }
 
 impl Pairs {
@@ -120,15 +104,15 @@ impl Pairs {
     }
 
     fn left(&mut self, time: u64, irq: Option<i32>) {
-        let Some((entered, of)) = self.entered else { return };
-        if of != irq {
+        let Some((entered, entered_irq)) = self.entered else { return };
+        if entered_irq != irq {
             return;
         }
         self.entered = None;
-        let took = Nanos::new(time.saturating_sub(entered) as i64);
+        let took = time.saturating_sub(entered) as i64;
         self.record.interrupts += 1;
-        self.record.handler += took;
-        self.record.handler_max = self.record.handler_max.max(took);
+        self.record.handler_ns += took;
+        self.record.handler_max_ns = self.record.handler_max_ns.max(took);
     }
 }
 
@@ -141,8 +125,8 @@ fn is_timer(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn pairs(events: &[(u64, RawHappening<'_>)]) -> TimerRecord {
-        let mut pairs = Pairs { timer: None, entered: None, record: TimerRecord::default() };
+    fn pairs(events: &[(u64, RawHappening<'_>)]) -> TicksDoc {
+        let mut pairs = Pairs { timer: None, entered: None, record: TicksDoc::default() };
         events.iter().for_each(|(time, what)| pairs.take(&RawEvent { time: *time, pid: 1, what: *what }));
         pairs.record
     }
@@ -164,6 +148,6 @@ mod tests {
             (40, entry(11, b"arch_timer")),
             (60, exit(11)),
         ]);
-        assert_eq!((record.interrupts, record.handler, record.handler_max), (2, Nanos::new(27), Nanos::new(20)));
+        assert_eq!((record.interrupts, record.handler_ns, record.handler_max_ns), (2, 27, 20));
     }
 }

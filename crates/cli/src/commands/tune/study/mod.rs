@@ -15,14 +15,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_bundle::Bundle;
 use becalm_bundle::study::{self, FILE};
-use becalm_bundle::{Bundle, node_name};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node::Rung;
+use becalm_model::node_name;
 use becalm_model::study::{ConfigurationDoc, Outcome, SCHEMA, StudyDoc};
 use becalm_report::{Studied, StudyReport};
 use becalm_scale::collective::Collective;

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::sysfs::cpu::{self, CpuSets};
+use becalm_model::cost::{CostDoc, Measured, SCHEMA};
+use becalm_model::node_name;
 use becalm_units::{CpuId, CpuList};
 
 use super::CostError;
-use crate::preflight;
+use crate::{machine, preflight};
 
 /// Why a CPU was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,12 +40,12 @@ impl Reason {
     }
 }
 
-/// Where the probes run.
+/// Where costs are measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Site {
     /// The measured CPU.
     pub cpu: CpuId,
-    /// Why this one.
+    /// Why this CPU was chosen.
     pub reason: Reason,
     /// All others that may be used: the first of them takes part in what needs two CPUs. Those on other cores come first.
     pub others: Vec<CpuId>,
@@ -51,7 +54,7 @@ pub struct Place {
     root: PathBuf,
 }
 
-impl Place {
+impl Site {
     /// Chooses the CPU where none is given: an isolated one, else the one that has taken the fewest interrupts since boot.
     ///
     /// # Errors
@@ -86,7 +89,25 @@ impl Place {
         &self.root
     }
 
-    /// Runs something in a thread of its own at this place.
+    /// The document of a measurement here, before anything is measured. `policy` is the class of what is measured.
+    #[must_use]
+    pub fn document(&self, policy: Policy, measured: Measured) -> CostDoc {
+        CostDoc {
+            schema: SCHEMA.to_owned(),
+            node: node_name(&kernel::hostname(&self.root).unwrap_or_else(|_| "localhost".to_owned())),
+            program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
+            begun: jiff::Timestamp::now(),
+            ended: None,
+            machine: machine::describe(&self.root),
+            cpu: self.cpu,
+            cpu_reason: self.reason.text().to_owned(),
+            other_cpu: self.other(),
+            sched: policy.to_string(),
+            measured,
+        }
+    }
+
+    /// Runs something in a thread of its own on the measured CPU, in the scheduling class.
     ///
     /// # Errors
     /// If the thread cannot be placed or get its scheduling class.
@@ -156,10 +177,10 @@ mod tests {
 
     #[test]
     fn this_machine() {
-        let place = Place::choose(Path::new("/"), None, Policy::Other).unwrap();
-        assert_eq!(place.run(sched::current_cpu).unwrap(), Some(place.cpu));
-        assert!(!place.others.contains(&place.cpu));
-        let error = Place::choose(Path::new("/"), Some(CpuId::new(500_000)), Policy::Other).unwrap_err();
+        let site = Site::choose(Path::new("/"), None, Policy::Other).unwrap();
+        assert_eq!(site.run(sched::current_cpu).unwrap(), Some(site.cpu));
+        assert!(!site.others.contains(&site.cpu));
+        let error = Site::choose(Path::new("/"), Some(CpuId::new(500_000)), Policy::Other).unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("500000"), "{error}");
     }
 }

@@ -1,0 +1,62 @@
+//! The names that nodes bear in documents and in the names of files.
+
+/// The longest name of a node, in bytes. With `.node=` and `.json.0.draft` around it, a file's name stays below the 255 bytes
+/// that file systems allow.
+const LONGEST: usize = 200;
+
+/// The name that a host's files bear: the host's name, with `_` for each character that could not stand in a file's
+/// name or would be taken for syntax by readers of `node=HOST` folders.
+#[must_use]
+pub fn node_name(host: &str) -> String {
+    let name: String = host.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST).collect();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+const fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// Refuses names of nodes that [`node_name`] would not give.
+///
+/// # Errors
+/// Says what is wrong with the name.
+pub fn check_node_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() {
+        Err("it is empty")
+    } else if name.len() > LONGEST {
+        Err("it is longer than 200 bytes")
+    } else if !name.chars().all(is_plain) {
+        Err("only letters, digits, '-', '_' and '.' may stand in it")
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_gets_a_name_that_passes() {
+        for (host, name) in [
+            ("node-01.cluster_a", "node-01.cluster_a"),
+            ("", "localhost"),
+            ("../etc", ".._etc"),
+            ("a b=c", "a_b_c"),
+            ("h\u{e4}user", "h_user"),
+        ] {
+            assert_eq!(node_name(host), name);
+            check_node_name(name).unwrap();
+        }
+        check_node_name(&node_name(&"x".repeat(1000))).unwrap();
+    }
+
+    #[test]
+    fn refuses_names_that_are_no_file_names() {
+        for (name, why) in [("", "empty"), ("a/b", "only letters"), ("a\0", "only letters"), ("a=b", "only letters")] {
+            let error = check_node_name(name).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(check_node_name(&"x".repeat(201)).is_err());
+    }
+}
