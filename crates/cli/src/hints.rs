@@ -6,6 +6,7 @@ use std::io;
 
 use becalm_analyze::compare::CompareError;
 use becalm_analyze::cost::tick::LiveError;
+use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
@@ -27,6 +28,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
     let hints = [
         of(cause, bundle),
         of(cause, summary),
+        of(cause, noise),
         of(cause, compare),
         of(cause, work),
         of(cause, |_: &Incomparable| OTHER_WORK),
@@ -73,6 +75,14 @@ fn summary(error: &SummaryError) -> &'static str {
         SummaryError::Work { .. } => {
             ": becalm report shows them, becalm work --baseline holds them against others, and becalm record records detours"
         }
+        _ => "",
+    }
+}
+
+fn noise(error: &NoiseError) -> &'static str {
+    match error {
+        NoiseError::Selection(error) => summary(error),
+        NoiseError::Bundle(error) => bundle(error),
         _ => "",
     }
 }

@@ -3,7 +3,7 @@
 use becalm_report::Value;
 use becalm_report::grid::Grid;
 
-use super::view::Panel;
+use crate::table::Panel;
 
 /// A column that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::commands::top::live::fixture;
-use crate::commands::top::tables::tables;
+use crate::live::fixture;
+use crate::tables::tables;
 
 /// A view of a small recording, keys pressed one after the other.
 struct Desk {

@@ -6,8 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::columns::Fitted;
-use super::theme::Theme;
+use crate::columns::Fitted;
+use crate::theme::Theme;
 
 /// Where all of it is drawn.
 pub struct Page<'a> {

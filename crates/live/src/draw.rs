@@ -8,13 +8,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::columns::fit;
-use super::live::Live;
-use super::page::{Page, shortened};
-use super::tables::{Row, Table, tables, total};
-use super::theme::Theme;
-use super::view::{Cover, Panel, View};
-use super::{help, spark};
+use crate::columns::fit;
+use crate::live::Live;
+use crate::page::{Page, shortened};
+use crate::table::{Panel, Row, Table};
+use crate::tables::{tables, total};
+use crate::theme::Theme;
+use crate::view::{Cover, View};
+use crate::{help, spark};
 
 /// The smallest terminal on which anything is shown.
 const SMALLEST: (u16, u16) = (32, 8);

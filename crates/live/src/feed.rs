@@ -12,8 +12,8 @@ use becalm_model::{LoopThread, NodeDoc, Pid};
 use becalm_record::{Detours, Part, Store};
 use becalm_units::CpuList;
 
-use super::session::{Request, Session};
-use super::watch::Watcher;
+use crate::session::{Request, Session};
+use crate::watch::Watcher;
 
 /// How often what was recorded is stored.
 const SEGMENT: Duration = Duration::from_secs(10);

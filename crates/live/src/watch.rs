@@ -12,16 +12,18 @@ use becalm_linux::sched::{self, Policy};
 use becalm_measure::CounterSnapshot;
 use becalm_report::Value;
 use becalm_units::CpuList;
+use ratatui::crossterm::event::KeyEvent;
 use ratatui::crossterm::terminal;
 
-use super::draw::{Status, draw};
-use super::keys::Keyboard;
-use super::live::Live;
-use super::plain::Plain;
-use super::screen::Screen;
-use super::session::{Phase, Request, Session};
-use super::theme::Theme;
-use super::view::{Action, View};
+use crate::draw::{Status, draw};
+use crate::keys::Keyboard;
+use crate::live::Live;
+use crate::plain::Plain;
+use crate::screen::Screen;
+use crate::session::{Phase, Request, Session};
+use crate::tables::tables;
+use crate::theme::Theme;
+use crate::view::{Action, View};
 
 /// A view that is over notices it within this time.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -132,12 +134,8 @@ fn show(showing: &Showing, session: &Session, free: &CpuList, tid: &Sender<i32>)
         Front::Text { iterations, json } => {
             let mut plain = Plain::new(json)?;
             for _ in 0..iterations {
-                let next = Instant::now() + showing.interval;
-                while let Some(left) = next.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-                    if session.phase() == Phase::Over {
-                        return plain.end();
-                    }
-                    thread::sleep(left.min(PATIENCE));
+                if !wait(session, showing.interval) {
+                    break;
                 }
                 counters.look(session);
                 plain.show(&session.live())?;
@@ -145,6 +143,18 @@ fn show(showing: &Showing, session: &Session, free: &CpuList, tid: &Sender<i32>)
             plain.end()
         }
     }
+}
+
+/// Sleeps for an interval; tells whether the session still goes on then.
+fn wait(session: &Session, interval: Duration) -> bool {
+    let end = Instant::now() + interval;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        if session.phase() == Phase::Over {
+            return false;
+        }
+        thread::sleep(left.min(PATIENCE));
+    }
+    true
 }
 
 /// The kernel's counters, where they are all that is known of sources.
@@ -195,47 +205,53 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
         }
         let live = view.paused.clone().unwrap_or_else(|| session.live());
         let status = status(session, &live, &place);
-        let mut tables = None;
-        screen.drawing.draw(|frame| tables = Some(draw(frame, &live, &view, &status, theme)))?;
+        let mut drawn = None;
+        screen.drawing.draw(|frame| drawn = Some(draw(frame, &live, &view, &status, theme)))?;
         // Held no longer than needed: the thread that measures copies what somebody still looks at.
         drop(live);
-        let Some(mut tables) = tables else { continue };
-        let size = terminal::size().ok();
-        // Sleeps until there is something to draw: news, a key, another size.
-        loop {
-            let left = next.saturating_duration_since(Instant::now());
-            if left.is_zero() || session.phase() == Phase::Over || terminal::size().ok() != size {
-                break;
+        let (Some(drawn), Some(keys)) = (drawn, wait_for_keys(&mut keyboard, session, next)) else { break };
+        for (number, key) in keys.into_iter().enumerate() {
+            // Of keys that come together each acts on what the ones before it have made of the tables.
+            let now = || tables(&view.paused.clone().unwrap_or_else(|| session.live()), &view);
+            let shown = if number == 0 { drawn.clone() } else { now() };
+            let action = view.key(key, &shown, || session.live());
+            if !act(action, session, &mut screen, counters)? {
+                return Ok(());
             }
-            let keys = match keyboard.read(left.min(PATIENCE)) {
-                Ok(keys) => keys,
-                // The terminal is gone.
-                Err(_) => return Ok(()),
-            };
-            if keys.is_empty() {
-                continue;
-            }
-            for (number, key) in keys.into_iter().enumerate() {
-                // Of keys that come together each acts on what the ones before it have made of the tables.
-                if number > 0 {
-                    tables = super::tables::tables(&view.paused.clone().unwrap_or_else(|| session.live()), &view);
-                }
-                match view.key(key, &tables, || session.live()) {
-                    Action::None => {}
-                    Action::Redraw => screen.wipe()?,
-                    Action::Quit => return Ok(()),
-                    Action::Save => save(session),
-                    Action::Forget => {
-                        session.update(Live::forget);
-                        counters.forget();
-                    }
-                    Action::Suspend => suspend(session, &mut screen)?,
-                }
-            }
-            break;
         }
     }
     Ok(())
+}
+
+/// Sleeps until there is something to draw: news, keys, another size of the terminal. `None` if the terminal is gone.
+fn wait_for_keys(keyboard: &mut Keyboard, session: &Session, next: Instant) -> Option<Vec<KeyEvent>> {
+    let size = terminal::size().ok();
+    loop {
+        let left = next.saturating_duration_since(Instant::now());
+        if left.is_zero() || session.phase() == Phase::Over || terminal::size().ok() != size {
+            return Some(Vec::new());
+        }
+        let keys = keyboard.read(left.min(PATIENCE)).ok()?;
+        if !keys.is_empty() {
+            return Some(keys);
+        }
+    }
+}
+
+/// Does what a key asks for; tells whether the view goes on.
+fn act(action: Action, session: &Session, screen: &mut Screen, counters: &mut Counters) -> io::Result<bool> {
+    match action {
+        Action::None => {}
+        Action::Redraw => screen.wipe()?,
+        Action::Quit => return Ok(false),
+        Action::Save => save(session),
+        Action::Forget => {
+            session.update(Live::forget);
+            counters.forget();
+        }
+        Action::Suspend => suspend(session, screen)?,
+    }
+    Ok(true)
 }
 
 fn save(session: &Session) {

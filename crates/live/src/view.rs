@@ -6,24 +6,8 @@ use becalm_analyze::summary::Timeline;
 use becalm_units::CpuId;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::live::Live;
-use super::tables::{Row, Table};
-
-/// The tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Panel {
-    /// The measured CPUs.
-    Cpus,
-    /// Who took the time; on the lower rungs the kernel's counters.
-    Sources,
-    /// The longest detours.
-    Detours,
-}
-
-impl Panel {
-    /// All of them, from top to bottom.
-    pub const ALL: [Self; 3] = [Self::Cpus, Self::Sources, Self::Detours];
-}
+use crate::live::Live;
+use crate::table::{Order, Panel, Row, Table};
 
 /// What covers the tables.
 #[derive(Clone, Debug)]
@@ -58,15 +42,6 @@ pub enum Action {
 struct Cursor {
     row: Option<Row>,
     at: usize,
-}
-
-/// How a table is sorted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Order {
-    /// The column's name.
-    pub column: &'static str,
-    /// Whether its natural order is turned round.
-    pub reverse: bool,
 }
 
 /// The user's choices.

@@ -15,7 +15,7 @@ use becalm_report::top::LiveCpu;
 use becalm_stats::{Bounds, Moments};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::history::History;
+use crate::history::History;
 
 /// How many of the longest detours each CPU keeps.
 const LONGEST: usize = 32;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use becalm_linux::signals;
 use becalm_model::{LoopThread, NodeDoc};
 
-use super::live::Live;
+use crate::live::Live;
 
 /// For how long something is said.
 const NEWS: Duration = Duration::from_secs(10);

@@ -3,10 +3,10 @@
 //! It is written to through a descriptor of its own: the main thread holds standard output locked.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::panic;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::Terminal;
@@ -17,29 +17,15 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-use crate::messages;
-
-/// Whether the terminal is the view's.
-static TAKEN: AtomicBool = AtomicBool::new(false);
-
 /// What draws on it.
 pub type Drawing = Terminal<CrosstermBackend<BufWriter<File>>>;
-
-/// Why there can be no view here, if so.
-pub fn obstacle() -> Option<&'static str> {
-    if !io::stdout().is_terminal() {
-        return Some("standard output is not a terminal");
-    }
-    if !io::stdin().is_terminal() {
-        return Some("standard input is not a terminal");
-    }
-    messages::terminal_is_dumb().then_some("the terminal cannot place the cursor (TERM is dumb, or not set)")
-}
 
 /// The terminal, taken. Dropping it gives the terminal back.
 pub struct Screen {
     /// What draws on it.
     pub drawing: Drawing,
+    /// Whether the terminal is the view's; a panic changes that.
+    taken: Arc<AtomicBool>,
 }
 
 impl Screen {
@@ -49,8 +35,9 @@ impl Screen {
     /// # Errors
     /// If the terminal refuses.
     pub fn take() -> io::Result<Self> {
-        restore_at_panic();
-        let mut screen = Self { drawing: drawing()? };
+        let taken = Arc::new(AtomicBool::new(false));
+        restore_at_panic(Arc::clone(&taken));
+        let mut screen = Self { drawing: drawing()?, taken };
         screen.enter()?;
         Ok(screen)
     }
@@ -60,7 +47,7 @@ impl Screen {
     /// # Errors
     /// If the terminal refuses.
     pub fn enter(&mut self) -> io::Result<()> {
-        TAKEN.store(true, Ordering::SeqCst);
+        self.taken.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(self.drawing.backend_mut(), EnterAlternateScreen, Hide)?;
         self.wipe()
@@ -79,18 +66,18 @@ impl Screen {
 
     /// Gives the terminal back for a while.
     pub fn leave(&mut self) {
-        restore();
+        restore(&self.taken);
     }
 
     /// Whether it is the view's: a panic elsewhere gives it back.
     pub fn is_taken(&self) -> bool {
-        TAKEN.load(Ordering::SeqCst)
+        self.taken.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        restore(&self.taken);
     }
 }
 
@@ -105,8 +92,8 @@ pub fn output() -> io::Result<File> {
 }
 
 /// Gives the terminal back, if it is taken. A terminal that is gone need not be restored.
-fn restore() {
-    if !TAKEN.swap(false, Ordering::SeqCst) {
+fn restore(taken: &AtomicBool) {
+    if !taken.swap(false, Ordering::SeqCst) {
         return;
     }
     let _ = disable_raw_mode();
@@ -117,15 +104,12 @@ fn restore() {
 }
 
 /// Before a panic's message is printed, the terminal is restored, so that it can be read.
-fn restore_at_panic() {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |panic| {
-            restore();
-            before(panic);
-        }));
-    });
+fn restore_at_panic(taken: Arc<AtomicBool>) {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        restore(&taken);
+        before(panic);
+    }));
 }
 
 #[cfg(test)]
@@ -133,6 +117,8 @@ mod tests {
     use std::env;
     use std::process::{Command, Stdio};
     use std::thread;
+
+    use becalm_testing::{Need, machine_has};
 
     use super::*;
 
@@ -149,15 +135,15 @@ mod tests {
     /// The message of a panic stands on the screen that stays, and lines are edited and echoed again.
     #[test]
     fn a_panic_gives_the_terminal_back() {
+        if !machine_has(&[Need::Program("script")]) {
+            return;
+        }
         let program = env::current_exe().unwrap();
-        let test = "commands::top::screen::tests::a_thread_panics_while_the_terminal_is_taken";
+        let test = "screen::tests::a_thread_panics_while_the_terminal_is_taken";
         let line = format!("{} --exact {test} --ignored --nocapture; stty -a", program.display());
         let mut script = Command::new("script");
         script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
-        let Ok(output) = script.output() else {
-            assert!(env::var_os("BECALM_CI").is_none(), "there is no script(1) to give it a terminal");
-            return messages::say(format_args!("skipped: there is no script(1) to give it a terminal"));
-        };
+        let output = script.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", " ");
         let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text:?}"));
         let taken = place("\u{1b}[?1049h");

@@ -1,6 +1,7 @@
 //! The keys: all of them for the help, and those of the moment for the last line.
 
-use super::view::{Cover, Panel, View};
+use crate::table::Panel;
+use crate::view::{Cover, View};
 
 const KEYS: [(&str, &str); 16] = [
     ("tab, 1 2 3", "go to the next table, or to one of them"),

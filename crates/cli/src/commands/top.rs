@@ -1,0 +1,113 @@
+//! `becalm top`: its arguments; what is shown is that of the crate `live`.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use becalm_live::{Front, LiveError, Settings};
+use becalm_record::Session;
+use becalm_units::{Count, Nanos};
+use clap::Args;
+
+use crate::arguments::default_path;
+use crate::exit::{Exit, UsageError};
+use crate::measuring::MeasuringArgs;
+use crate::messages::{say, terminal_is_dumb};
+
+/// Watch what interrupts the CPUs, live
+///
+/// Measures exactly as `becalm record` does, until you quit, and shows the noise of each CPU as it comes, the sources
+/// that took most, and the longest detours so far; press ? for the keys. Drawing goes on where nothing is measured; if
+/// every CPU is measured, it counts as kind `self`, and the last lines say what it costs.
+///
+/// The recording behind it can be saved at any time with s, and read with `becalm report`; what is not saved goes when
+/// you quit.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+
+    /// How often the picture is drawn anew
+    #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
+    interval: Nanos,
+
+    /// The name under which s saves; later saves get a number [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    /// Begin the recording behind the view anew when it has this many bytes, so that the disk does not fill
+    #[arg(long, value_name = "BYTES", default_value = "1G")]
+    keep: Count,
+
+    /// Print as text this many times, then end; needs no terminal
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: Option<u32>,
+
+    /// Print all of --iterations as one JSON document (becalm.top/1)
+    #[arg(long, requires = "iterations")]
+    json: bool,
+}
+
+/// Measures and shows.
+///
+/// # Errors
+/// Where there is no terminal, and where `becalm record` would fail.
+pub fn run(args: &TopArgs) -> Result<Exit> {
+    let root = Path::new("/");
+    let settings = settings(args, root)?;
+    // While the process has one thread.
+    let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
+    let saved =
+        becalm_live::show(&recording, &settings, || args.measuring.plan(root)).map_err(|error| match error {
+            LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
+            LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
+            LiveError::BufferFull => anyhow::anyhow!(
+                "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
+                args.measuring.buffer
+            ),
+            error => error.into(),
+        })?;
+    // Said when the terminal can be read again.
+    for path in saved {
+        say(format_args!("stored in {}", path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// What was asked for, checked.
+fn settings(args: &TopArgs, root: &Path) -> Result<Settings, UsageError> {
+    if args.interval < Nanos::from_millis(100) {
+        return Err(UsageError("--interval is shorter than 100ms, which nobody can read".to_owned()));
+    }
+    if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
+        return Err(UsageError("--output names no file; give a name, like -o quiet.becalm".to_owned()));
+    }
+    let front = match (args.iterations, obstacle()) {
+        (Some(iterations), _) => Front::Text { iterations, json: args.json },
+        (None, None) => Front::Terminal,
+        (None, Some(why)) => {
+            return Err(UsageError(format!(
+                "{why}; use becalm record and becalm report, or --iterations N to print the view as text"
+            )));
+        }
+    };
+    Ok(Settings {
+        front,
+        interval: args.interval,
+        policy: args.measuring.sched,
+        root: root.to_owned(),
+        output: args.output.clone().unwrap_or_else(|| default_path(root)),
+        keep: args.keep,
+    })
+}
+
+/// Why there can be no view on a terminal here; `None` if there can.
+fn obstacle() -> Option<&'static str> {
+    if !io::stdout().is_terminal() {
+        return Some("standard output is not a terminal");
+    }
+    if !io::stdin().is_terminal() {
+        return Some("standard input is not a terminal");
+    }
+    terminal_is_dumb().then_some("the terminal cannot place the cursor (TERM is dumb, or not set)")
+}

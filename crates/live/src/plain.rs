@@ -1,0 +1,139 @@
+//! The view as text, update after update, for logs and pipes; or as one JSON document, `becalm.top/1`.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use becalm_report::grid::Grid;
+use becalm_report::{Form, Report, Sheet, Value};
+use serde::Serialize;
+
+use crate::columns::fit;
+use crate::live::Live;
+use crate::page::shortened;
+use crate::screen;
+use crate::table::Table;
+use crate::tables::tables;
+use crate::view::View;
+
+/// As wide as the tables become.
+const WIDTH: usize = 110;
+
+/// How many rows of a table are shown.
+const ROWS: usize = 20;
+
+/// What is known at one moment.
+struct Update {
+    observed_ns: i64,
+    own_ratio: Option<f64>,
+    tables: [Table; 3],
+}
+
+/// An update as scripts read it.
+#[derive(Serialize)]
+struct UpdateDocument<'a> {
+    observed_ns: i64,
+    own_ratio: Option<f64>,
+    cpus: &'a Grid,
+    sources: &'a Grid,
+    detours: &'a Grid,
+}
+
+/// Updates, one after the other.
+#[derive(Default)]
+struct Updates(Vec<Update>);
+
+impl Report for Updates {
+    fn schema(&self) -> &'static str {
+        "becalm.top/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            updates: Vec<UpdateDocument<'a>>,
+        }
+        let updates = self.0.iter().map(|update| {
+            let [cpus, sources, detours] = update.tables.each_ref().map(|table| &table.grid);
+            UpdateDocument { observed_ns: update.observed_ns, own_ratio: update.own_ratio, cpus, sources, detours }
+        });
+        Document { updates: updates.collect() }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        for update in &self.0 {
+            write!(out, "becalm top: observed {}", Value::Time(update.observed_ns).cell())?;
+            if let Some(own) = update.own_ratio {
+                write!(out, ", {} of the time becalm's own", Value::Ratio(own).cell())?;
+            }
+            writeln!(out)?;
+            for table in &update.tables {
+                print(out, table)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where updates go.
+pub struct Plain {
+    out: File,
+    /// All updates until now, for the document at the end; `None` if each is printed as text.
+    document: Option<Updates>,
+}
+
+impl Plain {
+    /// To standard output, as one document if `json`.
+    ///
+    /// # Errors
+    /// If there is no standard output.
+    pub fn new(json: bool) -> io::Result<Self> {
+        Ok(Self { out: screen::output()?, document: json.then(Updates::default) })
+    }
+
+    /// One more update.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn show(&mut self, live: &Live) -> io::Result<()> {
+        let tables = tables(live, &View::default());
+        let update = Update { observed_ns: live.elapsed().get(), own_ratio: live.own_ratio(), tables };
+        match &mut self.document {
+            Some(updates) => updates.0.push(update),
+            None => becalm_report::print(&Updates(vec![update]), false, Form::default(), &mut self.out)?,
+        }
+        Ok(())
+    }
+
+    /// There are no more.
+    ///
+    /// # Errors
+    /// If the document cannot be written.
+    pub fn end(mut self) -> io::Result<()> {
+        match &self.document {
+            Some(updates) => becalm_report::print(updates, true, Form::default(), &mut self.out),
+            None => Ok(()),
+        }
+    }
+}
+
+fn print(out: &mut Sheet<'_>, table: &Table) -> io::Result<()> {
+    writeln!(out, "\n{}", table.title)?;
+    if table.rows.is_empty() {
+        return writeln!(out, "  {}", table.empty);
+    }
+    let fitted = fit(&table.grid, None, WIDTH, table.panel);
+    let titles = fitted.iter().map(|fitted| table.grid.columns[fitted.column].title.to_owned()).collect();
+    let rows = table.grid.rows.iter().take(ROWS);
+    let rows = rows.map(|row| fitted.iter().map(|fitted| row[fitted.column].cell()).collect());
+    for cells in std::iter::once::<Vec<String>>(titles).chain(rows) {
+        let mut line = String::new();
+        for (fitted, cell) in fitted.iter().zip(cells) {
+            let (cell, width) = (shortened(&cell, fitted.width), fitted.width);
+            let left = table.grid.columns[fitted.column].is_text;
+            line.push_str(&if left { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") });
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

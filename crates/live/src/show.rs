@@ -1,0 +1,141 @@
+//! Recordings, one after the other, behind one view.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use becalm_linux::sched::Policy;
+use becalm_linux::signals;
+use becalm_measure::{Plan, RecordError};
+use becalm_model::node::Ended;
+use becalm_record::{Detours, Recorded, Session as Recording};
+use becalm_units::{Count, Nanos};
+
+use crate::feed::Feed;
+use crate::keep::{Keep, RunNames};
+use crate::session::{Request, Session};
+use crate::watch::{Front, Showing, Watcher};
+
+/// What is shown and how, and what is kept of it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// On a terminal or as text.
+    pub front: Front,
+    /// How often the view is drawn.
+    pub interval: Nanos,
+    /// The scheduling class of the loops.
+    pub policy: Policy,
+    /// The folder below which the kernel's files are read, `/` but for tests.
+    pub root: PathBuf,
+    /// The name of the run that is saved first; later ones get a number.
+    pub output: PathBuf,
+    /// The recording behind the view begins anew when it has this many bytes.
+    pub keep: Count,
+}
+
+/// Why a view ended that nobody ended.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The recording failed.
+    #[error("{0}")]
+    Record(RecordError<io::Error>),
+    /// The buffer of a CPU was full.
+    #[error("a buffer was full")]
+    BufferFull,
+    /// There is no CPU left to measure.
+    #[error("every measured CPU went offline or left the cpuset")]
+    CpusGone,
+    /// The process cannot be stopped as a shell's job.
+    #[error("cannot stop: {0}")]
+    Suspend(io::Error),
+    /// The terminal or standard output refused.
+    #[error("cannot show the view: {0}")]
+    Show(io::Error),
+}
+
+/// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user saved.
+///
+/// # Errors
+/// If nothing can be measured or shown.
+pub fn show(recording: &Recording, settings: &Settings, plan: impl Fn() -> Plan) -> Result<Vec<PathBuf>, LiveError> {
+    let session = Arc::new(Session::new());
+    let mut watcher = Watcher::new(Showing {
+        front: settings.front.clone(),
+        interval: settings.interval.to_std(),
+        policy: settings.policy,
+        root: settings.root.clone(),
+    });
+    let measured = measure(recording, settings, plan, &session, &mut watcher);
+    session.end();
+    let shown = watcher.join();
+    let saved = measured?;
+    shown.map_err(LiveError::Show)?;
+    Ok(saved)
+}
+
+/// Records, one recording after the other, until somebody wants to quit; gives those that were saved.
+fn measure(
+    recording: &Recording,
+    settings: &Settings,
+    plan: impl Fn() -> Plan,
+    session: &Arc<Session>,
+    watcher: &mut Watcher,
+) -> Result<Vec<PathBuf>, LiveError> {
+    let names = RunNames::new(&settings.output);
+    let mut saved = Vec::new();
+    loop {
+        // Where every CPU is measured, the interval is how often the detours are looked at.
+        let plan = Plan { duration: None, segment: settings.interval, ..plan() };
+        // Text for a pipe is not saved.
+        let keep = matches!(settings.front, Front::Terminal).then(|| Keep::new(&names));
+        let recorded = once(recording, plan, keep.as_ref().map(Keep::path), settings.keep, session, watcher)?;
+        match session.take_request() {
+            Some(Request::Save) => session.say(keep.map(|keep| save(recorded, keep, &names, &mut saved))),
+            Some(Request::Renew) => {
+                session.say(Some(format!("the recording had {} bytes (--keep) and began anew", settings.keep)));
+            }
+            Some(Request::Suspend) => {
+                drop(keep);
+                signals::suspend().map_err(LiveError::Suspend)?;
+            }
+            Some(Request::Quit) | None => return Ok(saved),
+        }
+    }
+}
+
+/// One recording, until somebody asks for something.
+fn once<'a>(
+    recording: &Recording,
+    plan: Plan,
+    path: Option<&Path>,
+    bound: Count,
+    session: &'a Arc<Session>,
+    watcher: &'a mut Watcher,
+) -> Result<Recorded<Feed<'a>>, LiveError> {
+    let detours = path.map_or_else(Detours::unstored, Detours::new);
+    let recorded = recording.record(plan, Feed::new(detours, session, watcher, bound.get()), &mut |_| {});
+    session.pause();
+    let recorded = recorded.map_err(|failure| LiveError::Record(failure.error))?;
+    match recorded.node.ended {
+        Some(Ended::BufferFull) => Err(LiveError::BufferFull),
+        Some(Ended::CpusGone) => Err(LiveError::CpusGone),
+        _ => Ok(recorded),
+    }
+}
+
+/// Completes a recording and gives it its name; tells what is to be said of it.
+fn save(mut recorded: Recorded<Feed<'_>>, keep: Keep, names: &RunNames, saved: &mut Vec<PathBuf>) -> String {
+    recorded.node.ended = Some(Ended::User);
+    if let Err(error) = recorded.complete() {
+        return format!("cannot complete the recording: {error}");
+    }
+    drop(recorded);
+    match keep.save(names) {
+        Ok(path) => {
+            let message = format!("saved: becalm report {}", path.display());
+            saved.push(path);
+            message
+        }
+        Err(error) => format!("cannot save: {error}"),
+    }
+}

@@ -1,0 +1,82 @@
+//! The tables of the view, made of what is known and ordered as the user wants them.
+
+use becalm_analyze::summary::Timeline;
+use becalm_report::Value;
+use becalm_report::grid::Grid;
+use becalm_report::top::{self as grid, LiveCpu};
+use becalm_units::{CpuId, Nanos};
+
+use crate::live::Live;
+use crate::table::{Panel, Row, Table};
+use crate::view::View;
+
+/// What is said where there is no detour.
+fn nothing(live: &Live) -> &'static str {
+    if live.elapsed() == Nanos::ZERO { "nothing is measured yet" } else { "no detour was seen" }
+}
+
+/// The tables from top to bottom.
+pub fn tables(live: &Live, view: &View) -> [Table; 3] {
+    let picked = view.pick.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+    [cpus(live, view), sources(live, view, &picked), detours(live, view, &picked)]
+}
+
+fn cpus(live: &Live, view: &View) -> Table {
+    let cpus = live.cpus();
+    let rows = cpus.iter().map(|cpu| Row::Cpu(cpu.cpu)).collect();
+    Table::new(
+        Panel::Cpus,
+        "CPUs".to_owned(),
+        grid::live_cpus(&cpus),
+        rows,
+        view.order(Panel::Cpus),
+        "nothing is measured yet",
+    )
+}
+
+fn sources(live: &Live, view: &View, picked: &str) -> Table {
+    if live.is_tracing() || !live.has_begun() {
+        let sources = live.sources(view.pick);
+        let rows = sources.iter().map(|source| Row::Source(source.kind, source.source.clone())).collect();
+        let grid = grid::sources(&sources);
+        return Table::new(
+            Panel::Sources,
+            format!("Sources{picked}"),
+            grid,
+            rows,
+            view.order(Panel::Sources),
+            nothing(live),
+        );
+    }
+    let observed = live.total(view.pick).duration_ns.map(|ns| match view.pick {
+        Some(_) => ns,
+        // The counters of several CPUs grew at the same time.
+        None => live.elapsed().get(),
+    });
+    let grid = grid::counters(&live.counters(view.pick), observed);
+    let name = |row: &Vec<Value>| Row::Counter(row.first().map(Value::cell).unwrap_or_default());
+    let rows = grid.rows.iter().map(name).collect();
+    let title = format!("Kernel counters that grew{picked}");
+    Table::new(Panel::Sources, title, grid, rows, view.order(Panel::Sources), "no counter grew")
+}
+
+fn detours(live: &Live, view: &View, picked: &str) -> Table {
+    let longest = live.longest(view.pick);
+    let shown: Vec<&Timeline> = longest.iter().map(AsRef::as_ref).collect();
+    let grid = grid::detours(&shown);
+    let rows = longest.iter().cloned().map(Row::Detour).collect();
+    Table::new(
+        Panel::Detours,
+        format!("Longest detours{picked}"),
+        grid,
+        rows,
+        view.order(Panel::Detours),
+        nothing(live),
+    )
+}
+
+/// The figures over all CPUs, or of the one that is picked, as one row.
+pub fn total(live: &Live, pick: Option<CpuId>) -> Grid {
+    let figures = live.total(pick);
+    grid::live_cpus(&[LiveCpu { cpu: pick.unwrap_or(CpuId::new(0)), figures, recent_ratio: None, last_ns: None }])
+}
