@@ -33,7 +33,10 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         hint_for(cause, compare),
         hint_for(cause, work),
         hint_for(cause, |_: &Incomparable| OTHER_WORK),
-        hint_for(cause, |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" }),
+        hint_for(
+            cause,
+            |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" },
+        ),
         hint_for(cause, cpu),
         hint_for(cause, plan),
         hint_for(cause, tune),
@@ -50,7 +53,10 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         }),
         hint_for(cause, inject),
         hint_for(cause, program),
-        hint_for(cause, |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" }),
+        hint_for(
+            cause,
+            |error: &RecordError<io::Error>| if let RecordError::Cpus(error) = error { cpu(error) } else { "" },
+        ),
     ];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
 }
