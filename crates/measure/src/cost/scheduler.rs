@@ -50,13 +50,8 @@ pub fn measure(
     tracing: &Tracing,
     events: &[String],
 ) -> Result<SchedulerDoc, TickError> {
-<<<<<<< HEAD
     machine::select_cpus(root, Some(&[cpu].into_iter().collect()))?;
-    let _away = StepAside::from(cpu)?;
-=======
-    preflight::select(root, Some(&[cpu].into_iter().collect()))?;
     let _away = AffinityGuard::keep_off(&cpu.into())?;
->>>>>>> main
     let ticks = match tracing {
         Tracing::On(janitor) => {
             let count = || crowd(cpu, runnable, window, &[], std::hint::spin_loop);
@@ -183,11 +178,8 @@ fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -
 
 #[cfg(test)]
 mod tests {
-<<<<<<< HEAD
-    use becalm_testing::attempts;
-=======
     use becalm_linux::sched;
->>>>>>> main
+    use becalm_testing::attempts;
 
     use super::*;
 

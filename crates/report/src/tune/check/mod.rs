@@ -14,7 +14,7 @@ use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
-use crate::form::words::{plural, quoted};
+use crate::form::words::quoted;
 use crate::report::Report;
 
 /// How many pieces of evidence are shown of a finding unless all are asked for; a document has all.
