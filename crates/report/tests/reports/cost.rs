@@ -1,4 +1,4 @@
-use becalm_bundle::CostRun;
+use becalm_bundle::cost;
 use becalm_report::CostRunReport;
 
 use crate::check;
@@ -8,7 +8,7 @@ fn every_stored_measurement_of_costs() {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::costs::write_costs(folder.path());
     for name in ["clock", "trap", "catalogue", "scheduler", "interrupted", "placement"] {
-        let run = CostRun::open(&folder.path().join(format!("{name}.becalm")), None).unwrap();
+        let run = cost::load(&folder.path().join(format!("{name}.becalm")), None).unwrap();
         check(&format!("cost_{name}"), &CostRunReport::new(&run));
     }
 }
