@@ -1,3 +1,4 @@
+use becalm_bundle::cost;
 use becalm_report::CostRunReport;
 
 use crate::check;
@@ -7,7 +8,7 @@ fn every_stored_measurement_of_costs() {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::costs::write_costs(folder.path());
     for name in ["clock", "trap", "catalogue", "scheduler", "interrupted", "placement"] {
-        let run = becalm_bundle::cost::load(&folder.path().join(format!("{name}.becalm")), None).unwrap();
+        let run = cost::load(&folder.path().join(format!("{name}.becalm")), None).unwrap();
         check(&format!("cost_{name}"), &CostRunReport::new(&run));
     }
 }
