@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::node::Rung;
+use becalm_model::remedy;
 
 use crate::Value;
 use crate::form::field::{Field, columns};
@@ -14,7 +15,6 @@ use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
 use crate::form::words::quoted;
-use crate::record::advice;
 use crate::record::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};
 use crate::record::header;
 use crate::record::sure;
@@ -209,7 +209,7 @@ fn print_next(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     let mut said = BTreeSet::new();
     for source in summary.sources.iter().take(ADVISED) {
         let share = Value::Share(source.share.unwrap_or(0.0)).cell();
-        if let Some(advice) = advice::against(source.kind, &source.source)
+        if let Some(advice) = remedy::advice(source.kind, &source.source)
             && said.insert(advice)
         {
             paragraph(out, &format!("  {} {} ({share}): ", source.kind, source.source), advice)?;

@@ -3,13 +3,13 @@
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::Kind;
 use becalm_model::node::Rung;
+use becalm_model::remedy;
 use becalm_units::Nanos;
 
 use super::sure;
 use crate::Value;
 use crate::form::field::columns;
 use crate::html::{Block, Section, Tile, Tone};
-use crate::record::advice;
 use crate::record::figures::{CPU, CpuRow, SOURCE, interval_note};
 use crate::record::header;
 
@@ -24,7 +24,7 @@ const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ"
 
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
-    if let Some(advice) = worst_source(summary).and_then(|worst| advice::against(worst.kind, &worst.source)) {
+    if let Some(advice) = worst_source(summary).and_then(|worst| remedy::advice(worst.kind, &worst.source)) {
         blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
     }
     let (whole, rest): (Vec<_>, Vec<_>) =
