@@ -14,13 +14,16 @@ pub struct Ticks(u64);
 
 impl Ticks {
     /// From a raw counter value.
+    // Always inlined, as this one and the next are part of the loops that measure.
     #[must_use]
+    #[inline(always)]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)
     }
 
     /// The raw counter value.
     #[must_use]
+    #[inline(always)]
     pub const fn get(self) -> u64 {
         self.0
     }

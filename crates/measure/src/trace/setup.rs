@@ -1,6 +1,7 @@
 //! Setting up the kernel's trace for the measured CPUs.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
@@ -68,7 +69,7 @@ impl Tracing {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, TracefsError> {
         let proc_root = plan.root.join("proc");
-        let tracefs = Tracefs::find_or_mount(&proc_root, &plan.root.join(&Tracefs::MOUNT_POINT[1..]))?;
+        let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT))?;
         // Instances of becalms that were killed together with their janitors cost every event of everybody.
         remove_dead(&tracefs, &proc_root)?;
         // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.
