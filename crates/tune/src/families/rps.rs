@@ -9,7 +9,7 @@ const FOLDER: &str = "/sys/class/net";
 
 pub(super) fn add(draft: &mut Draft<'_>) {
     for device in draft.entries(FOLDER) {
-        for queue in draft.entries(&format!("{FOLDER}/{device}/queues")) {
+        for queue in draft.entries(format!("{FOLDER}/{device}/queues")) {
             if queue.starts_with("rx-") {
                 let reason = format!("received packets of {device}");
                 let removes = noise(&[Known::NetRx]);

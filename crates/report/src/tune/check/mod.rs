@@ -14,7 +14,7 @@ use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
-use crate::form::words::quoted;
+use crate::form::words::{plural, quoted};
 use crate::report::Report;
 
 /// How many pieces of evidence are shown of a finding unless all are asked for; a document has all.
@@ -186,10 +186,16 @@ fn render(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let (cpus, because) = (&choice.cpus, because(choice.chosen));
     let subject = format!("to be quiet: CPU {cpus} ({because}); for everything else: {others}");
     paragraph(out, "", &subject)?;
-    let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-    let counts = [Severity::Error, Severity::Warning, Severity::Note];
-    let counts = counts.map(|severity| count(report.check.count(severity), severity.name()));
-    let fine = count(report.check.count(Severity::Fine), "check");
+    let count = |severity, one, many| {
+        let number = report.check.count(severity);
+        format!("{number} {}", plural(number as u64, one, many))
+    };
+    let counts = [
+        count(Severity::Error, "error", "errors"),
+        count(Severity::Warning, "warning", "warnings"),
+        count(Severity::Note, "note", "notes"),
+    ];
+    let fine = count(Severity::Fine, "check", "checks");
     paragraph(out, "", &format!("{}; {fine} fine", counts.join(", ")))?;
     if let Some(why) = report.not_counted {
         paragraph(out, "  ! ", &format!("ticks were not counted: {why}"))?;
