@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install mpi test bench fmt lint test-unit test-root test-lab lab test-browser test-mpi test-fuzz check-aarch64
+.PHONY: help run install mpi test test-fresh bench fmt lint test-unit test-root test-lab lab test-browser test-mpi \
+	test-bench test-fuzz check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -27,16 +28,19 @@ install: ## binary, manual pages and completions below DESTDIR and PREFIX
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang
 	@# The bindings do not notice by themselves that they are to be of another MPI than last time.
-	@mkdir -p $(TARGET) && $${MPICC:-mpicc} -show >$(TARGET)/mpicc.now && { cmp -s $(TARGET)/mpicc.now $(TARGET)/mpicc.last || \
-		CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo clean --quiet --manifest-path crates/mpi/Cargo.toml --release --package mpi-sys; }
-	CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo build --release --manifest-path crates/mpi/Cargo.toml
-	@mv $(TARGET)/mpicc.now $(TARGET)/mpicc.last
+	@export MPICC=$$(.ci/need --mpicc) && mkdir -p $(TARGET) && $$MPICC -show >$(TARGET)/mpicc.now && \
+		{ cmp -s $(TARGET)/mpicc.now $(TARGET)/mpicc.last || cargo clean --quiet --release --package mpi-sys; } && \
+		cargo build --release --package becalm-mpi && mv $(TARGET)/mpicc.now $(TARGET)/mpicc.last
 	@echo 'run it as: mpirun -n 2 $(TARGET)/release/becalm-mpi'
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
 
-lint: ## formatting and clippy, with warnings denied
+test-fresh: ## as root: make run, make mpi and all that the lanes install and build, on a new Debian in a folder, and on a worse one
+	@.ci/fresh
+	@.ci/fresh --neighbors
+
+lint: ## formatting, clippy and documentation, with warnings denied; licenses and duplicates of dependencies
 	@.ci/lanes lint
 
 test-unit: ## unit, property, golden and documentation tests; no root needed
@@ -57,15 +61,18 @@ test-browser: ## the pages of report --html in headless Chromium; pages and scre
 test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which it installs
 	@.ci/lanes mpi
 
-test-fuzz: ## every fuzz target for 20 s; on a nightly toolchain
+test-bench: ## a twentieth of each benchmark: that it runs, not how fast
+	@.ci/lanes bench
+
+test-fuzz: ## every fuzz target for 20 s
 	@.ci/lanes fuzz
 
-check-aarch64: ## type check for aarch64, and the tests of what differs there, emulated
+check-aarch64: ## what differs on aarch64: type check, and its tests, emulated
 	@.ci/lanes aarch64
 
 bench: ## every claim about speed and quietness, both sides measured in one run, with a summary; see bench/README.md
-	cargo build --release --package becalm --package becalm-bench
-	cargo run --release --package becalm-bench
+	cargo build --release --bins
+	$(TARGET)/release/becalm-bench
 
 fmt: ## format everything
 	cargo fmt --all

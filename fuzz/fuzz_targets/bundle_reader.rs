@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use becalm_model::node::{ClockDoc, Machine, Rung, SCHEMA, Settings};
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
+use becalm_model::node::{ClockDoc, Machine, Rung, SCHEMA, Settings};
 use becalm_model::{Activity, Detour, Kind, Labels, NodeDoc};
 use becalm_units::{CpuId, Nanos};
 use libfuzzer_sys::fuzz_target;

@@ -26,7 +26,7 @@ use crate::node::Seat;
 use crate::outcome::UsageError;
 use crate::round_trips;
 
-/// Phases before those that count: code, pages and connections are there then.
+/// The number of phases before those that count: they load code and pages and open connections.
 const REHEARSAL: u64 = 16;
 /// The longest grain and the most phases.
 const GRAIN_MAX: Nanos = Nanos::from_secs(3_600);
@@ -39,11 +39,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
     grain: Nanos,
 
-    /// How many phases
+    /// The number of phases
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     phases: u64,
 
-    /// What ends a phase
+    /// The collective that ends a phase
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Collective::Barrier)]
     collective: Collective,
 
@@ -59,7 +59,7 @@ pub struct BenchArgs {
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
-    /// Take so many ranks for a node of their own, to try out what nodes do
+    /// Treat this many ranks of a node as a node of their own, to try out what several nodes do
     #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
 
@@ -203,7 +203,7 @@ fn numbers(phases: &[Phase]) -> Vec<i64> {
 }
 
 fn phases_of(numbers: &[i64]) -> Vec<Phase> {
-    let phase = |of: &[i64]| Phase { start_ns: of[0], compute_ns: of[1], collective_ns: of[2] };
+    let phase = |three: &[i64]| Phase { start_ns: three[0], compute_ns: three[1], collective_ns: three[2] };
     numbers.chunks_exact(3).map(phase).collect()
 }
 
@@ -251,12 +251,12 @@ fn round_trips(job: &Job, clock: impl Fn() -> i64) -> Vec<Vec<RoundTrip>> {
 /// The relation of this node's clock to rank 0's, on the first rank of each node.
 fn relation(job: &Job, before: &[Vec<RoundTrip>], after: &[Vec<RoundTrip>]) -> ClockRelationDoc {
     let Some(leaders) = &job.leaders else { return ClockRelationDoc::default() };
-    let of = |relation: ClockRelationDoc| {
+    let figures = |relation: ClockRelationDoc| {
         let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = relation;
         [offset_ns, drift_ratio, error_ns, round_trip_ns.get() as f64, round_trips as f64]
     };
     let relations = before.iter().zip(after).map(|(before, after)| clocks::relate(before, after).unwrap_or_default());
-    let mut all: Vec<f64> = relations.flat_map(of).collect();
+    let mut all: Vec<f64> = relations.flat_map(figures).collect();
     all.resize(leaders.size() as usize * 5, 0.0);
     tell(leaders, &mut all);
     let own = &all[leaders.rank() as usize * 5..][..5];
@@ -277,11 +277,11 @@ fn rank_docs(job: &Job, seat: &Seat, compute: Calibrated, rate: TickRate) -> Vec
         compute.iterations as f64,
         compute.duration(rate).get() as f64,
     ];
-    let doc = |of: &[f64]| RankDoc {
-        rank: of[0] as u32,
-        cpu: CpuId::new(of[1] as u32),
-        iterations: of[2] as u64,
-        calibrated_ns: Nanos::new(of[3] as i64),
+    let doc = |told: &[f64]| RankDoc {
+        rank: told[0] as u32,
+        cpu: CpuId::new(told[1] as u32),
+        iterations: told[2] as u64,
+        calibrated_ns: Nanos::new(told[3] as i64),
     };
     gather(&job.node, &own).chunks_exact(4).map(doc).collect()
 }
@@ -292,8 +292,9 @@ const TOLD: usize = 12;
 fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
     let figures = |time: fn(&Phase) -> i64| {
         let series: Vec<i64> = own.iter().map(time).collect();
-        let of = PhaseFigures::from_durations(&series).expect("there are phases");
-        [of.mean_ns, of.median_ns as f64, of.worst_ns, of.min_ns as f64, of.max_ns as f64]
+        let PhaseFigures { mean_ns, median_ns, worst_ns, min_ns, max_ns } =
+            PhaseFigures::from_durations(&series).expect("there are phases");
+        [mean_ns, median_ns as f64, worst_ns, min_ns as f64, max_ns as f64]
     };
     let (node, _) = job.nodes();
     let mut told = vec![f64::from(node), f64::from(seat.cpu.get())];
@@ -303,19 +304,19 @@ fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
 }
 
 fn named(told: Vec<f64>, nodes: &[PhasesDoc]) -> Vec<MpiRank> {
-    let figures = |of: &[f64]| PhaseFigures {
-        mean_ns: of[0],
-        median_ns: of[1] as i64,
-        worst_ns: of[2],
-        min_ns: of[3] as i64,
-        max_ns: of[4] as i64,
+    let figures = |told: &[f64]| PhaseFigures {
+        mean_ns: told[0],
+        median_ns: told[1] as i64,
+        worst_ns: told[2],
+        min_ns: told[3] as i64,
+        max_ns: told[4] as i64,
     };
-    let rank = |(rank, of): (usize, &[f64])| MpiRank {
+    let rank = |(rank, told): (usize, &[f64])| MpiRank {
         rank: rank as u32,
-        node: nodes.get(of[0] as usize).map_or_else(String::new, |doc| doc.node.clone()),
-        cpu: of[1] as u32,
-        compute: figures(&of[2..7]),
-        collective: figures(&of[7..12]),
+        node: nodes.get(told[0] as usize).map_or_else(String::new, |doc| doc.node.clone()),
+        cpu: told[1] as u32,
+        compute: figures(&told[2..7]),
+        collective: figures(&told[7..12]),
     };
     told.chunks_exact(TOLD).enumerate().map(rank).collect()
 }

@@ -12,11 +12,11 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 pub enum Collective {
     /// Nothing: the ranks do not wait for each other.
     None,
-    /// MPI_Barrier.
+    /// All ranks wait for each other: MPI_Barrier.
     Barrier,
-    /// MPI_Allreduce of a sum of doubles.
+    /// All ranks get the sum of all their doubles: MPI_Allreduce.
     Allreduce,
-    /// MPI_Alltoall.
+    /// Every rank sends a part to every other: MPI_Alltoall.
     Alltoall,
 }
 

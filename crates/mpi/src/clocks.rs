@@ -31,7 +31,7 @@ impl RoundTrip {
     }
 }
 
-/// The relation that round trips before and after the measuring tell; nothing without any of either.
+/// The relation that round trips before and after the measuring tell; `None` if there are none of either.
 pub fn relate(before: &[RoundTrip], after: &[RoundTrip]) -> Option<ClockRelationDoc> {
     let shortest = |trips: &[RoundTrip]| trips.iter().min_by_key(|trip| trip.length()).copied();
     let (first, last) = (shortest(before)?, shortest(after)?);

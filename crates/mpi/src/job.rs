@@ -13,20 +13,20 @@ use crate::outcome::{Elsewhere, code_of};
 
 /// A job. Dropping it leaves MPI, which waits for all ranks.
 pub struct Job {
-    /// All ranks.
+    /// The communicator of all ranks.
     pub world: SimpleCommunicator,
     /// The ranks that share memory with this one.
     pub shared: SimpleCommunicator,
     /// The ranks of this one's node: those that share memory, unless fewer were asked for.
     pub node: SimpleCommunicator,
-    /// The first rank of every node; nothing on the others.
+    /// The first rank of every node; `None` on all others.
     pub leaders: Option<SimpleCommunicator>,
     /// Last, so that the communicators go first.
     _universe: Universe,
 }
 
 impl Job {
-    /// Joins it; nothing if MPI cannot be initialized. The ranks of a node are those that share memory, and of them no more
+    /// Joins the job; `None` if MPI cannot be initialized. The ranks of a node are those that share memory, and of them no more
     /// than `ranks_per_node`, which makes several nodes of one, to try out what nodes do.
     pub fn join(ranks_per_node: Option<u32>) -> Option<Self> {
         let universe = mpi::initialize()?;
@@ -44,7 +44,7 @@ impl Job {
         self.world.rank()
     }
 
-    /// How many ranks.
+    /// The number of ranks in the job.
     pub fn ranks(&self) -> i32 {
         self.world.size()
     }
@@ -56,9 +56,10 @@ impl Job {
 
     /// The number of this rank's node, and how many nodes there are.
     pub fn nodes(&self) -> (i32, i32) {
-        let mut of = self.leaders.as_ref().map_or([0, 0], |leaders| [leaders.rank(), leaders.size()]);
-        self.node.process_at_rank(0).broadcast_into(&mut of);
-        (of[0], of[1])
+        let mut nodes = self.leaders.as_ref().map_or([0, 0], |leaders| [leaders.rank(), leaders.size()]);
+        self.node.process_at_rank(0).broadcast_into(&mut nodes);
+        let [own, count] = nodes;
+        (own, count)
     }
 
     /// Goes on only if all ranks do. Where several failed, the first one's error is the job's.
@@ -97,21 +98,21 @@ impl Job {
         (1..self.ranks()).for_each(|rank| self.world.process_at_rank(rank).send(&0_u8));
     }
 
-    /// The smallest over all ranks.
+    /// The smallest value that a rank gives.
     pub fn least(&self, value: i64) -> i64 {
         let mut least = value;
         self.world.all_reduce_into(&value, &mut least, SystemOperation::min());
         least
     }
 
-    /// The largest over all ranks.
+    /// The largest value that a rank gives.
     pub fn most(&self, value: i64) -> i64 {
         let mut most = value;
         self.world.all_reduce_into(&value, &mut most, SystemOperation::max());
         most
     }
 
-    /// The sum over all ranks.
+    /// The sum of the values that all ranks give.
     pub fn sum(&self, value: f64) -> f64 {
         let mut sum = value;
         self.world.all_reduce_into(&value, &mut sum, SystemOperation::sum());
@@ -133,7 +134,7 @@ pub fn launched() -> Option<(&'static str, i32)> {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"].into_iter().find_map(size)
 }
 
-/// What rank 0 of a communicator says, to all of its ranks.
+/// Gives all ranks of a communicator the values of its rank 0.
 pub fn tell(comm: &SimpleCommunicator, values: &mut [f64]) {
     comm.process_at_rank(0).broadcast_into(values);
 }
@@ -165,7 +166,8 @@ fn places(counts: &[i32]) -> Vec<i32> {
     counts.iter().scan(0, next).collect()
 }
 
-/// As many numbers of every rank, on rank 0 of the communicator, rank after rank; nothing on the others.
+/// The numbers of all ranks, rank after rank, on rank 0 of the communicator; empty on the others. Every rank gives the same
+/// number of them.
 pub fn gather(comm: &SimpleCommunicator, own: &[f64]) -> Vec<f64> {
     let root = comm.process_at_rank(0);
     if comm.rank() != 0 {
@@ -179,7 +181,7 @@ pub fn gather(comm: &SimpleCommunicator, own: &[f64]) -> Vec<f64> {
 
 /// In every place the largest of all ranks, on rank 0; what the others get has no meaning.
 pub fn largest(job: &Job, own: &mut [i64]) {
-    /// Values a message.
+    /// The number of values in a message.
     const PART: usize = 1 << 16;
     let root = job.world.process_at_rank(0);
     for part in own.chunks_mut(PART) {

@@ -70,10 +70,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The launcher of another MPI starts as many jobs of one rank each.
+/// Makes sure that the ranks find each other: the launcher of another MPI starts as many jobs of one rank each.
 ///
 /// # Errors
-/// If that is so.
+/// If it was such a launcher.
 fn together(job: &Job) -> anyhow::Result<()> {
     match job::launched() {
         Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError(format!(

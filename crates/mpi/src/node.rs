@@ -7,8 +7,8 @@ use becalm_linux::clock::{self, Counter};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals;
-use becalm_model::node_name;
 use becalm_model::node::ClockDoc;
+use becalm_model::node_name;
 use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
@@ -23,21 +23,21 @@ const CALIBRATION: Nanos = Nanos::from_millis(100);
 pub struct Seat {
     /// The name of its node, which no other node has.
     pub node: String,
-    /// Where it is pinned.
+    /// The CPU to which it is pinned.
     pub cpu: CpuId,
-    /// Where it was allowed to run before.
+    /// The CPUs on which it was allowed to run before.
     pub allowed: CpuList,
-    /// Ranks on the CPU that most share.
+    /// The number of ranks on the CPU that most ranks share.
     pub crowd: usize,
     /// Whether this rank is the first of those on its CPU.
     pub first_on_cpu: bool,
     /// From the counter to the node's time, which begins when the ranks sat down.
     pub axis: TicksToNanos,
-    /// Of the counter.
+    /// The rate of the counter.
     pub rate: TickRate,
-    /// The node's time 0.
+    /// The wall clock's time when the node's time was 0.
     pub origin: jiff::Timestamp,
-    /// For the node's document.
+    /// What the node's document says about the counter.
     pub clock: ClockDoc,
 }
 
@@ -68,9 +68,10 @@ impl Seat {
 
         // The first rank's rate and origin are the node's.
         let calibrated = job.agree(clock::calibrate::<C>(CALIBRATION).map_err(Into::into))?;
-        let mut of = [calibrated.rate.hz(), calibrated.error_ratio];
-        tell(&job.node, &mut of);
-        let rate = TickRate::from_hz(of[0]);
+        let mut told = [calibrated.rate.hz(), calibrated.error_ratio];
+        tell(&job.node, &mut told);
+        let [rate_hz, rate_error_ratio] = told;
+        let rate = TickRate::from_hz(rate_hz);
         job.world.barrier();
         let mut origin_ticks = C::read();
         let origin = jiff::Timestamp::now();
@@ -89,7 +90,7 @@ impl Seat {
                 counter: C::NAME.to_owned(),
                 origin_ticks,
                 rate_hz: rate.hz(),
-                rate_error_ratio: of[1],
+                rate_error_ratio,
                 resolution_ns: clock::resolution::<C>(rate),
                 ..ClockDoc::default()
             },

@@ -9,9 +9,9 @@ pub struct UsageError(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("rank {rank} failed")]
 pub struct Elsewhere {
-    /// Which.
+    /// The rank that failed.
     pub rank: i32,
-    /// With which exit code.
+    /// The exit code that it ends with.
     pub code: u8,
 }
 

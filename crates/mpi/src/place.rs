@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use becalm_units::{CpuId, CpuList};
 
-/// The CPU of every rank of a node, from the sets on which they may run; nothing for a rank with an empty set.
+/// The CPU of every rank of a node, from the sets on which they may run; `None` for a rank with an empty set.
 pub fn places(allowed: &[CpuList]) -> Vec<Option<CpuId>> {
     let mut taken: BTreeMap<CpuId, usize> = BTreeMap::new();
     let place = |cpus: &CpuList| {

@@ -1,12 +1,13 @@
-//! Messages to and fro: between rank 0 and the first rank of each other node for their clocks, and between two ranks for
+//! Messages there and back: between rank 0 and the first rank of each other node for their clocks, and between two ranks for
 //! what a message costs.
 
+use becalm_stats::median_high;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, Source};
 
 use crate::clocks::RoundTrip;
 
-/// Round trips with each node, before and after the measuring.
+/// The number of round trips with each node, before and after the measuring.
 const TRIPS: usize = 1_000;
 
 /// Makes round trips between rank 0 of a communicator and each other rank of it, one after the other, with the clock of the
@@ -41,11 +42,11 @@ pub struct MessageCost {
     pub one_way_ns: f64,
     /// The median time that a send keeps its rank.
     pub send_ns: f64,
-    /// What a byte adds.
+    /// What each byte of a message adds to its way.
     pub byte_ns: f64,
 }
 
-/// Bytes of the large messages.
+/// The size of the large messages, in bytes.
 const LARGE: usize = 1 << 16;
 
 /// Measures what messages cost. All ranks call it; rank 0 gets the answer.
@@ -78,15 +79,11 @@ pub fn message_cost(world: &SimpleCommunicator, clock: impl Fn() -> i64) -> Opti
         return None;
     }
     let [(sends, trips), (_, large_trips)] = &mut both;
-    let (send, trip, large_trip) = (median(sends), median(trips), median(large_trips));
+    let [send, trip, large_trip] = [sends, trips, large_trips].map(|times| median_high(times));
+    let (send, trip, large_trip) = (send? as f64, trip? as f64, large_trip? as f64);
     Some(MessageCost {
         one_way_ns: trip / 2.0,
         send_ns: send,
         byte_ns: ((large_trip - trip) / 2.0 / (LARGE - small.len()) as f64).max(0.0),
     })
-}
-
-fn median(values: &mut [i64]) -> f64 {
-    let middle = values.len() / 2;
-    *values.select_nth_unstable(middle).1 as f64
 }

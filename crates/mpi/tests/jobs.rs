@@ -45,7 +45,7 @@ fn path(folder: &Path) -> String {
 
 /// The processes of a job, by the folder that its command line names.
 fn processes(named: &str) -> Vec<u32> {
-    let of = |entry: fs::DirEntry| {
+    let number = |entry: fs::DirEntry| {
         let id: u32 = entry.file_name().to_str()?.parse().ok()?;
         let line = fs::read(entry.path().join("cmdline")).ok()?;
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -53,7 +53,7 @@ fn processes(named: &str) -> Vec<u32> {
         let program = line.split(' ').next()?.ends_with("/becalm-mpi");
         (program && line.contains(named)).then_some(id)
     };
-    fs::read_dir("/proc").expect("there is /proc").flatten().filter_map(of).collect()
+    fs::read_dir("/proc").expect("there is /proc").flatten().filter_map(number).collect()
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -115,7 +115,7 @@ fn clocks_of_nodes_are_related_within_the_error_stated() {
     let run = PhaseRun::open(Path::new(&path)).unwrap();
     let [first, second] = [&run.nodes[0], &run.nodes[1]];
     // Both are this machine, and read one counter: the truth is known.
-    let rate = |of: &becalm_model::phases::PhasesDoc| of.clock.rate_hz;
+    let rate = |node: &becalm_model::phases::PhasesDoc| node.clock.rate_hz;
     let apart = second.clock.origin_ticks as i64 - first.clock.origin_ticks as i64;
     let truth = apart as f64 / rate(first) * 1e9;
     let relation = second.relation;

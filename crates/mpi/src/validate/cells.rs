@@ -10,6 +10,7 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
 use becalm_scale::spec::NoiseSpec;
+use becalm_stats::median_mid;
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
 
@@ -18,19 +19,19 @@ use crate::calls::Call;
 use crate::job::{Job, texts};
 use crate::node::Seat;
 
-/// How long a batch of phases is to take without noise, at least: after each the ranks agree whether to go on.
+/// How long a batch of phases should take without noise, at least: after each the ranks agree whether to go on.
 const BATCH: Nanos = Nanos::from_millis(20);
-/// Phases of the first batch, which tells how long one takes.
+/// The number of phases of the first batch, which tells how long a phase takes.
 const FIRST: u64 = 64;
 
 /// How long the runs without noise take, beside each one with it.
 const BESIDE: Nanos = Nanos::from_millis(100);
-/// How much these may differ, as a part of their mean.
+/// How much the times of these runs may differ, as a part of their mean.
 const STEADY: f64 = 0.1;
 /// How often a run is made, if need be.
 const ATTEMPTS: usize = 2;
 
-/// The job, ready to run.
+/// The job, ready to run phases.
 pub struct Bench<'a> {
     job: &'a Job,
     seat: &'a Seat,
@@ -38,7 +39,7 @@ pub struct Bench<'a> {
     iterations: u64,
     call: Call<'a>,
     counter: Source,
-    /// Of the ranks, and of the noise.
+    /// The class of the ranks, and that of the noise.
     own_policy: Policy,
     policy: Policy,
     /// How long a phase takes, roughly.
@@ -46,7 +47,7 @@ pub struct Bench<'a> {
     quietest_ns: f64,
 }
 
-/// A cell's run.
+/// What one run of a cell showed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Run {
     /// The mean phase under noise, of the median batch.
@@ -60,7 +61,7 @@ pub struct Run {
 }
 
 impl<'a> Bench<'a> {
-    /// With the classes of the ranks and of the noise.
+    /// Makes the job ready. The last argument holds the classes of the ranks and of the noise.
     pub fn new(
         job: &'a Job,
         seat: &'a Seat,
@@ -128,9 +129,8 @@ impl<'a> Bench<'a> {
             means.push(batch as f64 / phases as f64);
             took += batch;
         }
-        means.sort_by(f64::total_cmp);
-        self.quietest_ns = self.quietest_ns.min(means[0]);
-        (means[(means.len() - 1) / 2] + means[means.len() / 2]) / 2.0
+        self.quietest_ns = means.iter().copied().fold(self.quietest_ns, f64::min);
+        median_mid(&mut means).expect("there is a batch")
     }
 
     /// Runs under noise, between two runs without. Where those differ, the job changed its pace meanwhile (a hypervisor moved a
@@ -172,7 +172,7 @@ impl<'a> Bench<'a> {
         let mean_ns = self.run_for::<C>(time, cell.lasts_once(BATCH));
         let delivered = injection.ok().flatten().map_or(Ok(Vec::new()), Injection::stop);
         let delivered = self.job.agree(delivered.map_err(Into::into))?;
-        let ratio = |of: &becalm_inject::Delivered| of.tally.delivered.sum_ns() / of.observed.get().max(1) as f64;
+        let ratio = |on: &becalm_inject::Delivered| on.tally.delivered.total() as f64 / on.observed.get().max(1) as f64;
         let (ratios, cpus) = (delivered.iter().map(ratio).sum::<f64>(), delivered.len() as f64);
         Ok(Ok((mean_ns, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
     }
@@ -197,7 +197,7 @@ impl<'a> Bench<'a> {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
             synchronized,
             seed,
-            // Of every rank another, so that they start at different places.
+            // Every rank has another number, so that they start at different places.
             node: self.job.rank() as u64,
             policy: self.policy,
             exact: true,

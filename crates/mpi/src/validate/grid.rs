@@ -3,27 +3,27 @@
 
 use becalm_units::Nanos;
 
-/// What was asked for.
+/// The noises that were asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grid {
-    /// From one detour to the next.
+    /// The intervals from one detour to the next.
     pub intervals: Vec<Nanos>,
-    /// How long they last.
+    /// The lengths of detours.
     pub detours: Vec<Nanos>,
-    /// Shares of time.
+    /// The shares of the time that detours take, between 0 and 1.
     pub ratios: Vec<f64>,
 }
 
-/// One noise.
+/// One of the noises that are tried.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cell {
-    /// From one detour to the next.
+    /// The interval from one detour to the next.
     pub interval: Nanos,
-    /// How long it lasts.
+    /// The length of a detour.
     pub detour: Nanos,
     /// Whether all CPUs lose the same instants.
     pub synchronized: bool,
-    /// The share of time, where that was given and the interval follows.
+    /// The share of the time that was asked for, from which the interval follows; `None` where the interval was asked for.
     pub ratio: Option<f64>,
 }
 
@@ -34,7 +34,7 @@ impl Grid {
     /// Whether every cell can be meant.
     ///
     /// # Errors
-    /// Says which cannot.
+    /// Says which cell cannot be made.
     pub fn check(&self) -> Result<(), String> {
         let cells = self.cells();
         for Cell { interval, detour, .. } in &cells {
@@ -48,7 +48,7 @@ impl Grid {
         if cells.is_empty() { Err("the lists leave no noise to inject".to_owned()) } else { Ok(()) }
     }
 
-    /// All cells: those apart first.
+    /// All cells: first those in which CPUs lose different instants.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for synchronized in [false, true] {
@@ -71,12 +71,12 @@ impl Grid {
 }
 
 impl Cell {
-    /// For how long it is to run: two intervals, and so many whole ones that it takes at least `least`.
+    /// How long the cell runs: a whole number of intervals, two of them or more, that takes at least `least`.
     pub fn lasts(&self, least: Nanos) -> Nanos {
         self.lasts_once(least).max(Nanos::new(2 * self.interval.get()))
     }
 
-    /// So many whole intervals that it takes at least `least`.
+    /// The shortest whole number of intervals that takes at least `least`.
     pub fn lasts_once(&self, least: Nanos) -> Nanos {
         let laps = (least.get() as u64).div_ceil(self.interval.get().max(1) as u64).max(1);
         Nanos::new(self.interval.get() * laps as i64)

@@ -20,15 +20,16 @@ use becalm_report::{Form, ValidateCell, ValidateReport, validate_figure};
 use becalm_units::{Nanos, Share};
 use clap::Args;
 
-use self::cells::Bench;
+use self::cells::{Bench, Run};
 use self::grid::{Cell, Grid};
+use self::own_noise::OwnNoise;
 use self::predict::Model;
 use crate::bench::compute_phase;
 use crate::calls::{Call, Collective};
 use crate::job::{Job, bring_to_leader, library};
 use crate::node::Seat;
 use crate::outcome::UsageError;
-use crate::round_trips::message_cost;
+use crate::round_trips::{MessageCost, message_cost};
 
 /// Hold predictions against a real job under injected noise
 ///
@@ -46,7 +47,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "TIME", default_value = "10us", allow_hyphen_values = true)]
     grain: Nanos,
 
-    /// From one detour to the next
+    /// The intervals from one detour to the next
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms,10ms,100ms")]
     intervals: Vec<Nanos>,
 
@@ -54,23 +55,24 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16us,50us,100us,200us")]
     detours: Vec<Nanos>,
 
-    /// Shares of time that each of these detours takes at an interval that follows; or none
+    /// Shares of the time that detours take, like 0.1%: each detour is also made at the interval that gives each share; none
+    /// for no such cells
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.015%,0.08%,0.15%,1%", value_parser = share)]
     ratios: Vec<Option<Share>>,
 
-    /// For how long a cell runs, at least; of long intervals, two of them
+    /// How long a cell runs, at least; a cell with long intervals runs for two of them
     #[arg(long, value_name = "TIME", default_value = "400ms")]
     time: Nanos,
 
-    /// How often a cell runs, each time with noise at other places
+    /// How often a cell runs, each time with its noise at other places
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: u32,
 
-    /// How often a cell is predicted, each time with noise at other places
+    /// How often a cell is predicted, each time with its noise at other places
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     replicas: u64,
 
-    /// For how long the noise of the CPUs is measured first
+    /// How long the noise of the CPUs is measured first
     #[arg(long, value_name = "TIME", default_value = "2s")]
     noise_time: Nanos,
 
@@ -82,7 +84,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
     inject_sched: Policy,
 
-    /// What places are drawn from
+    /// The seed from which random places are drawn
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
@@ -90,7 +92,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
 
-    /// As of the benchmark
+    /// Treat this many ranks of a node as a node of their own, to try out what several nodes do
     #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
 
@@ -159,34 +161,13 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let seat = Seat::take::<C>(job, args.sched)?;
     let grid = args.grid().cells();
     if job.is_first() {
-        let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
-        // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
-        let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
-        writeln!(io::stderr(), "becalm-mpi: {} cells, about {:.0} s", grid.len(), whole + 10.0)?;
+        announce(args, &grid)?;
     }
-    let own = job.agree(own_noise::measure::<C>(&seat, args.noise_time, job))?;
-    let cost = message_cost(&job.world, || seat.now::<C>());
-
-    let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
-    let iterations = compute_phase::<C>(&mut work, args.grain, seat.rate, job).iterations;
-    memory::lock_current_pages();
-    let call = Call::new(&job.world, args.collective, PAYLOAD);
-    let mut bench = Bench::new(job, &seat, work, iterations, call, source, (args.sched, args.inject_sched));
-    bench.warm_up::<C>();
-    let mut measured = vec![Vec::new(); grid.len()];
-    // The repetitions one after the other, so that what changes slowly hits all cells alike.
-    for repetition in 0..u64::from(args.repetitions) {
-        for (number, cell) in (0..).zip(&grid) {
-            let seed = args.seed.wrapping_add(repetition * grid.len() as u64 + number);
-            measured[number as usize].push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
-        }
-    }
-    let quietest = bench.quietest_ns();
-    drop(bench);
-    let mut traces = Vec::new();
+    let measured = measure::<C>(args, job, &seat, source, &grid)?;
+    let mut heard = Vec::new();
     // All ranks of a large job are more than a prediction needs.
-    let told = if job.rank() < predict::RANKS_HEARD { own.numbers() } else { Vec::new() };
-    bring_to_leader(&job.world, told, |numbers| traces.push(numbers));
+    let told = if job.rank() < predict::RANKS_HEARD { measured.own.numbers() } else { Vec::new() };
+    bring_to_leader(&job.world, told, |numbers| heard.push(numbers));
     let (_, nodes) = job.nodes();
     if !job.is_first() {
         job.wait_for_first();
@@ -195,41 +176,10 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     // What follows takes time and no care: it may use all CPUs.
     sched::set_affinity(&seat.allowed)?;
     sched::set_policy(Policy::Other)?;
-    let traces: Vec<own_noise::OwnNoise> =
-        traces.iter().filter(|numbers| !numbers.is_empty()).map(|numbers| own_noise::OwnNoise::of(numbers)).collect();
-    let cost = cost.context("messages cost nothing")?;
-    let ask = predict::Ask {
-        ranks: job.ranks() as u64,
-        grain: args.grain,
-        collective: args.collective,
-        bytes: PAYLOAD,
-        seed: args.seed,
-        replicas: args.replicas,
-    };
-    let model = Model::new(ask, &traces, cost, quietest)?;
-    let mut cells = Vec::new();
-    for (cell, runs) in grid.iter().zip(&measured) {
-        cells.push(outcome(cell, runs, &model)?);
-    }
-    let report = ValidateReport {
-        library: library(),
-        ranks: job.ranks() as u32,
-        nodes: nodes as u32,
-        collective: model.collective().to_string(),
-        grain_ns: args.grain.get(),
-        sched: args.sched.to_string(),
-        quiet_phase_ns: quietest,
-        quiet: measured.iter().flatten().flatten().map(|run| run.quiet_ns).collect(),
-        unsteady: measured.iter().flatten().flatten().filter(|run| !run.steady).count(),
-        own_noise_ratio: traces.iter().map(|own| own.ratio()).collect(),
-        network: model.network().to_string(),
-        one_way_ns: cost.one_way_ns,
-        repetitions: args.repetitions,
-        replicas: args.replicas,
-        seed: args.seed,
-        cells,
-        warnings: seat.warnings(),
-    };
+    let heard = heard.iter().filter(|numbers| !numbers.is_empty());
+    let own: Vec<OwnNoise> = heard.map(|numbers| OwnNoise::from_numbers(numbers)).collect();
+    let report = predicted(args, job, &grid, &measured, &own)?;
+    let report = ValidateReport { nodes: nodes as u32, warnings: seat.warnings(), ..report };
     becalm_report::print(&report, args.json, Form::default(), out)?;
     if let Some(file) = &args.figure {
         fs::write(file, validate_figure(&report)).with_context(|| format!("cannot write {}", file.display()))?;
@@ -241,12 +191,96 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     Ok(())
 }
 
+/// Says on standard error how long the cells will take.
+fn announce(args: &ValidateArgs, grid: &[Cell]) -> io::Result<()> {
+    let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
+    // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
+    let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
+    writeln!(io::stderr(), "becalm-mpi: {} cells, about {:.0} s", grid.len(), whole + 10.0)
+}
+
+/// What a rank has measured.
+struct Measured {
+    /// The noise of its CPU.
+    own: OwnNoise,
+    /// What messages cost; `None` on all ranks but the first.
+    cost: Option<MessageCost>,
+    /// For each cell its runs, or why there is none.
+    runs: Vec<Vec<Result<Run, String>>>,
+    /// How long a phase of the quietest batch took, in nanoseconds.
+    quietest_ns: f64,
+}
+
+/// Measures the noise of the CPUs, what messages cost, and all cells. All ranks call it.
+fn measure<C: Counter>(args: &ValidateArgs, job: &Job, seat: &Seat, source: Source, grid: &[Cell]) -> Result<Measured> {
+    let own = job.agree(own_noise::measure::<C>(seat, args.noise_time, job))?;
+    let cost = message_cost(&job.world, || seat.now::<C>());
+    let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
+    let iterations = compute_phase::<C>(&mut work, args.grain, seat.rate, job).iterations;
+    memory::lock_current_pages();
+    let call = Call::new(&job.world, args.collective, PAYLOAD);
+    let mut bench = Bench::new(job, seat, work, iterations, call, source, (args.sched, args.inject_sched));
+    bench.warm_up::<C>();
+    let mut runs = vec![Vec::new(); grid.len()];
+    // The repetitions one after the other, so that what changes slowly hits all cells alike.
+    for repetition in 0..u64::from(args.repetitions) {
+        for (number, cell) in (0..).zip(grid) {
+            let seed = args.seed.wrapping_add(repetition * grid.len() as u64 + number);
+            runs[number as usize].push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
+        }
+    }
+    Ok(Measured { own, cost, runs, quietest_ns: bench.quietest_ns() })
+}
+
+/// Predicts every cell from the noise of the ranks' own CPUs and what messages cost, beside what was measured.
+fn predicted(
+    args: &ValidateArgs,
+    job: &Job,
+    grid: &[Cell],
+    measured: &Measured,
+    own: &[OwnNoise],
+) -> Result<ValidateReport> {
+    let Measured { cost, runs, quietest_ns, .. } = measured;
+    let cost = cost.context("messages cost nothing")?;
+    let ask = predict::Ask {
+        ranks: job.ranks() as u64,
+        grain: args.grain,
+        collective: args.collective,
+        bytes: PAYLOAD,
+        seed: args.seed,
+        replicas: args.replicas,
+    };
+    let model = Model::new(ask, own, cost, *quietest_ns)?;
+    let cells: Result<Vec<ValidateCell>> =
+        grid.iter().zip(runs).map(|(cell, runs)| outcome(cell, runs, &model)).collect();
+    let done = || runs.iter().flatten().flatten();
+    Ok(ValidateReport {
+        library: library(),
+        ranks: job.ranks() as u32,
+        nodes: 1,
+        collective: model.collective().to_string(),
+        grain_ns: args.grain.get(),
+        sched: args.sched.to_string(),
+        quiet_phase_ns: *quietest_ns,
+        quiet: done().map(|run| run.quiet_ns).collect(),
+        unsteady: done().filter(|run| !run.steady).count(),
+        own_noise_ratio: own.iter().map(OwnNoise::ratio).collect(),
+        network: model.network().to_string(),
+        one_way_ns: cost.one_way_ns,
+        repetitions: args.repetitions,
+        replicas: args.replicas,
+        seed: args.seed,
+        cells: cells?,
+        warnings: Vec::new(),
+    })
+}
+
 /// Bytes of the collective: one double.
 const PAYLOAD: u64 = 8;
 
-/// A cell's runs as slowdowns, beside its prediction.
-fn outcome(cell: &Cell, runs: &[Result<cells::Run, String>], model: &Model) -> Result<ValidateCell> {
-    let done: Vec<&cells::Run> = runs.iter().flatten().collect();
+/// The slowdowns of a cell's runs, beside its prediction.
+fn outcome(cell: &Cell, runs: &[Result<Run, String>], model: &Model) -> Result<ValidateCell> {
+    let done: Vec<&Run> = runs.iter().flatten().collect();
     // An interval takes two.
     let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
     let slowdowns: Vec<f64> = done.iter().map(|run| run.mean_ns / run.quiet_ns).collect();

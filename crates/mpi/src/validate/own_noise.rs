@@ -12,10 +12,10 @@ use mpi::traits::CommunicatorCollectives;
 use crate::job::Job;
 use crate::node::Seat;
 
-/// Detours that are kept.
+/// The number of detours that are kept.
 const STEPS: usize = 1 << 18;
 
-/// What a CPU lost, from its begin on.
+/// The time that a CPU lost, from the beginning of the measuring on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OwnNoise {
     length: Nanos,
@@ -23,19 +23,19 @@ pub struct OwnNoise {
 }
 
 impl OwnNoise {
-    /// As numbers, for a message.
+    /// The noise as numbers, to be sent in a message.
     pub fn numbers(&self) -> Vec<i64> {
         let detours = self.detours.iter().flat_map(|(start, length)| [start.get(), length.get()]);
         std::iter::once(self.length.get()).chain(detours).collect()
     }
 
-    /// From those numbers, of which there is at least one.
-    pub fn of(numbers: &[i64]) -> Self {
+    /// The noise that [`Self::numbers`] gave, of which there is at least one.
+    pub fn from_numbers(numbers: &[i64]) -> Self {
         let detour = |pair: &[i64]| (Nanos::new(pair[0]), Nanos::new(pair[1]));
         Self { length: Nanos::new(numbers[0]), detours: numbers[1..].chunks_exact(2).map(detour).collect() }
     }
 
-    /// As a circle.
+    /// The noise as a circle that can be replayed.
     ///
     /// # Errors
     /// If the CPU was lost for the whole time.
@@ -50,7 +50,7 @@ impl OwnNoise {
     }
 }
 
-/// Measures it for so long.
+/// Measures the noise of this rank's CPU for this time, together with all other ranks.
 ///
 /// # Errors
 /// If there is no memory for the detours, or too many of them.
@@ -89,7 +89,7 @@ mod tests {
             length: Nanos::from_millis(1),
             detours: vec![(Nanos::new(10), Nanos::new(5_000)), (Nanos::new(700_000), Nanos::new(45_000))],
         };
-        assert_eq!(OwnNoise::of(&own.numbers()), own);
+        assert_eq!(OwnNoise::from_numbers(&own.numbers()), own);
         assert!((own.ratio() - 0.05).abs() < 1e-12);
         assert!((own.trace().unwrap().noise_ratio() - 0.05).abs() < 1e-12);
     }

@@ -15,29 +15,29 @@ use super::superpose::superpose;
 use crate::calls::Collective;
 use crate::round_trips::MessageCost;
 
-/// So many ranks tell their own noise.
+/// The number of ranks that tell their own noise.
 pub const RANKS_HEARD: i32 = 64;
 
-/// A replay covers at least this, and some intervals.
+/// A replay covers at least this time, and at least this many intervals.
 const HORIZON_NS: i64 = 200_000_000;
 const INTERVALS: i64 = 4;
-/// And has at most so many phases.
+/// A replay has at most this many phases.
 const PHASES_MAX: f64 = 4e6;
 
-/// What is asked.
+/// The question that every cell's prediction answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ask {
-    /// Ranks of the job.
+    /// The number of ranks of the job.
     pub ranks: u64,
     /// Useful CPU time of a phase.
     pub grain: Nanos,
-    /// What ends it.
+    /// The collective that ends a phase.
     pub collective: Collective,
-    /// Its payload.
+    /// The payload of the collective, in bytes.
     pub bytes: u64,
-    /// Of the offsets.
+    /// The seed from which the ranks' places on their noise are drawn.
     pub seed: u64,
-    /// How often it is asked.
+    /// How often the job is replayed, each time with other places.
     pub replicas: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// From the CPUs' own noise, what messages cost, and how long a phase takes without noise.
+    /// Makes a model from the CPUs' own noise, what messages cost, and how long a phase takes without noise.
     ///
     /// # Errors
     /// If a CPU was lost for the whole time, or the costs are not those of a network.
@@ -63,7 +63,7 @@ impl Model {
         Ok(model)
     }
 
-    /// The algorithm that is taken for the library's.
+    /// The algorithm that the MPI library is assumed to use.
     pub fn collective(&self) -> Algorithm {
         match self.ask.collective {
             Collective::None => Algorithm::Ideal,
@@ -154,7 +154,7 @@ mod tests {
     fn model(grain: Nanos) -> Model {
         let ask = Ask { ranks: 2, grain, collective: Collective::Barrier, bytes: 8, seed: 1, replicas: 32 };
         // Nobody loses anything of their own.
-        let own = vec![OwnNoise::of(&[1_000_000_000]), OwnNoise::of(&[1_000_000_000])];
+        let own = vec![OwnNoise::from_numbers(&[1_000_000_000]), OwnNoise::from_numbers(&[1_000_000_000])];
         let cost = MessageCost { one_way_ns: 300.0, send_ns: 60.0, byte_ns: 0.1 };
         Model::new(ask, &own, cost, 500.0 + grain.get() as f64).unwrap()
     }

@@ -4,8 +4,8 @@
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::Nanos;
 
-/// A circle of whole intervals, the first detour at its begin: about as long as the own noise, or one interval where that is
-/// longer.
+/// A circle of whole intervals, each of which begins with an injected detour. It is about as long as the own noise, or one
+/// interval long where the interval is longer.
 ///
 /// # Errors
 /// If both together leave no time.
@@ -55,7 +55,7 @@ mod tests {
     fn what_meets_waits() {
         let both = superpose(&trace(100, &[(5, 20)]), Nanos::new(100), Nanos::new(10)).unwrap();
         let detours: Vec<_> = both.detours().map(|(start, lasts)| (start.get(), lasts.get())).collect();
-        assert_eq!(detours.iter().map(|of| of.1).sum::<i64>(), 30);
+        assert_eq!(detours.iter().map(|(_, lasts)| lasts).sum::<i64>(), 30);
         assert_eq!(detours[0].0, 0);
     }
 
