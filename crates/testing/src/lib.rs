@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr)]
 
 mod attempts;
+pub mod book;
 mod needs;
 pub mod noise;
 pub mod program;

@@ -5,6 +5,7 @@
 //! `TRYCMD=overwrite cargo test -p becalm --test golden` writes the files anew, and with `-- trycmd=NAME` only those whose path
 //! contains the name are run.
 
+mod book;
 mod machines;
 
 use std::env;

@@ -3,6 +3,7 @@
 // A test says what it has measured.
 #![allow(clippy::print_stderr)]
 
+mod book;
 mod campaign;
 mod cost;
 mod inject;
