@@ -50,6 +50,7 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
+pub use draft::Draft;
 pub use error::BundleError;
 pub use layout::SUFFIX;
 pub use phases::{Phase, PhaseRun, PhaseWriter};

@@ -6,6 +6,7 @@ use std::io;
 
 use becalm_analyze::compare::CompareError;
 use becalm_analyze::cost::tick::LiveError;
+use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
@@ -14,6 +15,7 @@ use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
 use becalm_measure::cost::tick::TickError;
 use becalm_measure::{CpuError, RecordError};
+use becalm_tune::{PlanError, TuneError};
 
 /// What is to be said behind the text of the error; empty where nothing helps.
 pub fn after(error: &anyhow::Error) -> &'static str {
@@ -27,11 +29,14 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
     let hints = [
         of(cause, bundle),
         of(cause, summary),
+        of(cause, noise),
         of(cause, compare),
         of(cause, work),
         of(cause, |_: &Incomparable| OTHER_WORK),
         of(cause, |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" }),
         of(cause, cpu),
+        of(cause, plan),
+        of(cause, tune),
         of(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
         of(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
@@ -77,6 +82,14 @@ fn summary(error: &SummaryError) -> &'static str {
     }
 }
 
+fn noise(error: &NoiseError) -> &'static str {
+    match error {
+        NoiseError::Selection(error) => summary(error),
+        NoiseError::Bundle(error) => bundle(error),
+        _ => "",
+    }
+}
+
 fn compare(error: &CompareError) -> &'static str {
     match error {
         CompareError::Run { cause, .. } => summary(cause),
@@ -110,6 +123,22 @@ fn work(error: &WorkError) -> &'static str {
     }
 }
 
+fn plan(error: &PlanError) -> &'static str {
+    match error {
+        PlanError::AllIdle { .. } => " (--leave-idle)",
+        PlanError::NoHousekeeping { siblings, .. } if !siblings.is_empty() => "; --skip smt leaves those online",
+        _ => "",
+    }
+}
+
+const fn tune(error: &TuneError) -> &'static str {
+    match error {
+        TuneError::AlreadyTuned { .. } => "; undo them first with becalm tune restore, or add to them with --extend",
+        TuneError::InUse { .. } => ". --force restores them now",
+        TuneError::Journal(_) => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +160,13 @@ mod tests {
         for error in [anyhow::Error::from(linked()), InjectError::Program(linked()).into()] {
             assert_eq!(after(&error), "; noise by pre-emption, without --signal, reaches every program");
         }
+        let none_left = |siblings: &str| PlanError::NoHousekeeping {
+            online: "0-3".parse().unwrap(),
+            cpus: "0-3".parse().unwrap(),
+            siblings: siblings.parse().unwrap(),
+        };
+        assert_eq!(after(&none_left("2-3").into()), "; --skip smt leaves those online");
+        assert_eq!(after(&none_left("").into()), "");
         assert_eq!(after(&anyhow::anyhow!("something else")), "");
     }
 }

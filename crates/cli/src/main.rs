@@ -4,7 +4,6 @@
 
 mod arguments;
 mod commands;
-mod draft;
 mod exit;
 mod hints;
 mod measuring;

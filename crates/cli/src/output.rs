@@ -1,12 +1,12 @@
 //! How results reach their reader: on standard output as text or as JSON, or in a file as a page for a browser.
 
-use std::io::Write;
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use becalm_bundle::Draft;
 use becalm_report::{Form, Report};
 
-use crate::draft::Draft;
 use crate::messages::{page_width, say};
 
 /// Who makes pages.
@@ -42,7 +42,7 @@ impl Output {
     /// # Errors
     /// If no file can be made there.
     pub fn page(file: &Path) -> anyhow::Result<Self> {
-        Ok(Self::Page { draft: Draft::new(file)?, file: file.to_owned() })
+        Ok(Self::Page { draft: Draft::replace(file)?, file: file.to_owned() })
     }
 }
 
@@ -55,10 +55,12 @@ pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> anyhow
     match output {
         Output::Json => Ok(becalm_report::print(report, true, form(true), out)?),
         Output::Text { all } => Ok(becalm_report::print(report, false, form(all), out)?),
-        Output::Page { mut draft, file } => {
+        Output::Page { draft, file } => {
             let page = report.page(PROGRAM).context("there is no page for a browser of this")?;
-            page.write(&mut draft).with_context(|| format!("cannot write {}", file.display()))?;
-            draft.finish()?;
+            let failed = || format!("cannot write {}", file.display());
+            let mut out = BufWriter::new(draft);
+            page.write(&mut out).with_context(failed)?;
+            out.into_inner().map_err(IntoInnerError::into_error).with_context(failed)?.finish()?;
             say(format_args!("the page is {}", file.display()));
             Ok(())
         }

@@ -97,19 +97,6 @@ pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileE
     }
 }
 
-/// The chosen word of a setting that offers several: `madvise` of `always [madvise] never`. A text without brackets is
-/// the choice itself.
-#[must_use]
-pub fn chosen(text: &str) -> &str {
-    bracketed(text).unwrap_or(text).trim()
-}
-
-/// The text between the first bracket and the one that closes it; `None` without brackets.
-pub(crate) fn bracketed(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once('[')?;
-    rest.split_once(']').map(|(inside, _)| inside)
-}
-
 /// The names in a folder, sorted; empty if there is no such folder. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
@@ -224,8 +211,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write_tree(root.path(), &[("sys/x/a", " 7\n"), ("sys/x/b", "always [madvise] never\n")]);
         assert_eq!(text(root.path(), "/sys/x/a").unwrap().as_deref(), Some("7"));
-        assert_eq!(chosen(&text(root.path(), "/sys/x/b").unwrap().unwrap()), "madvise");
-        assert_eq!((chosen("performance"), chosen("a ] b [")), ("performance", "a ] b ["));
+        assert_eq!(text(root.path(), "/sys/x/b").unwrap().as_deref(), Some("always [madvise] never"));
         assert_eq!(text(root.path(), "/sys/x/c").unwrap(), None);
         assert!(text(root.path(), "/sys/x").unwrap_err().to_string().contains("/sys/x"));
         assert_eq!(names(root.path(), "/sys/x").unwrap(), ["a", "b"]);

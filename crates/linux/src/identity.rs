@@ -23,7 +23,7 @@ impl Identity {
     pub fn read(root: &Path) -> Self {
         let on_the_machine = in_first_user_namespace(root).unwrap_or(false);
         let marked = ["run/.containerenv", ".dockerenv"].iter().any(|name| root.join(name).exists());
-        match Status::of_self(root) {
+        match Status::read(root) {
             Ok(status) => Self { status, on_the_machine, in_container: marked || !on_the_machine },
             // A user that no file belongs to, without rights.
             Err(_) => Self {

@@ -280,7 +280,7 @@ pub fn allowed_cpus() -> Result<CpuList, SchedError> {
 ///
 /// # Errors
 /// If the thread is gone.
-pub fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
+fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
     let bits = libc::c_ulong::BITS;
     let mut mask: Vec<libc::c_ulong> = vec![0; 128];
     loop {

@@ -278,7 +278,7 @@ fn warnings(live: &Live, width: u16) -> Vec<(String, String)> {
         for (sign, text) in [("! ", &warning.message), ("\u{2192} ", &warning.advice)] {
             let indent = if sign == "! " { 0 } else { 2 };
             let mut lead = format!("{}{sign}", " ".repeat(indent));
-            for line in wrapped(text, usize::from(width).saturating_sub(6 + indent)) {
+            for line in becalm_report::wrap(text, usize::from(width).saturating_sub(6 + indent)) {
                 let blank = " ".repeat(lead.chars().count());
                 lines.push((std::mem::replace(&mut lead, blank), line));
             }
@@ -286,21 +286,6 @@ fn warnings(live: &Live, width: u16) -> Vec<(String, String)> {
     }
     if lines.is_empty() {
         lines.push((String::new(), "nothing known: every source is seen, nothing was lost".to_owned()));
-    }
-    lines
-}
-
-/// A text in lines of at most this width, cut between words; a longer word has a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
     }
     lines
 }

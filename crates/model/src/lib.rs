@@ -1,5 +1,6 @@
 //! The vocabulary of becalm: detours, activities, kernel events and samples, and the documents that tell of a recording,
-//! of measured costs, of a campaign, of a study and of a parallel benchmark.
+//! of measured costs, of a campaign, of a study and of a parallel benchmark; the plans that make CPUs quiet, and the
+//! catalogue of what removes which noise.
 //!
 //! These are plain types. Nothing here measures, stores, interprets or prints.
 
@@ -15,9 +16,11 @@ pub mod label;
 pub mod node;
 mod node_name;
 pub mod phases;
+pub mod remedy;
 mod step;
 pub mod study;
 pub mod task;
+pub mod tune;
 
 pub use activity::{Activity, Detour, Kind, Sample};
 pub use document::Document;

@@ -6,7 +6,7 @@
   const specs = JSON.parse(document.getElementById('data').textContent);
   const narrow = () => window.innerWidth < 640;
 
-  // -- Figures as the terminal writes them: crates/report/src/value.rs ------------------------------------------------
+  // -- Figures as the terminal writes them: crates/report/src/form/value.rs ------------------------------------------------
 
   // A number with so many decimals; what lies exactly between two goes to the even digit, as there.
   function fixed(number, decimals) {

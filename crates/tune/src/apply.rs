@@ -3,73 +3,36 @@
 use std::collections::BTreeSet;
 
 use becalm_linux::file::is_gone;
-use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_units::CpuList;
 
 use crate::families::affinity_changes;
 use crate::journal::{Begun, Folder, Journal, Owner, Record};
+use crate::machine::{Machine, online};
+use crate::moment::{Moment, Observer};
 use crate::request::Division;
-use crate::{Change, Family, Knob, Machine, Plan, TuneError, bystanders, value};
+use crate::{Attempt, Change, Family, Knob, Outcome, Plan, TuneError, bystanders, knob, value};
 
 /// How often threads that were started amidst the moving are looked for.
 const ROUNDS: u32 = 4;
-
-/// A moment of a transaction, at each of which it may be killed without harm.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
-    /// The journal has its plan.
-    Begun,
-    /// The value before a change is on disk.
-    Noted,
-    /// A value was written to the knob.
-    Written,
-    /// What came of it is on disk.
-    Recorded,
-    /// The journal is complete, or put away.
-    Ended,
-}
-
-/// Is told of every moment.
-pub type Observer<'a> = dyn FnMut(Moment) + 'a;
-
-/// What came of one change.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// It was made; the knob shows this value.
-    Made(String),
-    /// The knob had the value already.
-    Already,
-    /// The knob is not there any more: a thread that ended, a device that went.
-    Gone,
-    /// The kernel did not take it, for this reason; the knob is as it was.
-    Refused(String),
-    /// Another change that it needs was not made.
-    Needless,
-}
-
-/// A change, and what came of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Made {
-    /// The change.
-    pub change: Change,
-    /// What came of it.
-    pub outcome: Outcome,
-}
 
 /// What came of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Applied {
     /// Every change, in order.
-    pub changes: Vec<Made>,
+    pub changes: Vec<Attempt>,
 }
 
 impl Applied {
     /// The changes that the kernel refused, with its reasons.
     pub fn refused(&self) -> impl Iterator<Item = (&Change, &str)> {
-        self.changes.iter().filter_map(|made| match &made.outcome {
-            Outcome::Refused(why) => Some((&made.change, why.as_str())),
-            _ => None,
-        })
+        let refused = self.changes.iter().filter(|attempt| attempt.outcome == Outcome::Refused);
+        refused.map(|attempt| (&attempt.change, attempt.why.as_deref().unwrap_or_default()))
+    }
+
+    /// How many changes had an outcome.
+    #[must_use]
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.changes.iter().filter(|attempt| attempt.outcome == outcome).count()
     }
 }
 
@@ -146,14 +109,14 @@ fn carry_out(
         }
         let Some(step) = journal.state().steps.get(number) else { break };
         let change = step.change.clone();
-        let before = applied.changes.last().filter(|made| made.change.family == change.family);
-        let ready = before.is_none_or(|made| matches!(made.outcome, Outcome::Made(_) | Outcome::Already));
-        let outcome = if change.after && !ready {
-            Outcome::Needless
+        let before = applied.changes.last().filter(|attempt| attempt.change.family == change.family);
+        let ready = before.is_none_or(|attempt| matches!(attempt.outcome, Outcome::Changed | Outcome::Already));
+        let attempt = if change.after && !ready {
+            left_alone(change, Outcome::LeftOut, "a change that it needs was refused")
         } else {
-            make(machine, &mut journal, number, &change, observer)?
+            make(machine, &mut journal, number, change, observer)?
         };
-        applied.changes.push(Made { change, outcome });
+        applied.changes.push(attempt);
         number += 1;
     }
     journal.write(Record::Applied)?;
@@ -161,60 +124,87 @@ fn carry_out(
     Ok(applied)
 }
 
+/// A change that was not made, and why: the knob has the value that it had.
+fn left_alone(change: Change, outcome: Outcome, why: impl Into<String>) -> Attempt {
+    let value = change.from.clone();
+    Attempt::new(change, &value, &value, outcome).because(why)
+}
+
+/// A change whose knob is not there any more.
+fn gone(change: Change) -> Attempt {
+    let value = change.from.clone();
+    Attempt::new(change, &value, "", Outcome::Gone)
+}
+
 /// Makes one change.
 fn make(
     machine: &dyn Machine,
     journal: &mut Journal,
     step: usize,
-    change: &Change,
+    change: Change,
     observer: &mut Observer<'_>,
-) -> Result<Outcome, TuneError> {
+) -> Result<Attempt, TuneError> {
     let knob = &change.knob;
     let original = match value::read(machine, knob) {
         Ok(Some(original)) => original,
-        Ok(None) => return Ok(Outcome::Gone),
-        Err(error) => return Ok(Outcome::Refused(format!("it cannot be read: {error}"))),
+        Ok(None) => return Ok(gone(change)),
+        Err(error) => return Ok(left_alone(change, Outcome::Refused, format!("it cannot be read: {error}"))),
     };
     let online = online(machine);
-    if knob.same(&original, &change.to, &online) {
-        return Ok(Outcome::Already);
+    if knob::same(knob, &original, &change.to, &online) {
+        let value = change.to.clone();
+        return Ok(Attempt::new(change, &value, &value, Outcome::Already));
     }
     journal.write(Record::Original { step, value: original.clone() })?;
     observer(Moment::Noted);
     let mut why = String::new();
     for wanted in std::iter::once(&change.to).chain(&change.or_else) {
-        let written = value::write(machine, knob, wanted);
-        observer(Moment::Written);
-        let now = value::read(machine, knob);
-        let reason = match (written, now) {
-            (Ok(()), Ok(Some(now))) if knob.same(&now, wanted, &online) => {
+        match set(machine, knob, wanted, &online, observer) {
+            Ok(now) => {
                 journal.write(Record::Done { step, value: now.clone() })?;
                 observer(Moment::Recorded);
-                return Ok(Outcome::Made(now));
+                let before = change.from.clone();
+                return Ok(Attempt::new(change, &before, &now, Outcome::Changed));
             }
-            (Err(error), _) if is_gone(&error) => "it is gone".to_owned(),
-            (Err(error), _) => error.to_string(),
-            (Ok(()), Ok(Some(now))) => format!("the kernel made it '{}'", now.trim()),
-            (Ok(()), Ok(None)) => "it is gone".to_owned(),
-            (Ok(()), Err(error)) => format!("it cannot be read any more: {error}"),
-        };
-        why += &format!("{}'{wanted}': {reason}", if why.is_empty() { "" } else { "; " });
+            Err(reason) => why += &format!("{}'{wanted}': {reason}", if why.is_empty() { "" } else { "; " }),
+        }
     }
     // Something may have changed although it was not what was wanted.
     let as_before =
-        |machine| matches!(value::read(machine, knob), Ok(Some(now)) if knob.same(&now, &original, &online));
-    let gone = matches!(value::read(machine, knob), Ok(None));
-    if !gone && !as_before(machine) {
-        let _ = value::write(machine, knob, knob.writable(&original));
+        |machine| matches!(value::read(machine, knob), Ok(Some(now)) if knob::same(knob, &now, &original, &online));
+    let is_gone = matches!(value::read(machine, knob), Ok(None));
+    if !is_gone && !as_before(machine) {
+        let _ = value::write(machine, knob, knob.value(&original));
         observer(Moment::Written);
         if !as_before(machine) {
             // It stays open, so that restoring tries again.
-            return Ok(Outcome::Refused(format!("{why}; and its value before cannot be brought back yet")));
+            let why = format!("{why}; and its value before cannot be brought back yet");
+            return Ok(left_alone(change, Outcome::Refused, why));
         }
     }
     journal.write(Record::Refused { step, why: why.clone() })?;
     observer(Moment::Recorded);
-    Ok(if gone { Outcome::Gone } else { Outcome::Refused(why) })
+    Ok(if is_gone { gone(change) } else { left_alone(change, Outcome::Refused, why) })
+}
+
+/// Writes a value, and gives the one that the knob shows then; or says why that is not the same.
+fn set(
+    machine: &dyn Machine,
+    knob: &Knob,
+    wanted: &str,
+    online: &CpuList,
+    observer: &mut Observer<'_>,
+) -> Result<String, String> {
+    let written = value::write(machine, knob, wanted);
+    observer(Moment::Written);
+    match (written, value::read(machine, knob)) {
+        (Ok(()), Ok(Some(now))) if knob::same(knob, &now, wanted, online) => Ok(now),
+        (Err(error), _) if is_gone(&error) => Err("it is gone".to_owned()),
+        (Err(error), _) => Err(error.to_string()),
+        (Ok(()), Ok(Some(now))) => Err(format!("the kernel made it '{}'", now.trim())),
+        (Ok(()), Ok(None)) => Err("it is gone".to_owned()),
+        (Ok(()), Err(error)) => Err(format!("it cannot be read any more: {error}")),
+    }
 }
 
 /// The changes that move threads which are not in the journal.
@@ -232,9 +222,4 @@ fn late_threads(machine: &dyn Machine, journal: &Journal) -> Vec<Change> {
     // Where they cannot be listed, the plan said so.
     let tasks = machine.tasks().unwrap_or_default();
     affinity_changes(&tasks, &Division::of_plan(plan, online(machine)), &known)
-}
-
-/// The CPUs that run now.
-pub(crate) fn online(machine: &dyn Machine) -> CpuList {
-    CpuSets::read(machine.root()).map(|sets| sets.online).unwrap_or_default()
 }

@@ -2,34 +2,10 @@
 
 use becalm_linux::procfs::kernel::{command_line, parameter};
 use becalm_units::CpuList;
-use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::request::{Division, Request};
-use crate::{Family, Profile};
-
-/// A parameter that the kernel's command line lacks, or has with another value.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct BootParameter {
-    /// Its name: `nohz_full`.
-    pub name: String,
-    /// The value that it should have; empty for a parameter without one.
-    pub value: String,
-    /// What the running kernel was booted with; nothing if the parameter is not there.
-    pub from: Option<String>,
-    /// What it gives that nothing can at run time.
-    pub reason: String,
-    /// What it may cost.
-    pub risk: String,
-}
-
-impl BootParameter {
-    /// As it stands on the command line.
-    #[must_use]
-    pub fn text(&self) -> String {
-        if self.value.is_empty() { self.name.clone() } else { format!("{}={}", self.name, self.value) }
-    }
-}
+use crate::{BootParameter, Family, Profile};
 
 /// What the kernel should be booted with, for what cannot be had at run time. Parameters that are there and hold the CPUs are
 /// left out; lists that lack some are completed.
@@ -37,7 +13,7 @@ pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Di
     let line = command_line(machine.root()).unwrap_or_default();
     let cpus = division.cleared();
     let mut wanted = Vec::new();
-    let mut list = |name: &str, flags: &str, cpus: &CpuList, reason: &str, risk: &str| {
+    let mut list = |name: &str, flags: &str, cpus: &CpuList, reason: &str, risk: Option<&str>| {
         let from = parameter(&line, name);
         let held = from.map(listed).unwrap_or_default();
         let complete: CpuList = held.iter().chain(cpus.iter()).collect();
@@ -45,10 +21,10 @@ pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Di
         if complete != held || !has_flags {
             wanted.push(BootParameter {
                 name: name.to_owned(),
-                value: format!("{flags}{complete}"),
+                value: Some(format!("{flags}{complete}")),
                 from: from.map(str::to_owned),
                 reason: reason.to_owned(),
-                risk: risk.to_owned(),
+                risk: risk.map(str::to_owned),
             });
         }
     };
@@ -58,35 +34,35 @@ pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Di
             "",
             &cpus,
             "the tick stops while a CPU runs a single thread",
-            "every entry into the kernel takes some 100 ns longer on these CPUs",
+            Some("every entry into the kernel takes some 100 ns longer on these CPUs"),
         );
         list(
             "rcu_nocbs",
             "",
             &cpus,
             "callbacks of the kernel's memory reclaiming (RCU) run in threads that can be moved",
-            "",
+            None,
         );
         list(
             "isolcpus",
             "managed_irq,domain,",
             &cpus,
             "interrupts that the kernel manages itself stay away, and nothing is ever placed on the CPUs by itself",
-            "programs that do not choose their CPU never get one of these",
+            Some("programs that do not choose their CPU never get one of these"),
         );
     }
     if request.wants(Family::Irq) && parameter(&line, "irqaffinity").is_none() {
         let rest = division.online.without(&cpus);
-        list("irqaffinity", "", &rest, "interrupts keep to the other CPUs from the start", "");
+        list("irqaffinity", "", &rest, "interrupts keep to the other CPUs from the start", None);
     }
     if request.profile == Profile::Rt && parameter(&line, "skew_tick") != Some("1") {
         wanted.push(BootParameter {
             name: "skew_tick".to_owned(),
-            value: "1".to_owned(),
+            value: Some("1".to_owned()),
             from: parameter(&line, "skew_tick").map(str::to_owned),
             reason: "the ticks of the CPUs do not come at one instant, and do not wait for each other's locks"
                 .to_owned(),
-            risk: "more power, since CPUs wake one after another".to_owned(),
+            risk: Some("more power, since CPUs wake one after another".to_owned()),
         });
     }
     wanted

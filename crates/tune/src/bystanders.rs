@@ -14,27 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use becalm_linux::procfs::placement::Placed;
 use becalm_units::CpuList;
 
-use crate::apply::{Observer, online};
-use crate::journal::{Journal, Noted, Record, State};
-use crate::{Change, Knob, Machine, Moment, TuneError};
+use crate::journal::{Journal, Noted, Record, State, gives_cpus};
+use crate::machine::{Machine, online};
+use crate::moment::{Moment, Observer};
+use crate::{Knob, TuneError};
 
 /// A thread, by its number and its start.
 type Thread = (i32, u64);
-
-/// Whether a change makes the kernel give CPUs to threads.
-fn gives_cpus(change: &Change) -> bool {
-    match &change.knob {
-        Knob::File { path, .. } => path.file_name().is_some_and(|name| name == "cpuset.cpus.partition"),
-        Knob::Property { .. } => true,
-        _ => false,
-    }
-}
-
-/// Whether the kernel may have changed threads that do not have their CPUs again.
-pub(crate) fn are_unsettled(state: &State) -> bool {
-    let changed = || state.steps.iter().any(|step| step.original.is_some() && gives_cpus(&step.change));
-    !state.threads.is_empty() && !state.settled && changed()
-}
 
 /// Notes where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs.
 ///
@@ -67,11 +53,11 @@ pub(crate) fn noted<'a>(state: &'a State, knob: &Knob) -> Option<&'a CpuList> {
 /// After applying: threads that the kernel gave the CPUs of everybody get those that they had, but for the quiet ones, or to
 /// which they were moved.
 pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer<'_>) {
-    if !are_unsettled(state) {
+    if !state.is_unsettled() {
         return;
     }
     let online = online(machine);
-    let quiet: CpuList = state.plans.iter().flat_map(|plan| plan.cpus.iter()).collect();
+    let quiet = state.quiet();
     let everybodys = online.without(&quiet);
     let moved = moved(state);
     give(machine, state, observer, |placed, noted| {
@@ -94,7 +80,7 @@ pub(crate) fn settle(
     observer: &mut Observer<'_>,
 ) -> Result<(), TuneError> {
     let state = journal.state();
-    if !are_unsettled(state) {
+    if !state.is_unsettled() {
         return Ok(());
     }
     let online = online(machine);

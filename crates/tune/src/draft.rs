@@ -2,47 +2,25 @@
 
 use std::path::Path;
 
+use becalm_linux::file;
 use becalm_units::CpuList;
 
-use crate::knob::{Knob, Meaning};
 use crate::machine::Machine;
 use crate::request::{Division, PlanError, Request};
-use crate::{Change, Family, Noise, Note, Plan, boot, families, value};
-
-/// Plans everything that the request wants on this machine. Changes nothing.
-///
-/// # Errors
-/// If the request cannot be meant, or the machine's CPUs cannot be read. What else cannot be read is a note of the plan.
-pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
-    let division = Division::new(machine, request)?;
-    let mut draft = Draft { machine, request, division, family: Family::Irq, steps: Vec::new(), notes: Vec::new() };
-    for family in Family::ALL {
-        if request.wants(family) {
-            draft.family = family;
-            families::add(family, &mut draft);
-        }
-    }
-    let boot = boot::parameters(machine, request, &draft.division);
-    let Draft { division, steps, notes, .. } = draft;
-    Ok(Plan {
-        cpus: division.cpus,
-        left_idle: division.left_idle,
-        siblings: division.siblings,
-        housekeeping: division.housekeeping,
-        profile: request.profile,
-        steps,
-        boot,
-        notes,
-    })
-}
+use crate::{BootParameter, Change, Family, Knob, Known, Meaning, Noise, Note, Plan, knob, value};
 
 /// What a family wants of a knob.
 pub(crate) struct Wish<'a> {
     pub knob: Knob,
     pub to: String,
     pub reason: &'a str,
-    pub risk: &'a str,
+    pub risk: Option<&'a str>,
     pub removes: Vec<Noise>,
+}
+
+/// The noise of some rows of the catalogue, in their order.
+pub(crate) fn noise(known: &[Known]) -> Vec<Noise> {
+    known.iter().copied().map(Noise::from).collect()
 }
 
 /// The plan until now.
@@ -56,7 +34,28 @@ pub(crate) struct Draft<'a> {
     notes: Vec<Note>,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    /// An empty plan for the CPUs that the request names.
+    ///
+    /// # Errors
+    /// If the request cannot be meant, or the machine's CPUs cannot be read.
+    pub(crate) fn new(machine: &'a dyn Machine, request: &'a Request) -> Result<Self, PlanError> {
+        let division = Division::new(machine, request)?;
+        Ok(Self { machine, request, division, family: Family::Irq, steps: Vec::new(), notes: Vec::new() })
+    }
+
+    /// The changes of this family are what comes next.
+    pub(crate) const fn begin(&mut self, family: Family) {
+        self.family = family;
+    }
+
+    /// The whole plan, with what only a reboot can give.
+    pub(crate) fn finish(self, boot: Vec<BootParameter>) -> Plan {
+        let Division { cpus, left_idle, siblings, housekeeping, .. } = self.division;
+        let Self { request, steps, notes, .. } = self;
+        Plan { cpus, left_idle, siblings, housekeeping, profile: request.profile, steps, boot, notes }
+    }
+
     /// The value of a file, without white space around it; nothing if there is no such file. One that cannot be read is
     /// noted, and taken for missing.
     pub(crate) fn read(&mut self, path: impl AsRef<Path>) -> Option<String> {
@@ -83,7 +82,7 @@ impl Draft<'_> {
 
     /// Has a knob changed that an earlier change of the plan brings about, with this value.
     pub(crate) fn change_from(&mut self, from: String, wish: Wish<'_>) {
-        if wish.knob.same(&from, &wish.to, &self.division.online) {
+        if knob::same(&wish.knob, &from, &wish.to, &self.division.online) {
             return;
         }
         self.steps.push(Change {
@@ -94,7 +93,7 @@ impl Draft<'_> {
             or_else: Vec::new(),
             after: false,
             reason: wish.reason.to_owned(),
-            risk: wish.risk.to_owned(),
+            risk: wish.risk.map(str::to_owned),
             removes: wish.removes,
         });
     }
@@ -115,7 +114,7 @@ impl Draft<'_> {
     }
 
     /// Has a list or a mask of CPUs narrowed to those that are not cleared.
-    pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: &str, removes: Vec<Noise>) {
+    pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: Option<&str>, removes: Vec<Noise>) {
         let Some(from) = self.present(&knob) else { return };
         let is_mask = matches!(knob, Knob::File { meaning: Meaning::CpuMask, .. });
         let now = if is_mask { CpuList::from_mask(&from).ok() } else { from.parse::<CpuList>().ok() };
@@ -129,10 +128,9 @@ impl Draft<'_> {
         }
     }
 
-    /// The entries of a folder, sorted; none if it is not there. One that cannot be listed is noted, since the plan then lacks
-    /// the knobs in it.
-    pub(crate) fn entries(&mut self, folder: &str) -> Vec<String> {
-        becalm_linux::file::names(self.machine.root(), folder).unwrap_or_else(|error| {
+    /// The names in a folder, sorted; none if there is no such folder. A folder that cannot be listed is noted, and taken for empty.
+    pub(crate) fn entries(&mut self, folder: impl AsRef<Path>) -> Vec<String> {
+        file::names(self.machine.root(), folder).unwrap_or_else(|error| {
             self.note(format!("{error}; what it holds is left alone"));
             Vec::new()
         })

@@ -11,23 +11,17 @@ pub enum TuneError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Settings are changed already.
-    #[error(
-        "settings are changed already, by {owner}, as {} says; undo them first with becalm tune restore, or add to them with \
-         --extend",
-        journal.display()
-    )]
+    #[error("settings are changed already, by {owner}, as {} says", journal.display())]
     AlreadyTuned {
-        /// Who did.
+        /// The process that changed them.
         owner: Owner,
-        /// The journal.
+        /// The file of the journal that says so.
         journal: PathBuf,
     },
     /// A command runs on the changed settings.
-    #[error(
-        "{owner} runs a command with these settings; it restores them when the command ends. --force restores them now"
-    )]
+    #[error("{owner} runs a command with these settings; it restores them when the command ends")]
     InUse {
-        /// Whose.
+        /// The process that runs the command.
         owner: Owner,
     },
 }

@@ -1,7 +1,8 @@
 //! Makes CPUs quiet as a transaction: plan every change, apply with the original on disk first, restore always.
 //!
 //! A [`Plan`] is made for some CPUs by looking at the machine. It names every [`Change`] with its reason, its risk
-//! and the noise that it removes, and the [`BootParameter`]s that only a reboot can give. Everything is read and written
+//! and the noise that it removes, and the boot parameters that only a reboot can give. Plans and what comes of them are plain types
+//! of the crate `model`. Everything is read and written
 //! below a root folder, so that fake trees test all of it.
 //!
 //! What a change gains on a large job is not computed here: that takes a recording, and the crate `scale`.
@@ -11,34 +12,35 @@
 mod apply;
 mod boot;
 mod bystanders;
-mod change;
 pub mod check;
 mod draft;
 mod error;
 mod families;
-mod family;
 pub mod format;
 mod journal;
 mod knob;
 mod machine;
-mod plan;
-mod profile;
+mod moment;
+mod planner;
 mod request;
 mod restore;
 pub mod see;
+pub mod study;
 mod value;
+mod words;
 
-pub use apply::{Applied, Made, Moment, Observer, Outcome, apply, extend};
-pub use boot::BootParameter;
-pub use change::{Change, Noise};
-pub use draft::plan;
+pub use apply::{Applied, apply, extend};
+pub use becalm_model::tune::{
+    Attempt, BootParameter, Change, Family, Knob, Meaning, Note, Outcome, Plan, Profile, Stage,
+};
 pub use error::TuneError;
 pub use families::Place;
-pub use family::{Family, UnknownFamily};
 pub use journal::{Folder, Journal, JournalError, Noted, Owner, State, Step};
-pub use knob::{Knob, Meaning};
 pub use machine::{Live, Machine};
-pub use plan::{Note, Plan};
-pub use profile::{Profile, UnknownProfile};
+pub use moment::{Moment, Observer};
+pub use planner::plan;
 pub use request::{PlanError, Request};
-pub use restore::{PutBack, Restored, Undone, restore};
+pub use restore::{Restored, restore};
+
+use becalm_model::Kind;
+use becalm_model::remedy::{Known, Noise};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use becalm_linux::procfs::placement::{Placed, placed_tasks, placement};
+use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::{file, sched};
 use becalm_units::CpuList;
 
@@ -137,4 +138,9 @@ impl Machine for Live {
         let said = String::from_utf8_lossy(&output.stderr);
         Err(io::Error::other(format!("systemctl {} failed: {}", arguments.join(" "), said.trim())))
     }
+}
+
+/// The CPUs that run now.
+pub(crate) fn online(machine: &dyn Machine) -> CpuList {
+    CpuSets::read(machine.root()).map(|sets| sets.online).unwrap_or_default()
 }

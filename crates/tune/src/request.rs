@@ -47,9 +47,9 @@ pub enum PlanError {
     /// Some are not there.
     #[error("CPU {missing} is not online; online are {online}")]
     NotOnline {
-        /// Those that are not.
+        /// The CPUs that are not online.
         missing: CpuList,
-        /// Those that are.
+        /// The CPUs that are online.
         online: CpuList,
     },
     /// Nothing would be left for everything else.
@@ -58,19 +58,19 @@ pub enum PlanError {
         siblings_text(siblings)
     )]
     NoHousekeeping {
-        /// Those online.
+        /// The CPUs that are online.
         online: CpuList,
-        /// Those asked for.
+        /// The CPUs that were to become quiet.
         cpus: CpuList,
-        /// Those that would go offline beside them.
+        /// Their siblings, which would go offline; empty if none would.
         siblings: CpuList,
     },
     /// All of them were to be left idle.
-    #[error("--leave-idle {idle} leaves none of CPU {cpus} to run on")]
+    #[error("to leave {idle} idle would leave none of CPU {cpus} to run on")]
     AllIdle {
-        /// How many were to be left.
+        /// How many were to be left idle.
         idle: usize,
-        /// Which.
+        /// The CPUs that were asked for.
         cpus: CpuList,
     },
     /// The machine cannot be looked at.
@@ -90,21 +90,21 @@ fn siblings_text(siblings: &CpuList) -> String {
     if siblings.is_empty() {
         return String::new();
     }
-    format!(", with their siblings {siblings} offline; --skip smt leaves those online")
+    format!(", with their siblings {siblings} offline")
 }
 
 /// Who gets which CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Division {
-    /// Running now.
+    /// The CPUs that run now.
     pub online: CpuList,
-    /// To become quiet.
+    /// The CPUs that become quiet.
     pub cpus: CpuList,
-    /// Asked for, and left to the system.
+    /// The CPUs that were asked for and are left to the system.
     pub left_idle: CpuList,
-    /// To go offline.
+    /// The siblings that go offline.
     pub siblings: CpuList,
-    /// For everything else.
+    /// The CPUs for everything else.
     pub housekeeping: CpuList,
 }
 

@@ -5,41 +5,16 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use crate::apply::{Observer, online};
 use crate::journal::{Folder, Journal, Record, State, Step};
-use crate::{Change, Knob, Machine, Moment, TuneError, bystanders, value};
-
-/// What came of one knob.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PutBack {
-    /// Its original is back.
-    Restored,
-    /// It had its original value.
-    Unchanged,
-    /// It is not there any more: a thread that ended, a group that was removed.
-    Gone,
-    /// Others changed it meanwhile, to this; it was left so.
-    Foreign(String),
-    /// The kernel did not take the original, for this reason.
-    Failed(String),
-}
-
-/// A change that was undone, or not.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Undone {
-    /// The change.
-    pub change: Change,
-    /// The value before it.
-    pub original: String,
-    /// What came of it.
-    pub outcome: PutBack,
-}
+use crate::machine::{Machine, online};
+use crate::moment::{Moment, Observer};
+use crate::{Attempt, Knob, Outcome, TuneError, bystanders, knob, value};
 
 /// What came of restoring.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Restored {
     /// Every change that was open, the last one first.
-    pub changes: Vec<Undone>,
+    pub changes: Vec<Attempt>,
     /// Threads that were started meanwhile by moved ones, and were given the CPUs that those had.
     pub heirs: usize,
     /// Whether the journal is of an earlier boot of the machine, so that there was nothing to restore.
@@ -50,7 +25,7 @@ impl Restored {
     /// Whether everything is as it was.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        !self.changes.iter().any(|undone| matches!(undone.outcome, PutBack::Foreign(_) | PutBack::Failed(_)))
+        !self.changes.iter().any(|attempt| attempt.outcome.is_open())
     }
 }
 
@@ -79,7 +54,7 @@ pub fn restore(
     if owner.runs_command && owner.pid != own && owner.is_alive(machine) && !force {
         return Err(TuneError::InUse { owner });
     }
-    if bystanders::are_unsettled(journal.state()) {
+    if journal.state().is_unsettled() {
         // Those that were started meanwhile.
         bystanders::note(machine, &mut journal)?;
     }
@@ -93,13 +68,12 @@ pub fn restore(
         if let Some(cpus) = bystanders::noted(journal.state(), &step.change.knob) {
             step.original = Some(cpus.to_string());
         }
-        let outcome = put_back(machine, &step, force, observer);
-        if !matches!(outcome, PutBack::Foreign(_) | PutBack::Failed(_)) {
-            journal.write(Record::Restored { step: number, gone: outcome == PutBack::Gone })?;
+        let attempt = put_back(machine, step, force, observer);
+        if !attempt.outcome.is_open() {
+            journal.write(Record::Restored { step: number, gone: attempt.outcome == Outcome::Gone })?;
             observer(Moment::Recorded);
         }
-        let original = step.original.unwrap_or_default();
-        restored.changes.push(Undone { change: step.change, original, outcome });
+        restored.changes.push(attempt);
     }
     bystanders::settle(machine, &mut journal, observer)?;
     restored.heirs = widen_heirs(machine, &journal);
@@ -135,31 +109,53 @@ fn made_group(step: &Step) -> Option<&Path> {
 }
 
 /// Brings back the original of one knob.
-fn put_back(machine: &dyn Machine, step: &Step, force: bool, observer: &mut Observer<'_>) -> PutBack {
-    let knob = &step.change.knob;
-    let original = step.original.as_deref().unwrap_or_default();
+fn put_back(machine: &dyn Machine, step: Step, force: bool, observer: &mut Observer<'_>) -> Attempt {
+    let Step { change, original, done, .. } = step;
+    let original = original.unwrap_or_default();
+    let (outcome, now, why) = bring_back(machine, &change.knob, &original, done.as_deref(), force, observer);
+    let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
+    let attempt = Attempt::new(change, &before, &now, outcome);
+    match why {
+        Some(why) => attempt.because(why),
+        None => attempt,
+    }
+}
+
+/// Brings back an original: what came of it, the value to be shown then, and why.
+fn bring_back(
+    machine: &dyn Machine,
+    knob: &Knob,
+    original: &str,
+    done: Option<&str>,
+    force: bool,
+    observer: &mut Observer<'_>,
+) -> (Outcome, String, Option<String>) {
+    let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
+    let gone = || (Outcome::Gone, String::new(), None);
     let online = online(machine);
     let now = match value::read(machine, knob) {
         Ok(Some(now)) => now,
-        Ok(None) => return PutBack::Gone,
-        Err(error) => return PutBack::Failed(format!("it cannot be read: {error}")),
+        Ok(None) => return gone(),
+        Err(error) => return failed(format!("it cannot be read: {error}")),
     };
-    if knob.same(&now, original, &online) {
-        return PutBack::Unchanged;
+    if knob::same(knob, &now, original, &online) {
+        return (Outcome::Unchanged, original.to_owned(), None);
     }
     // Killed before it was noted what the kernel made of a value, nobody knows that: then every value may be ours.
-    let ours = step.done.as_ref().is_none_or(|done| knob.same(&now, done, &online));
+    let ours = done.is_none_or(|done| knob::same(knob, &now, done, &online));
     if !ours && !force {
-        return PutBack::Foreign(now.trim().to_owned());
+        return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));
     }
-    let written = value::write(machine, knob, knob.writable(original));
+    let written = value::write(machine, knob, knob.value(original));
     observer(Moment::Written);
     match (written, value::read(machine, knob)) {
-        (_, Ok(None)) => PutBack::Gone,
-        (_, Ok(Some(now))) if knob.same(&now, original, &online) => PutBack::Restored,
-        (Err(error), _) => PutBack::Failed(error.to_string()),
-        (Ok(()), Ok(Some(now))) => PutBack::Failed(format!("the kernel made it '{}'", now.trim())),
-        (Ok(()), Err(error)) => PutBack::Failed(format!("it cannot be read any more: {error}")),
+        (_, Ok(None)) => gone(),
+        (_, Ok(Some(now))) if knob::same(knob, &now, original, &online) => {
+            (Outcome::Restored, original.to_owned(), None)
+        }
+        (Err(error), _) => failed(error.to_string()),
+        (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),
+        (Ok(()), Err(error)) => failed(format!("it cannot be read any more: {error}")),
     }
 }
 

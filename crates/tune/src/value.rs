@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use becalm_linux::file::is_gone;
 
-use crate::knob::Knob;
+use crate::Knob;
 use crate::machine::Machine;
 
 /// How often a control group is emptied and removed again, 10 ms apart: threads may fork meanwhile, and the kernel needs a

@@ -107,6 +107,13 @@ impl CpuList {
     }
 }
 
+/// The list of this one CPU.
+impl From<CpuId> for CpuList {
+    fn from(cpu: CpuId) -> Self {
+        Self(vec![cpu])
+    }
+}
+
 impl FromIterator<CpuId> for CpuList {
     fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> Self {
         let mut list: Vec<CpuId> = cpus.into_iter().collect();

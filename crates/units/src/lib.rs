@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod choice;
 mod count;
 mod cpu;
 mod name;
@@ -12,6 +13,7 @@ mod nanos;
 mod share;
 mod ticks;
 
+pub use choice::{bracketed, chosen};
 pub use count::{Count, ParseCountError};
 pub use cpu::{CpuId, CpuList, ParseCpuListError};
 pub use name::{Named, UnknownName};

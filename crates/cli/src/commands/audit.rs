@@ -54,10 +54,12 @@ const fn ladder(rung: Rung) -> &'static str {
 fn text(audit: &Audit, out: &mut dyn Write) -> anyhow::Result<()> {
     let page = messages::page_width();
     let width = page.unwrap_or(WIDTH).clamp(INDENT + 20, WIDTH);
-    for line in wrap(&format!("becalm on {}: Linux {}, {}", audit.node, audit.kernel, audit.processor), width) {
+    for line in
+        becalm_report::wrap(&format!("becalm on {}: Linux {}, {}", audit.node, audit.kernel, audit.processor), width)
+    {
         writeln!(out, "{line}")?;
     }
-    for line in wrap(ladder(audit.rung()), width) {
+    for line in becalm_report::wrap(ladder(audit.rung()), width) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
@@ -75,7 +77,7 @@ fn text(audit: &Audit, out: &mut dyn Write) -> anyhow::Result<()> {
             said += &format!(". To change that: {}", answer.advice);
         }
         let mut head = format!("  {:<12} {mark:<9}", answer.ability.name().replace('_', " "));
-        for line in wrap(&said, width - INDENT) {
+        for line in becalm_report::wrap(&said, width - INDENT) {
             writeln!(out, "{head:INDENT$}{line}")?;
             head.clear();
         }
@@ -93,26 +95,11 @@ fn text(audit: &Audit, out: &mut dyn Write) -> anyhow::Result<()> {
         }
         // A command is never cut; what it is for stands below.
         writeln!(out, "  {command}")?;
-        for line in wrap(why, width - 6) {
+        for line in becalm_report::wrap(why, width - 6) {
             writeln!(out, "      {line}")?;
         }
     }
     Ok(())
-}
-
-/// Breaks a text at spaces into lines of at most `width` characters, but for words that are longer.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                *line += word;
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -139,8 +126,8 @@ mod tests {
 
     #[test]
     fn wrapping_loses_nothing() {
-        assert_eq!(wrap("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
-        assert_eq!(wrap("verylongword x", 4), ["verylongword", "x"]);
-        assert!(wrap("", 4).is_empty());
+        assert_eq!(becalm_report::wrap("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
+        assert_eq!(becalm_report::wrap("verylongword x", 4), ["verylongword", "x"]);
+        assert!(becalm_report::wrap("", 4).is_empty());
     }
 }

@@ -16,7 +16,7 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, select_cpus};
-use becalm_report::{InjectReport, Injected, InjectedPlace, Place, Way};
+use becalm_report::{InjectReport, Injected, InjectedPlace, NoisePlace, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 use becalm_stats::Moments;
@@ -362,7 +362,7 @@ fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected 
     }
 }
 
-fn place(place: Place, observed: Nanos, shortest: Nanos, tally: &Tally) -> InjectedPlace {
+fn place(place: NoisePlace, observed: Nanos, shortest: Nanos, tally: &Tally) -> InjectedPlace {
     InjectedPlace {
         place,
         observed,
@@ -379,13 +379,13 @@ fn place(place: Place, observed: Nanos, shortest: Nanos, tally: &Tally) -> Injec
 
 fn place_of_cpu(delivered: &Delivered) -> InjectedPlace {
     let left_out = (delivered.left_out.0 as u64, delivered.left_out.1);
-    let named = Place::Cpu(delivered.cpu.get());
+    let named = NoisePlace::Cpu(delivered.cpu.get());
     let place = place(named, delivered.observed, delivered.toll.shortest, &delivered.tally);
     InjectedPlace { left_out, merged: delivered.merged, ..place }
 }
 
 fn place_of_thread(delivered: &DeliveredThread) -> InjectedPlace {
-    let named = Place::Thread { pid: delivered.pid, tid: delivered.tid };
+    let named = NoisePlace::Thread { pid: delivered.pid, tid: delivered.tid };
     let place = place(named, delivered.observed, delivered.shortest, &delivered.tally);
     InjectedPlace { left_out: delivered.left_out, ..place }
 }

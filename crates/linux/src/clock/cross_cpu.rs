@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use becalm_units::{CpuId, CpuList, Nanos, TickRate};
 
-use super::Counter;
+use super::counter::Counter;
 use crate::sched;
 
 /// What comparing the counters of several CPUs showed.

@@ -1,17 +1,21 @@
 //! Clocks: which counter the loops read, how fast it runs and how well that is known.
 
-pub mod counter;
+mod counter;
 mod cross_cpu;
+mod gettime;
 mod rate;
 
 use std::path::Path;
 
 use becalm_units::{Nanos, TickRate};
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub use counter::Native;
+#[cfg(target_arch = "x86_64")]
+pub use counter::Rdtscp;
 pub use counter::{Counter, MonotonicRaw};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub use counter::{Fenced, Native};
 pub use cross_cpu::{CrossCpu, compare_cpus};
+pub(crate) use gettime::clock_gettime_ns;
 pub use rate::{Anchor, Calibration, RateError, calibrate};
 
 /// Which counter a run reads.
@@ -66,14 +70,6 @@ pub fn choose(root: &Path) -> Choice {
         return fallback("the kernel has found the TSC unstable (it is not among the available clock sources)");
     }
     Choice { source: Source::Native, why_not_native: None }
-}
-
-/// Reads a clock of the kernel, in nanoseconds.
-pub(crate) fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write a timespec to; an unknown clock leaves it as it is.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The median difference between two unequal consecutive readings: the counter's granularity, or the time that a reading

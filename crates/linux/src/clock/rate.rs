@@ -2,7 +2,8 @@
 
 use becalm_units::{Nanos, TickRate, Ticks};
 
-use super::{Counter, clock_gettime_ns};
+use super::counter::Counter;
+use super::gettime::clock_gettime_ns;
 
 /// A reading of the counter and of `CLOCK_MONOTONIC_RAW` at one instant, as far as that can be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@
 //! checked loads. Nothing is allocated per event.
 
 use super::event::{RawEvent, RawHappening, VectorName};
-use super::format::{EventFormat, FormatError, HeaderPage};
+use super::format::{EventFormat, EventFormatError, HeaderPage};
 use super::page::{PageError, PageLayout};
 use super::plan::{Int, Look, Plan};
 
@@ -81,7 +81,7 @@ impl Decoder {
     ///
     /// # Errors
     /// A format that lacks a field that its event must have, or holds it in a form that cannot be read.
-    pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, FormatError> {
+    pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, EventFormatError> {
         let look = Look(format);
         let Some(plan) = Plan::new(system, look, &mut self.vectors)? else { return Ok(false) };
         let common = Common { kind: look.int("common_type")?, pid: look.int("common_pid")? };

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::FormatError;
+use super::format::EventFormatError;
 use crate::file::FileError;
 
 /// Tracing cannot be set up, read or removed.
@@ -50,7 +50,7 @@ pub enum TracefsError {
     Mounts(#[from] FileError),
     /// A description of events cannot be read.
     #[error(transparent)]
-    Format(#[from] FormatError),
+    Format(#[from] EventFormatError),
 }
 
 impl TracefsError {

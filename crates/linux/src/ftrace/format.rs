@@ -59,7 +59,7 @@ pub struct HeaderPage {
 
 /// A description that cannot be read, or does not hold what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
+pub enum EventFormatError {
     /// A line is not as the kernel writes it.
     #[error("{file}, line {line}: {why}")]
     Line {
@@ -85,12 +85,12 @@ impl EventFormat {
     ///
     /// # Errors
     /// A line that is not as the kernel writes it, or no `name:`, no `ID:` or no field at all.
-    pub fn parse(file: &str, text: &str) -> Result<Self, FormatError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut name = None;
         let mut id = None;
         let mut fields = Vec::new();
         for (line, content) in text.lines().enumerate().map(|(index, content)| (index + 1, content.trim())) {
-            let err = |why: String| FormatError::Line { file: file.to_owned(), line, why };
+            let err = |why: String| EventFormatError::Line { file: file.to_owned(), line, why };
             if let Some(rest) = content.strip_prefix("name:") {
                 name = Some(rest.trim().to_owned());
             } else if let Some(rest) = content.strip_prefix("ID:") {
@@ -103,7 +103,7 @@ impl EventFormat {
                 break;
             }
         }
-        let lacks = |what: &str| FormatError::Lacks { file: file.to_owned(), what: what.to_owned() };
+        let lacks = |what: &str| EventFormatError::Lacks { file: file.to_owned(), what: what.to_owned() };
         if fields.is_empty() {
             return Err(lacks("no field is described"));
         }
@@ -122,8 +122,8 @@ impl EventFormat {
     }
 
     /// The error that something of this event's description is missing or does not fit.
-    pub(crate) fn lacks(&self, what: String) -> FormatError {
-        FormatError::Lacks { file: self.file.clone(), what }
+    pub(crate) fn lacks(&self, what: String) -> EventFormatError {
+        EventFormatError::Lacks { file: self.file.clone(), what }
     }
 }
 
@@ -133,17 +133,17 @@ impl HeaderPage {
     /// # Errors
     /// A line that is not as the kernel writes it; a missing field; a time stamp that is not 8 bytes long or a commit
     /// word that is not 4 or 8 bytes long; fields that overlap the data.
-    pub fn parse(file: &str, text: &str) -> Result<Self, FormatError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut fields = Vec::new();
         for (index, content) in text.lines().enumerate() {
             if content.trim().is_empty() {
                 continue;
             }
             let field = Field::parse(content.trim());
-            fields.push(field.map_err(|why| FormatError::Line { file: file.to_owned(), line: index + 1, why })?);
+            fields.push(field.map_err(|why| EventFormatError::Line { file: file.to_owned(), line: index + 1, why })?);
         }
-        let lacks = |what: String| FormatError::Lacks { file: file.to_owned(), what };
-        let take = |name: &str| -> Result<Field, FormatError> {
+        let lacks = |what: String| EventFormatError::Lacks { file: file.to_owned(), what };
+        let take = |name: &str| -> Result<Field, EventFormatError> {
             let field = fields.iter().find(|field| field.name == name);
             field.cloned().ok_or_else(|| lacks(format!("no field '{name}'")))
         };

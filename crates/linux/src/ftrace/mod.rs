@@ -1,7 +1,7 @@
 //! Kernel tracing: becalm's own tracefs instance, and the decoding of what the kernel writes there.
 //!
-//! Three layers. The pure ones take bytes and return values: [`mod@format`] reads the kernel's descriptions of its records,
-//! [`page`] walks a raw sub-buffer, [`Decoder`] turns its records into [`RawEvent`]s. The ones that touch the machine
+//! Three layers. The pure ones take bytes and return values: `format` reads the kernel's descriptions of its records,
+//! `page` walks a raw sub-buffer, [`Decoder`] turns its records into [`RawEvent`]s. The ones that touch the machine
 //! are [`Tracefs`], [`Instance`] and [`PageReader`]; each takes its root folder, so that a fake tree tests it. [`synth`]
 //! stands in for the kernel in tests and benchmarks.
 //!
@@ -11,10 +11,10 @@
 mod decoder;
 mod error;
 mod event;
-pub mod format;
+mod format;
 mod instance;
 mod leftover;
-pub mod page;
+mod page;
 mod plan;
 mod reader;
 mod stats;
@@ -25,7 +25,7 @@ mod wanted;
 pub use decoder::{DecodeError, Decoder, PageSummary};
 pub use error::TracefsError;
 pub use event::{RawEvent, RawHappening, VectorName};
-pub use format::{EventFormat, FormatError, HeaderPage};
+pub use format::{EventFormat, EventFormatError, HeaderPage};
 pub use instance::{Instance, InstanceConfig, TraceClock};
 pub use leftover::{InstanceName, Leftovers, remove_dead};
 pub use reader::PageReader;

@@ -1,7 +1,7 @@
 //! Where the fields of each event lie, looked up once, and the loads that take them out of a record.
 
 use super::event::{RawHappening, VectorName};
-use super::format::{EventFormat, Field, FieldKind, FormatError};
+use super::format::{EventFormat, EventFormatError, Field, FieldKind};
 
 /// An integer in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,11 +66,11 @@ impl Text {
 pub(super) struct Look<'f>(pub(super) &'f EventFormat);
 
 impl<'f> Look<'f> {
-    fn field(self, name: &str) -> Result<&'f Field, FormatError> {
+    fn field(self, name: &str) -> Result<&'f Field, EventFormatError> {
         self.0.field(name).ok_or_else(|| self.0.lacks(format!("no field '{name}'")))
     }
 
-    pub(super) fn int(self, name: &str) -> Result<Int, FormatError> {
+    pub(super) fn int(self, name: &str) -> Result<Int, EventFormatError> {
         let field = self.field(name)?;
         let width = match (field.kind, field.size) {
             (FieldKind::Scalar, 1) => Width::One,
@@ -83,7 +83,7 @@ impl<'f> Look<'f> {
         Ok(Int { at: field.offset as u32, width, signed: field.signed })
     }
 
-    fn text(self, name: &str) -> Result<Text, FormatError> {
+    fn text(self, name: &str) -> Result<Text, EventFormatError> {
         let field = self.field(name)?;
         let (at, size) = (field.offset as u32, field.size as u32);
         Ok(match field.kind {
@@ -156,7 +156,11 @@ pub(super) enum Plan {
 
 impl Plan {
     /// The plan for an event, or nothing for one that is not decoded.
-    pub(super) fn new(system: &str, look: Look<'_>, vectors: &mut Vec<String>) -> Result<Option<Self>, FormatError> {
+    pub(super) fn new(
+        system: &str,
+        look: Look<'_>,
+        vectors: &mut Vec<String>,
+    ) -> Result<Option<Self>, EventFormatError> {
         let event = look.0.name.as_str();
         Ok(Some(match (system, event) {
             ("irq", "irq_handler_entry") => Self::IrqEntry { irq: look.int("irq")?, name: look.text("name")? },

@@ -17,7 +17,7 @@ pub struct Membership {
 ///
 /// # Errors
 /// If a line lacks one of the three fields.
-pub fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
+fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
     let line = |line: &str| {
         let error = || FormatError::new("'NUMBER:CONTROLLERS:PATH' was expected", line);
         let (_, rest) = line.split_once(':').ok_or_else(error)?;

@@ -52,15 +52,9 @@ impl CpuInfo {
         self.flags.contains(flag)
     }
 
-    /// Whether an x86 time stamp counter runs at one rate and never stops.
-    #[must_use]
-    pub fn has_invariant_tsc(&self) -> bool {
-        self.has("constant_tsc") && self.has("nonstop_tsc")
-    }
-
     /// Whether an x86 processor says that a hypervisor stands below the kernel.
     #[must_use]
-    pub fn has_hypervisor(&self) -> bool {
+    pub(crate) fn has_hypervisor(&self) -> bool {
         self.has("hypervisor")
     }
 }
@@ -75,7 +69,7 @@ mod tests {
                     bugs\t: x\n\nprocessor\t: 1\nflags : hypervisor\n";
         let info = CpuInfo::parse(text);
         assert_eq!(info.model, "AMD EPYC");
-        assert!(info.has_invariant_tsc() && !info.has_hypervisor() && !info.has("stop"));
+        assert!(info.has("constant_tsc") && info.has("nonstop_tsc") && !info.has_hypervisor() && !info.has("stop"));
     }
 
     #[test]

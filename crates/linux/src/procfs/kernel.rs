@@ -80,15 +80,6 @@ pub fn rt_throttling(root: &Path) -> Result<RtThrottling, FileError> {
     Ok(RtThrottling { runtime, period: Nanos::from_micros(period.into()) })
 }
 
-/// Who may open perf events: -1 everybody; 0, 1, 2 ever fewer; 3 and more, of some distributions, nobody without
-/// privileges. Nothing on a kernel without perf events.
-///
-/// # Errors
-/// If the file exists and cannot be read, or holds no number.
-pub fn perf_event_paranoid(root: &Path) -> Result<Option<i32>, FileError> {
-    optional(value(root, "proc/sys/kernel/perf_event_paranoid", "the limit on perf events"))
-}
-
 /// Who sees kernel addresses: 0 whom /proc/kallsyms lets, 1 the privileged, 2 nobody.
 ///
 /// # Errors
@@ -127,7 +118,6 @@ mod tests {
         }
         std::fs::write(folder.join("sched_rt_runtime_us"), "much").unwrap();
         assert!(rt_throttling(root.path()).is_err());
-        assert_eq!(perf_event_paranoid(root.path()).unwrap(), None);
     }
 
     #[test]

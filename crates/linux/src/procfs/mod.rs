@@ -3,9 +3,9 @@
 //! Each file is a module with a parser, which does no I/O, and a reader, which takes the root folder (`/` in
 //! production, a fake tree in tests). Leaves out what no part of becalm asks for.
 
-pub mod cgroup;
+pub(crate) mod cgroup;
 pub mod cmdline;
-pub mod columns;
+mod columns;
 pub mod config;
 pub mod cpuinfo;
 mod cpulist;

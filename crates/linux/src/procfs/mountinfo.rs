@@ -31,7 +31,7 @@ impl Mount {
 ///
 /// # Errors
 /// If a line lacks the fields that proc(5) documents.
-pub fn parse_mounts(text: &str) -> Result<Vec<Mount>, FormatError> {
+fn parse_mounts(text: &str) -> Result<Vec<Mount>, FormatError> {
     text.lines().map(parse_line).collect()
 }
 

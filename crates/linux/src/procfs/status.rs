@@ -91,16 +91,8 @@ impl Status {
     ///
     /// # Errors
     /// If it cannot be read or understood.
-    pub fn of_self(root: &Path) -> Result<Self, FileError> {
+    pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/self/status", "this process's rights", Self::parse)
-    }
-
-    /// Reads `proc/thread-self/status`: of the calling thread.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
-    pub fn of_thread(root: &Path) -> Result<Self, FileError> {
-        parse(root, "proc/thread-self/status", "this thread's rights", Self::parse)
     }
 }
 
@@ -109,7 +101,7 @@ impl Status {
 ///
 /// # Errors
 /// If the map exists and cannot be read.
-pub fn in_first_user_namespace(root: &Path) -> Result<bool, FileError> {
+pub(crate) fn in_first_user_namespace(root: &Path) -> Result<bool, FileError> {
     let map = optional(read(root, "proc/self/uid_map", "the user namespace"))?;
     Ok(map.is_none_or(|map| map.split_whitespace().eq(["0", "0", "4294967295"])))
 }
@@ -138,9 +130,8 @@ mod tests {
 
     #[test]
     fn this_machine() {
-        assert!(!Status::of_self(Path::new("/")).unwrap().cpus_allowed.is_empty());
+        assert!(!Status::read(Path::new("/")).unwrap().cpus_allowed.is_empty());
         std::thread::sleep(std::time::Duration::from_millis(1));
-        assert!(Status::of_thread(Path::new("/")).unwrap().voluntary_switches > 0);
     }
 
     #[test]

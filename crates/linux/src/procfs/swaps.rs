@@ -19,7 +19,7 @@ pub struct Swap {
 ///
 /// # Errors
 /// If a line is not of the form `NAME TYPE SIZE USED PRIORITY`.
-pub fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
+fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
     let line = |line: &str| {
         // The kernel writes blanks in a path as \040, so that the columns are five.
         let mut columns = line.split_whitespace();

@@ -77,7 +77,7 @@ impl TaskStat {
 ///
 /// # Errors
 /// If /proc cannot be listed, or a thread's file cannot be understood.
-pub fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
+pub(crate) fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
     let mut tasks = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {

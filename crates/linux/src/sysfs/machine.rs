@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::file::{FileError, bracketed, optional, read};
+use becalm_units::bracketed;
+
+use crate::file::{FileError, optional, read};
 use crate::procfs::cpuinfo::CpuInfo;
 
 const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";

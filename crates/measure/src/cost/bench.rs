@@ -1,5 +1,6 @@
 //! The timing of a probe: repeated in rounds, each repetition between two readings of the counter.
 
+use std::io;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
@@ -209,6 +210,11 @@ pub(super) fn probes_at(
 }
 
 /// An error as the reason why a probe has no samples.
+/// The reason why there is no second thread.
+pub(super) fn no_thread(error: io::Error) -> String {
+    format!("cannot start a second thread: {error}")
+}
+
 pub(super) fn text(error: ProbeError) -> String {
     error.to_string()
 }

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
-use becalm_linux::sched::Policy;
+use becalm_linux::sched::{AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, Placed, PlacementDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::tick::campaign::StepAside;
 use super::tick::{Job, StoreError, TickError, events, shuffled, time_work};
 use crate::work::Body;
 
@@ -93,8 +92,8 @@ pub fn measure(
     let cells: Vec<(PlaceDoc, Body)> =
         plan.places.iter().flat_map(|place| plan.bodies.iter().map(move |body| (place, *body))).collect();
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
-    let time = |cpu, body, iterations, pieces| {
-        let _away = StepAside::from(cpu)?;
+    let time = |cpu: CpuId, body, iterations, pieces| {
+        let _away = AffinityGuard::keep_off(&cpu.into())?;
         time_work(Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
     };
     // How much work fills a piece, found once a body.
@@ -121,7 +120,7 @@ pub fn measure(
                 time(cpu, body, iterations, pieces)
             };
             let count = || -> Result<CountedDoc, TickError> {
-                let _away = StepAside::from(cpu)?;
+                let _away = AffinityGuard::keep_off(&cpu.into())?;
                 let pieces = pieces.div_ceil(10);
                 let job = Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
                 Ok(events::count(job, &plan.events)?.0)

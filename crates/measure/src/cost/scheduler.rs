@@ -14,17 +14,16 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{Count, Counters, CountersError, Event, Space};
-use becalm_linux::sched::{self, Usage};
+use becalm_linux::placed::{Thread, Waiting};
+use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
 use becalm_model::cost::SchedulerDoc;
 use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
 
-use super::tick::campaign::StepAside;
 use super::tick::{TickError, events, record_timer};
 use crate::counted::event_count;
 use crate::preflight;
@@ -52,7 +51,7 @@ pub fn measure(
     events: &[String],
 ) -> Result<SchedulerDoc, TickError> {
     preflight::select(root, Some(&[cpu].into_iter().collect()))?;
-    let _away = StepAside::from(cpu)?;
+    let _away = AffinityGuard::keep_off(&cpu.into())?;
     let ticks = match tracing {
         Tracing::On(janitor) => {
             let count = || crowd(cpu, runnable, window, &[], std::hint::spin_loop);
@@ -143,22 +142,14 @@ fn counted(counters: &Counters) -> Result<Vec<Count>, CountersError> {
 fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -> Result<Crowd, TickError> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (ready, prepared) = channel();
-        let mut running = Vec::new();
-        let mut starts = Vec::new();
+        let mut members = Vec::new();
         for _ in 0..threads.max(1) {
-            let (ready, stop) = (ready.clone(), &stop);
-            let (start, started) = channel::<()>();
-            let run = move || {
-                let placed = sched::pin_current_thread(cpu);
-                let failed = placed.is_err();
-                let mut counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
-                // Nobody listens any more if another thread failed.
-                let _ = ready.send(placed);
-                drop(ready);
-                if failed || started.recv().is_err() {
-                    return None;
-                }
+            let prepare = move || {
+                let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
+                Ok::<_, SchedError>((counters, ()))
+            };
+            let stop = &stop;
+            let run = move |mut counters: Option<Counters>, ()| {
                 let counting = counters.as_mut().map_or(Ok(()), Counters::start);
                 let (usage, first) = (Usage::of_current_thread(), MonotonicRaw::read());
                 let mut calls = 0_u64;
@@ -168,28 +159,16 @@ fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -
                 }
                 let last = MonotonicRaw::read();
                 let used = Usage::of_current_thread().since(usage);
-                let counts = counting.and_then(|()| counters.as_ref().map_or(Ok(Vec::new()), counted));
-                Some(counts.map(|counts| Ran {
-                    first,
-                    last,
-                    calls,
-                    switches: used.voluntary_switches + used.involuntary_switches,
-                    counts,
-                }))
+                let switches = used.voluntary_switches + used.involuntary_switches;
+                let counts = counting.and_then(|()| counters.as_ref().map_or(Ok(Vec::new()), counted))?;
+                Ok::<_, CountersError>(Ran { first, last, calls, switches, counts })
             };
-            let name = "becalm/crowd".to_owned();
-            let thread = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn_scoped(scope, run);
-            running.push(thread.map_err(|source| TickError::System { action: "start a runnable thread", source })?);
-            starts.push(start);
+            let member = Thread { name: "becalm/crowd".to_owned(), cpu, policy: None };
+            let member = member.prepare_scoped(scope, prepare, run);
+            members.push(member.map_err(|source| TickError::System { action: "start a runnable thread", source })?);
         }
-        drop(ready);
-        for placed in &prepared {
-            placed?;
-        }
-        for start in starts {
-            // Only a thread that has died does not wait.
-            let _ = start.send(());
-        }
+        members.iter().try_for_each(Waiting::ready)?;
+        let running: Vec<_> = members.into_iter().map(|member| member.start(())).collect();
         std::thread::sleep(window.to_std());
         stop.store(true, Ordering::Relaxed);
         let ran = running.into_iter().filter_map(|thread| thread.join().ok().flatten());
@@ -199,6 +178,7 @@ fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -
 
 #[cfg(test)]
 mod tests {
+    use becalm_linux::sched;
     use becalm_testing::attempts;
 
     use super::*;

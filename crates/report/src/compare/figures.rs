@@ -4,7 +4,7 @@ use becalm_analyze::compare::{Family, Metric, Row, Unit, Verdict};
 
 use super::words::reason;
 use crate::Value;
-use crate::form::field::Field;
+use crate::form::field::fields;
 use crate::form::value::time;
 
 /// A figure in its metric's unit.
@@ -33,50 +33,47 @@ pub(crate) fn change(ratio: Option<f64>) -> Value {
     ratio.map_or(Value::Missing, |ratio| Value::Change(ratio - 1.0))
 }
 
-/// The fields of a row.
-pub(super) const ROW: &[Field<Row>] = &[
-    Field { name: "what", title: "", get: |row| Value::Text(row.metric.name().to_owned()) },
-    Field { name: "title", title: "", get: |row| Value::Text(title(row)) },
-    Field { name: "family", title: "family", get: |row| Value::Text(family(row.family).to_owned()) },
-    Field { name: "node", title: "node", get: |row| text(row.place.as_ref().map(|place| place.node.as_str())) },
-    Field {
-        name: "cpu",
-        title: "cpu",
-        get: |row| row.place.as_ref().map_or(Value::Missing, |place| Value::Number(u64::from(place.cpu.get()))),
-    },
-    Field { name: "source", title: "source", get: |row| text(row.source.as_ref().map(|(_, source)| source.as_str())) },
-    Field { name: "kind", title: "kind", get: |row| text(row.source.as_ref().map(|(kind, _)| kind.name())) },
-    Field { name: "stretch_ns", title: "stretch", get: |row| row.stretch_ns.map_or(Value::Missing, Value::Time) },
-    Field { name: "unit", title: "unit", get: |row| Value::Text(unit(row.metric.unit()).to_owned()) },
-    Field { name: "a", title: "A", get: |row| figure(row, row.a) },
-    Field { name: "b", title: "B", get: |row| figure(row, row.b) },
-    Field { name: "difference", title: "B - A", get: |row| figure(row, row.difference) },
-    Field { name: "low", title: "low", get: |row| figure(row, row.low) },
-    Field { name: "high", title: "high", get: |row| figure(row, row.high) },
-    Field { name: "effect", title: "effect", get: |row| plain(ratio(row)) },
-    Field { name: "effect_ratio", title: "B / A", get: |row| plain(ratio(row)) },
-    Field { name: "effect_ratio_low", title: "low", get: |row| plain(row.effect.and_then(|effect| effect.ratio_low)) },
-    Field {
-        name: "effect_ratio_high",
-        title: "high",
-        get: |row| plain(row.effect.and_then(|effect| effect.ratio_high)),
-    },
-    Field { name: "cliffs_delta", title: "delta", get: |row| plain(row.effect.and_then(|effect| effect.cliffs_delta)) },
-    Field { name: "p_value", title: "p", get: |row| plain(row.p_value) },
-    Field { name: "p_adjusted", title: "adjusted p", get: |row| plain(row.p_adjusted) },
-    Field { name: "verdict", title: "verdict", get: |row| Value::Text(row.verdict.name().to_owned()) },
-    Field { name: "note", title: "note", get: |row| text(row.doubt.map(reason)) },
-];
+fields! {
+    /// The fields of a row.
+    pub(super) ROW, row: Row {
+        WHAT = "what", "", |row| Value::Text(row.metric.name().to_owned());
+        TITLE = "title", "", |row| Value::Text(title(row));
+        FAMILY = "family", "family", |row| Value::Text(family(row.family).to_owned());
+        NODE = "node", "node", |row| text(row.place.as_ref().map(|place| place.node.as_str()));
+        CPU = "cpu", "cpu",
+            |row| row.place.as_ref().map_or(Value::Missing, |place| Value::Number(u64::from(place.cpu.get())));
+        SOURCE = "source", "source", |row| text(row.source.as_ref().map(|(_, source)| source.as_str()));
+        KIND = "kind", "kind", |row| text(row.source.as_ref().map(|(kind, _)| kind.name()));
+        STRETCH_NS = "stretch_ns", "stretch", |row| row.stretch_ns.map_or(Value::Missing, Value::Time);
+        UNIT = "unit", "unit", |row| Value::Text(unit(row.metric.unit()).to_owned());
+        A = "a", "A", |row| figure(row, row.a);
+        B = "b", "B", |row| figure(row, row.b);
+        DIFFERENCE = "difference", "B - A", |row| figure(row, row.difference);
+        LOW = "low", "low", |row| figure(row, row.low);
+        HIGH = "high", "high", |row| figure(row, row.high);
+        EFFECT = "effect", "effect", |row| plain(ratio(row));
+        EFFECT_RATIO = "effect_ratio", "B / A", |row| plain(ratio(row));
+        EFFECT_RATIO_LOW = "effect_ratio_low", "low", |row| plain(row.effect.and_then(|effect| effect.ratio_low));
+        EFFECT_RATIO_HIGH = "effect_ratio_high", "high", |row| plain(row.effect.and_then(|effect| effect.ratio_high));
+        CLIFFS_DELTA = "cliffs_delta", "delta", |row| plain(row.effect.and_then(|effect| effect.cliffs_delta));
+        P_VALUE = "p_value", "p", |row| plain(row.p_value);
+        P_ADJUSTED = "p_adjusted", "adjusted p", |row| plain(row.p_adjusted);
+        VERDICT = "verdict", "verdict", |row| Value::Text(row.verdict.name().to_owned());
+        NOTE = "note", "note", |row| text(row.doubt.map(reason));
+    }
+}
 
-/// The columns of a table beside the row's name, narrow enough for 80 columns.
-pub(crate) const COLUMNS: &[Field<Row>] = &[
-    Field { name: "a", title: "A", get: |row| figure(row, row.a) },
-    Field { name: "b", title: "B", get: |row| figure(row, row.b) },
-    Field { name: "change", title: "change", get: |row| change(ratio(row)) },
-    Field { name: "low", title: "low", get: |row| change(row.effect.and_then(|effect| effect.ratio_low)) },
-    Field { name: "high", title: "high", get: |row| change(row.effect.and_then(|effect| effect.ratio_high)) },
-    Field { name: "difference", title: "difference", get: |row| Value::Text(said(row.verdict).to_owned()) },
-];
+fields! {
+    /// The columns of a table beside the row's name, narrow enough for 80 columns.
+    pub(crate) COLUMNS, columns: Row {
+        A = "a", "A", |row| figure(row, row.a);
+        B = "b", "B", |row| figure(row, row.b);
+        CHANGE = "change", "change", |row| change(ratio(row));
+        LOW = "low", "low", |row| change(row.effect.and_then(|effect| effect.ratio_low));
+        HIGH = "high", "high", |row| change(row.effect.and_then(|effect| effect.ratio_high));
+        DIFFERENCE = "difference", "difference", |row| Value::Text(said(row.verdict).to_owned());
+    }
+}
 
 /// The verdict below the title "difference".
 const fn said(verdict: Verdict) -> &'static str {

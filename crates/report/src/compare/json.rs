@@ -10,7 +10,7 @@ use super::{Check, CompareReport, headline};
 use crate::form::field::Object;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct CompareDocument<'a> {
     headline: String,
     a: SideDoc<'a>,
     b: SideDoc<'a>,
@@ -70,7 +70,7 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
             Limit::Unknown => "not enough data",
         },
     };
-    Document {
+    CompareDocument {
         headline: headline(comparison),
         a: side_doc(&comparison.a),
         b: side_doc(&comparison.b),

@@ -37,7 +37,7 @@ pub struct Check {
     pub metric: Metric,
     /// By which part of the first run's figure it may be worse.
     pub share: f64,
-    /// What came out.
+    /// Whether the limit was exceeded.
     pub outcome: Limit,
 }
 

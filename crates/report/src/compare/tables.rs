@@ -5,10 +5,9 @@ use std::mem::{Discriminant, discriminant};
 
 use becalm_analyze::compare::{Doubt, Metric, Row};
 
-use super::figures::COLUMNS;
+use super::figures::columns;
 use super::{CompareReport, check_text, cpu_name, cpus, headline, legend, most_changed_first, place, reason};
 use super::{side, sources, title, totals};
-use crate::form::field::columns;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -58,7 +57,7 @@ fn print_rows(
     }
     writeln!(out, "\n{heading}")?;
     let shown = if all { rows.len() } else { rows.len().min(SHOWN) };
-    let fields = columns(COLUMNS, &["a", "b", "change", "low", "high", "difference"]);
+    let fields = [&columns::A, &columns::B, &columns::CHANGE, &columns::LOW, &columns::HIGH, &columns::DIFFERENCE];
     let mut table = Table::named(first, &fields);
     rows[..shown].iter().for_each(|row| table.named_row(name(row), &fields, *row));
     table.print(out)?;

@@ -15,6 +15,13 @@ pub struct Field<R: ?Sized> {
     pub get: fn(&R) -> Value,
 }
 
+impl<R: ?Sized> Field<R> {
+    /// The figure of a row as a table writes it.
+    pub(crate) fn cell(&self, row: &R) -> String {
+        (self.get)(row).cell()
+    }
+}
+
 /// A row as a JSON object of all its fields, in their order.
 pub(crate) struct Object(Vec<(&'static str, Value)>);
 
@@ -38,3 +45,31 @@ pub(crate) fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a 
     let find = |name: &&str| fields.iter().find(|field| field.name == *name).expect("the field is defined");
     names.iter().map(find).collect()
 }
+
+/// Fields of rows of one type: each a constant in a module, and, where a list is named before the module, all of them in
+/// their order as that list.
+macro_rules! fields {
+    ($(#[$doc:meta])* $vis:vis $list:ident, $module:ident: $row:ty { $($fields:tt)+ }) => {
+        $crate::form::field::fields! { $vis $module: $row { $($fields)+ } }
+        $crate::form::field::fields! { @list $(#[$doc])* $vis $list, $module: $row { $($fields)+ } }
+    };
+    (@list $(#[$doc:meta])* $vis:vis $list:ident, $module:ident: $row:ty {
+        $($constant:ident = $name:literal, $title:literal, $get:expr;)+
+    }) => {
+        $(#[$doc])*
+        $vis const $list: &[$crate::form::field::Field<$row>] = &[$($module::$constant),+];
+    };
+    ($(#[$doc:meta])* $vis:vis $module:ident: $row:ty {
+        $($constant:ident = $name:literal, $title:literal, $get:expr;)+
+    }) => {
+        $(#[$doc])*
+        $vis mod $module {
+            use super::*;
+
+            $(pub(crate) const $constant: $crate::form::field::Field<$row> =
+                $crate::form::field::Field { name: $name, title: $title, get: $get };)+
+        }
+    };
+}
+
+pub(crate) use fields;

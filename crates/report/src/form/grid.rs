@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::Value;
 use crate::form::field::Field;
 
-/// A column.
+/// What stands above a column, and how it is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     /// The figure's name in JSON.
@@ -26,24 +26,34 @@ pub struct Column {
 /// Serialized, it is an array of objects.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Grid {
-    /// Its columns.
+    /// The columns, from left to right.
     pub columns: Vec<Column>,
     /// Its rows, each as long as `columns`.
     pub rows: Vec<Vec<Value>>,
 }
 
 impl Grid {
-    pub(crate) fn of<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
-        Self::of_values(fields, rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect())
+    pub(crate) fn new<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
+        Self::from_values(
+            fields,
+            rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect(),
+        )
     }
 
-    pub(crate) fn of_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
+    pub(crate) fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
         let column = |(at, field): (usize, &&Field<R>)| Column {
             name: field.name,
             title: field.title,
             is_text: rows.iter().any(|row| row[at].is_text()),
         };
         Self { columns: fields.iter().enumerate().map(column).collect(), rows }
+    }
+
+    /// Adds the columns of a grid of the same rows, to the right.
+    pub(crate) fn beside(&mut self, other: Self) {
+        self.rows.resize_with(other.rows.len(), Vec::new);
+        self.columns.extend(other.columns);
+        self.rows.iter_mut().zip(other.rows).for_each(|(row, values)| row.extend(values));
     }
 
     /// The position of the column with this name.

@@ -2,6 +2,10 @@
 
 use std::io::{self, Write};
 
+use textwrap::WordSeparator;
+use textwrap::core::Word;
+use textwrap::wrap_algorithms::wrap_first_fit;
+
 use crate::form::sheet::Sheet;
 
 /// How wide running text may become.
@@ -27,25 +31,74 @@ pub(crate) fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Res
     // What takes half of a narrow page has its text below it, not beside.
     let below = indent > limit / 2;
     let indent = if below { INDENT.min(limit / 4) } else { indent };
-    let mut line = first.to_owned();
-    let mut width = first.chars().count();
-    // Begins a new line with the first word, if that does not fit.
-    let mut empty = !below;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if !empty && width + 1 + length > limit {
-            writeln!(out, "{}", line.trim_end())?;
-            line = " ".repeat(indent);
-            width = indent;
-            empty = true;
-        }
-        if !empty && !line.ends_with(' ') {
-            line.push(' ');
-            width += 1;
-        }
-        line.push_str(word);
-        width += length;
-        empty = false;
+    let begun = first.chars().count();
+    let first_word = text.split_whitespace().next().map_or(0, |word| word.chars().count());
+    if below && begun + 1 + first_word > limit {
+        writeln!(out, "{}", first.trim_end())?;
+        let blank = " ".repeat(indent);
+        return broken(text, [limit - indent; 2]).iter().try_for_each(|line| writeln!(out, "{blank}{line}"));
     }
-    writeln!(out, "{}", line.trim_end())
+    let lines = broken(text, [limit.saturating_sub(begun), limit - indent]);
+    let (head, rest) = lines.split_first().map_or(("", &[][..]), |(head, rest)| (head.as_str(), rest));
+    writeln!(out, "{}", format!("{first}{head}").trim_end())?;
+    let blank = " ".repeat(indent);
+    rest.iter().try_for_each(|line| writeln!(out, "{blank}{line}"))
+}
+
+/// Breaks a text between its words into lines of at most `width` characters; a longer word has a line of its own.
+#[must_use]
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    broken(text, [width; 2])
+}
+
+/// Breaks a text into a first line and further lines of at most these widths.
+fn broken(text: &str, widths: [usize; 2]) -> Vec<String> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words: Vec<Word<'_>> = WordSeparator::AsciiSpace.find_words(&text).collect();
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let lines = wrap_first_fit(&words, &widths.map(|width| width as f64));
+    lines.iter().map(|line| line.iter().map(|word| word.word).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::sheet::Form;
+
+    fn printed(columns: usize, first: &str, text: &str) -> String {
+        let mut out = Vec::new();
+        paragraph(&mut Sheet::new(&mut out, Form::within(Some(columns))), first, text).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn further_lines_stand_below_the_beginning_of_the_text() {
+        let text = "becalm was built with one thread that looks after all the others";
+        assert_eq!(
+            printed(40, "  ! ", text),
+            "  ! becalm was built with one thread\n    that looks after all the others\n"
+        );
+        assert_eq!(printed(200, "  ! ", text), format!("  ! {text}\n"));
+        assert_eq!(printed(40, "  ! ", ""), "  !\n");
+    }
+
+    #[test]
+    fn what_follows_a_long_command_stands_below_it() {
+        let command = "  becalm sources quiet.becalm --longest 10   ";
+        assert_eq!(
+            printed(48, command, "what happened in the longest detours"),
+            "  becalm sources quiet.becalm --longest 10\n           what happened in the longest detours\n"
+        );
+    }
+
+    #[test]
+    fn long_words_stay_whole() {
+        assert_eq!(
+            wrap("a /sys/devices/virtual/workqueue/cpumask b", 8),
+            ["a", "/sys/devices/virtual/workqueue/cpumask", "b"]
+        );
+        assert!(wrap(" ", 8).is_empty());
+    }
 }

@@ -10,7 +10,7 @@ use crate::form::sheet::Sheet;
 const WIDTH: usize = 64;
 /// Columns of the labels before it, and of what the last one below it sticks out.
 const LABELS: usize = 15;
-/// Its lines.
+/// Lines of the drawing.
 const HEIGHT: usize = 12;
 /// Above this ratio of largest to smallest value the upward axis is logarithmic as well.
 const LINEAR_UP_TO: f64 = 10.0;

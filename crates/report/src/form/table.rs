@@ -68,7 +68,7 @@ impl Table {
         self.rows.push(std::iter::once(name).chain(values.iter().map(Value::cell)).collect());
     }
 
-    /// Adds a row.
+    /// Adds a row with a cell for each field.
     pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) {
         let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
         for (left, value) in self.left.iter_mut().zip(&values) {

@@ -6,11 +6,11 @@ use serde::{Serialize, Serializer};
 /// A figure. What does not exist is [`Value::Missing`]: `null` in JSON and `-` in a table, never 0 and never NaN.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// There is none.
+    /// The figure does not exist.
     Missing,
-    /// A name.
+    /// A name or a word.
     Text(String),
-    /// How many.
+    /// A count of things.
     Count(u64),
     /// A number that names something, as that of a CPU.
     Number(u64),

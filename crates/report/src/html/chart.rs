@@ -15,19 +15,19 @@ pub struct Chart {
     pub label: String,
     /// How high it is, in pixels.
     pub height: u32,
-    /// What is drawn.
+    /// What is drawn in the chart.
     pub spec: Spec,
     /// Its figures, or the most important of them.
     pub figures: Option<HtmlTable>,
 }
 
-/// What is drawn.
+/// What a chart draws, as the script of the page takes it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "draws", rename_all = "snake_case")]
 pub enum Spec {
-    /// Curves.
+    /// Curves over a common axis.
     Lines(Lines),
-    /// Horizontal bars.
+    /// Horizontal bars, the first at the top.
     Bars(Bars),
     /// Horizontal bars, two of each name.
     Pairs(Pairs),
@@ -43,7 +43,7 @@ pub enum Spec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Evenly.
+    /// Equal differences are equally far apart.
     Linear,
     /// By their logarithms; they must be above 0.
     Log,
@@ -57,11 +57,11 @@ pub enum Unit {
     Time,
     /// Instants in nanoseconds since the run's origin, written in seconds.
     Instant,
-    /// How many.
+    /// A count of things.
     Count,
     /// How many, in powers of two with their prefixes.
     Ranks,
-    /// Parts of a whole.
+    /// Parts of a whole, written in percent.
     Ratio,
     /// How many times as long.
     Factor,
@@ -71,19 +71,19 @@ pub enum Unit {
     Plain,
 }
 
-/// An axis.
+/// An axis of a chart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Axis {
-    /// What it shows.
+    /// What the axis shows, as it stands beside it.
     pub title: String,
     /// How its values lie.
     pub scale: Scale,
-    /// What they are.
+    /// The unit in which its labels are written.
     pub unit: Unit,
     /// Where it begins; by the data where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// Where it ends.
+    /// Where the axis ends; `None` where the values say that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
@@ -107,17 +107,17 @@ impl Axis {
 /// Curves over two axes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lines {
-    /// To the right.
+    /// The axis to the right.
     pub x: Axis,
-    /// Upward.
+    /// The axis upward.
     pub y: Axis,
-    /// The curves.
+    /// The curves, in the order of their legend.
     pub series: Vec<Series>,
     /// Values that are marked on the axis to the right.
     pub marks: Vec<Mark>,
 }
 
-/// A curve.
+/// A curve with its points.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Series {
     /// Its name, where there are several.
@@ -145,7 +145,7 @@ pub struct Series {
 /// A value with a name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
-    /// Where it is.
+    /// Where the mark is on the axis to the right, in its unit.
     pub at: f64,
     /// What it is called, with its value.
     pub label: String,
@@ -160,12 +160,12 @@ pub struct Bars {
     pub bars: Vec<Bar>,
 }
 
-/// A bar.
+/// A bar with its name and its length.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// Its name.
+    /// The name that stands beside it.
     pub name: String,
-    /// Its length.
+    /// How long the bar is, in the unit of its axis.
     pub value: f64,
     /// Its length as it is written.
     pub text: String,
@@ -188,9 +188,9 @@ pub struct Pairs {
 /// Two bars of one name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pair {
-    /// Their name.
+    /// The name that stands beside both bars.
     pub name: String,
-    /// Their lengths.
+    /// How long the bars are, in the unit of their axis.
     pub values: [f64; 2],
     /// Their lengths as they are written.
     pub texts: [String; 2],
@@ -212,11 +212,11 @@ pub struct ForestRow {
     pub ratio: f64,
     /// The lower end of its interval, if it has one.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of the interval; `None` where nothing bounds it.
     pub high: Option<f64>,
     /// The change as it is written.
     pub text: String,
-    /// What it shows.
+    /// What the comparison shows, in words.
     pub verdict: &'static str,
     /// How good that is, as the style sheet names it.
     pub tone: &'static str,
@@ -244,7 +244,7 @@ pub struct Heat {
 pub struct HeatLabel {
     /// Short, beside the row.
     pub short: String,
-    /// In full.
+    /// The name in full, for the tooltip.
     pub long: String,
 }
 
@@ -253,7 +253,7 @@ pub struct HeatLabel {
 pub struct Points {
     /// When the run began, in nanoseconds.
     pub begin_ns: i64,
-    /// When it ended.
+    /// When the recording ended, in nanoseconds since its origin.
     pub end_ns: i64,
     /// The names of nodes.
     pub nodes: Vec<String>,
@@ -267,7 +267,7 @@ pub struct Points {
     pub durations: Vec<i64>,
     /// The node of each; empty where there is one only.
     pub node: Vec<u32>,
-    /// The CPU of each.
+    /// The CPU that each detour took.
     pub cpu: Vec<u32>,
     /// The number of each on its CPU.
     pub number: Vec<u64>,
@@ -280,7 +280,7 @@ pub struct Points {
     /// Activities of the first detours, six numbers for each: offset in the detour, self time, number of the kind in
     /// [`Self::all_kinds`], source and detail in [`Self::strings`], depth. Empty for a detour of which none are kept.
     pub activities: Vec<Vec<i64>>,
-    /// Every kind.
+    /// Every kind of source, so that each has the same color in every chart.
     pub all_kinds: Vec<&'static str>,
     /// For detours with more activities than are kept: how many more, and what they took in nanoseconds.
     pub more: Vec<(u32, u64, i64)>,

@@ -2,7 +2,7 @@
 
 use super::{Chart, HtmlTable};
 
-/// A page.
+/// A page: its sections, and what stands around them.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Its title, also that of the window.
@@ -15,12 +15,12 @@ pub struct Page {
     pub foot: Vec<String>,
 }
 
-/// A section.
+/// A part of a page that can be linked to.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Its name in links, of letters and hyphens.
     pub id: &'static str,
-    /// Its title.
+    /// The title that stands above the section.
     pub title: String,
     /// Its title in the list of sections: a word or two.
     pub short: &'static str,
@@ -35,20 +35,20 @@ pub struct Section {
 pub enum Block {
     /// The answer to the page's question, and what it rests on.
     Verdict {
-        /// How good it is.
+        /// How good the answer is, for its color.
         tone: Tone,
-        /// The answer.
+        /// The answer, in a sentence.
         text: String,
-        /// How it was found.
+        /// What the answer rests on, in a sentence.
         basis: String,
     },
     /// Figures side by side.
     Tiles(Vec<Tile>),
     /// Charts, side by side where there is room.
     Charts(Vec<Chart>),
-    /// A table.
+    /// A table of figures.
     Table(HtmlTable),
-    /// A paragraph.
+    /// A paragraph of running text.
     Text(String),
     /// A smaller paragraph: what was left out, how it was found.
     Note(String),
@@ -56,9 +56,9 @@ pub enum Block {
     Facts(Vec<(String, String)>),
     /// Something to be known before the numbers are believed, and what to do about it.
     Warning {
-        /// What.
+        /// What is to be known, in a sentence.
         text: String,
-        /// What to do.
+        /// What to do about it; empty where nothing can be done.
         advice: String,
     },
     /// Where a detour is shown that was clicked on.
@@ -68,26 +68,26 @@ pub enum Block {
 /// A figure with its name.
 #[derive(Clone, Debug)]
 pub struct Tile {
-    /// What it is.
+    /// What the figure is of.
     pub name: String,
-    /// The figure.
+    /// The figure, as it is written.
     pub figure: String,
     /// What belongs to it.
     pub detail: String,
-    /// How good it is.
+    /// How good the figure is, for its color.
     pub tone: Tone,
 }
 
 /// How good something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// As it should be.
+    /// It is as it should be.
     Good,
-    /// Worth a look.
+    /// It is worth a look.
     Fair,
-    /// To be acted on.
+    /// Something should be done about it.
     Bad,
-    /// Neither.
+    /// It is neither good nor bad.
     Plain,
 }
 

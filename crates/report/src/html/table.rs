@@ -3,23 +3,23 @@
 use crate::Value;
 use crate::form::field::Field;
 
-/// A table.
+/// A table on a page.
 #[derive(Clone, Debug)]
 pub struct HtmlTable {
-    /// What it holds.
+    /// What the table holds; it stands above it.
     pub caption: String,
     /// Titles of columns, and whether texts stand in them.
     pub(super) columns: Vec<(String, bool)>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TableRow>,
     /// Whether its columns sort when their titles are clicked.
     pub sorts: bool,
     /// What is to be known about it: which rows it leaves out.
     pub note: String,
 }
 
-/// A row.
+/// A row of a table on a page.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct TableRow {
     pub(super) cells: Vec<Cell>,
     /// The row that the others add up to: it stays at the end.
     pub(super) total: bool,
@@ -56,7 +56,7 @@ impl HtmlTable {
         self.push(name.chain(fields.iter().map(|field| (field.get)(row))), None);
     }
 
-    /// Adds a row.
+    /// Adds a row with a cell for each field, and returns the table.
     pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) -> &mut Self {
         self.push(fields.iter().map(|field| (field.get)(row)), None);
         self
@@ -101,7 +101,7 @@ impl HtmlTable {
             };
             cells.push(Cell { text: value.cell(), key: key(&value), kind: kind.map(|kind| kind.name()) });
         }
-        self.rows.push(Row { cells, total: false, opens });
+        self.rows.push(TableRow { cells, total: false, opens });
     }
 }
 

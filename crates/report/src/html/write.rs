@@ -10,7 +10,7 @@ use serde::ser::SerializeMap;
 use sha2::{Digest, Sha256};
 
 use super::parts::{Block, Page, Section};
-use super::table::{Cell, HtmlTable, Row};
+use super::table::{Cell, HtmlTable, TableRow};
 use super::{Chart, Spec};
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
@@ -243,7 +243,7 @@ fn write_table(table: &HtmlTable, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_row(table: &HtmlTable, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+fn write_row(table: &HtmlTable, row: &TableRow, out: &mut dyn Write) -> io::Result<()> {
     match (row.total, row.opens) {
         (true, _) => write!(out, "<tr class=\"total\">")?,
         (false, Some(detour)) => write!(out, "<tr data-opens=\"{detour}\">")?,

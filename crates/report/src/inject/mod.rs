@@ -6,16 +6,17 @@ use becalm_units::Nanos;
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::form::words::plural;
 use crate::report::Report;
 
 /// Detours, asked for or delivered.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Injected {
-    /// How many.
+    /// How many detours.
     pub count: u64,
     /// Mean time from one start to the next, in nanoseconds.
     pub interval_ns: Option<f64>,
@@ -33,12 +34,12 @@ pub struct Injected {
 
 /// Where noise was injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On a CPU.
+pub enum NoisePlace {
+    /// A CPU, by its number.
     Cpu(u32),
     /// In a thread of a program.
     Thread {
-        /// The process.
+        /// The number of its process.
         pid: u32,
         /// The thread.
         tid: u32,
@@ -67,7 +68,7 @@ pub enum Way {
 #[derive(Clone, PartialEq, Debug)]
 pub struct InjectedPlace {
     /// Which.
-    pub place: Place,
+    pub place: NoisePlace,
     /// For how long.
     pub observed: Nanos,
     /// What was due.
@@ -111,48 +112,52 @@ fn end(ns: Option<Nanos>) -> Value {
     ns.map_or(Value::Missing, |ns| Value::Time(ns.get()))
 }
 
-const FIGURES: &[Field<Injected>] = &[
-    Field { name: "count", title: "detours", get: |row| Value::Count(row.count) },
-    Field { name: "interval_ns", title: "interval", get: |row| time(row.interval_ns) },
-    Field { name: "interval_stddev_ns", title: "stddev", get: |row| time(row.interval_stddev_ns) },
-    Field { name: "length_ns", title: "length", get: |row| time(row.length_ns) },
-    Field { name: "length_stddev_ns", title: "stddev", get: |row| time(row.length_stddev_ns) },
-    Field { name: "length_min_ns", title: "min", get: |row| end(row.ends.map(|ends| ends.0)) },
-    Field { name: "length_max_ns", title: "max", get: |row| end(row.ends.map(|ends| ends.1)) },
-    Field { name: "ratio", title: "noise", get: |row| row.ratio.map_or(Value::Missing, Value::Ratio) },
-];
+fields! {
+    FIGURES, figures: Injected {
+        COUNT = "count", "detours", |row| Value::Count(row.count);
+        INTERVAL_NS = "interval_ns", "interval", |row| time(row.interval_ns);
+        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| time(row.interval_stddev_ns);
+        LENGTH_NS = "length_ns", "length", |row| time(row.length_ns);
+        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| time(row.length_stddev_ns);
+        LENGTH_MIN_NS = "length_min_ns", "min", |row| end(row.ends.map(|ends| ends.0));
+        LENGTH_MAX_NS = "length_max_ns", "max", |row| end(row.ends.map(|ends| ends.1));
+        RATIO = "ratio", "noise", |row| row.ratio.map_or(Value::Missing, Value::Ratio);
+    }
+}
 
 /// Threads that the table shows one by one.
 const SHOWN: usize = 16;
 
 /// A line of the table: a CPU or a thread, and which of the two it is about.
-struct Line {
-    place: Option<Place>,
+struct InjectLine {
+    place: Option<NoisePlace>,
     what: &'static str,
     figures: Injected,
     late: Option<(Nanos, Nanos)>,
 }
 
-const LINE: &[Field<Line>] = &[
-    Field { name: "cpu", title: "cpu", get: place },
-    Field { name: "thread", title: "thread", get: place },
-    Field { name: "what", title: "", get: |line| Value::Text(line.what.to_owned()) },
-    Field { name: "count", title: "detours", get: |line| (FIGURES[0].get)(&line.figures) },
-    Field { name: "interval_ns", title: "interval", get: |line| (FIGURES[1].get)(&line.figures) },
-    Field { name: "interval_stddev_ns", title: "stddev", get: |line| (FIGURES[2].get)(&line.figures) },
-    Field { name: "length_ns", title: "length", get: |line| (FIGURES[3].get)(&line.figures) },
-    Field { name: "length_stddev_ns", title: "stddev", get: |line| (FIGURES[4].get)(&line.figures) },
-    Field { name: "length_min_ns", title: "min", get: |line| (FIGURES[5].get)(&line.figures) },
-    Field { name: "length_max_ns", title: "max", get: |line| (FIGURES[6].get)(&line.figures) },
-    Field { name: "ratio", title: "noise", get: |line| (FIGURES[7].get)(&line.figures) },
-    Field { name: "late_median_ns", title: "late", get: |line| end(line.late.map(|late| late.0)) },
-    Field { name: "late_p99_ns", title: "late p99", get: |line| end(line.late.map(|late| late.1)) },
-];
+fields! {
+    LINE, line: InjectLine {
+        CPU = "cpu", "cpu", place;
+        THREAD = "thread", "thread", place;
+        WHAT = "what", "", |line| Value::Text(line.what.to_owned());
+        COUNT = "count", "detours", |line| (figures::COUNT.get)(&line.figures);
+        INTERVAL_NS = "interval_ns", "interval", |line| (figures::INTERVAL_NS.get)(&line.figures);
+        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |line| (figures::INTERVAL_STDDEV_NS.get)(&line.figures);
+        LENGTH_NS = "length_ns", "length", |line| (figures::LENGTH_NS.get)(&line.figures);
+        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |line| (figures::LENGTH_STDDEV_NS.get)(&line.figures);
+        LENGTH_MIN_NS = "length_min_ns", "min", |line| (figures::LENGTH_MIN_NS.get)(&line.figures);
+        LENGTH_MAX_NS = "length_max_ns", "max", |line| (figures::LENGTH_MAX_NS.get)(&line.figures);
+        RATIO = "ratio", "noise", |line| (figures::RATIO.get)(&line.figures);
+        LATE_MEDIAN_NS = "late_median_ns", "late", |line| end(line.late.map(|late| late.0));
+        LATE_P99_NS = "late_p99_ns", "late p99", |line| end(line.late.map(|late| late.1));
+    }
+}
 
-fn place(line: &Line) -> Value {
+fn place(line: &InjectLine) -> Value {
     match line.place {
         None => Value::Text(String::new()),
-        Some(Place::Cpu(number) | Place::Thread { tid: number, .. }) => Value::Number(number.into()),
+        Some(NoisePlace::Cpu(number) | NoisePlace::Thread { tid: number, .. }) => Value::Number(number.into()),
     }
 }
 
@@ -192,7 +197,7 @@ struct PlaceDoc {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct InjectDocument<'a> {
     noise: &'a str,
     synchronized: bool,
     seed: u64,
@@ -214,8 +219,8 @@ struct Document<'a> {
 }
 
 /// All CPUs together: counts added, means over all detours, noise as the mean over CPUs.
-fn together(report: &InjectReport, of: fn(&InjectedPlace) -> &Injected) -> Injected {
-    let cpus: Vec<&Injected> = report.places.iter().map(of).collect();
+fn together(report: &InjectReport, figures: fn(&InjectedPlace) -> &Injected) -> Injected {
+    let cpus: Vec<&Injected> = report.places.iter().map(figures).collect();
     let count: u64 = cpus.iter().map(|cpu| cpu.count).sum();
     let mean = |value: fn(&Injected) -> Option<f64>| {
         let sum: f64 = cpus.iter().filter_map(|cpu| Some(value(cpu)? * cpu.count as f64)).sum();
@@ -238,10 +243,10 @@ fn together(report: &InjectReport, of: fn(&InjectedPlace) -> &Injected) -> Injec
 }
 
 /// As `becalm.inject/1`.
-fn document(report: &InjectReport) -> Document<'_> {
+fn document(report: &InjectReport) -> InjectDocument<'_> {
     let requested = together(report, |cpu| &cpu.requested);
     let delivered = together(report, |cpu| &cpu.delivered);
-    let is_cpu = |place: &&InjectedPlace| matches!(place.place, Place::Cpu(_));
+    let is_cpu = |place: &&InjectedPlace| matches!(place.place, NoisePlace::Cpu(_));
     let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
     let (class, signal) = match &report.way {
         Way::Preempt(class) => (Some(class.as_str()), None),
@@ -249,7 +254,7 @@ fn document(report: &InjectReport) -> Document<'_> {
             (None, Some([*processes, *unattended, *given_up, *without_signal]))
         }
     };
-    Document {
+    InjectDocument {
         noise: &report.noise,
         synchronized: report.synchronized,
         seed: report.seed,
@@ -268,8 +273,8 @@ fn document(report: &InjectReport) -> Document<'_> {
 
 fn document_of(cpu: &InjectedPlace) -> PlaceDoc {
     let (number, pid, tid) = match cpu.place {
-        Place::Cpu(number) => (Some(number), None, None),
-        Place::Thread { pid, tid } => (None, Some(pid), Some(tid)),
+        NoisePlace::Cpu(number) => (Some(number), None, None),
+        NoisePlace::Thread { pid, tid } => (None, Some(pid), Some(tid)),
     };
     PlaceDoc {
         cpu: number,
@@ -302,20 +307,20 @@ fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
     };
     paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
     writeln!(out)?;
-    let unwanted = if each == "CPU" { "thread" } else { "cpu" };
-    let names: Vec<&str> = LINE.iter().map(|field| field.name).filter(|name| *name != unwanted).collect();
-    let fields = columns(LINE, &names);
+    let unwanted = if each == "CPU" { line::THREAD.name } else { line::CPU.name };
+    let fields: Vec<&Field<InjectLine>> = LINE.iter().filter(|field| field.name != unwanted).collect();
     let mut table = Table::new(&fields);
     let shown = if each == "CPU" { report.places.len() } else { report.places.len().min(SHOWN) };
     for place in &report.places[..shown] {
         let named = Some(place.place);
-        table.row(&fields, &Line { place: named, what: "requested", figures: place.requested, late: None });
-        table.row(&fields, &Line { place: None, what: "delivered", figures: place.delivered, late: place.late });
+        table.row(&fields, &InjectLine { place: named, what: "requested", figures: place.requested, late: None });
+        table.row(&fields, &InjectLine { place: None, what: "delivered", figures: place.delivered, late: place.late });
     }
     if shown < report.places.len() {
-        let [requested, delivered] = [together(report, |of| &of.requested), together(report, |of| &of.delivered)];
-        table.row(&fields, &Line { place: None, what: "all requested", figures: requested, late: None });
-        table.row(&fields, &Line { place: None, what: "all delivered", figures: delivered, late: None });
+        let [requested, delivered] =
+            [together(report, |place| &place.requested), together(report, |place| &place.delivered)];
+        table.row(&fields, &InjectLine { place: None, what: "all requested", figures: requested, late: None });
+        table.row(&fields, &InjectLine { place: None, what: "all delivered", figures: delivered, late: None });
     }
     table.print(out)?;
     for remark in remarks(report) {
@@ -334,27 +339,36 @@ fn remarks(report: &InjectReport) -> Vec<String> {
     };
     let hidden = report.places.len().saturating_sub(SHOWN);
     if let Way::Signal { unattended, given_up, without_signal, .. } = report.way {
-        say(hidden as u64, format!("{hidden} more threads are in the last two lines and in --json"));
-        say(unattended, format!("{unattended} threads had no noise: too many at a time, or no timer was left"));
-        say(given_up, format!("{given_up} times the program began to use the signal of the noise, which took another"));
+        let hidden = hidden as u64;
+        let more = plural(hidden, "more thread is", "more threads are");
+        say(hidden, format!("{hidden} {more} in the last two lines and in --json"));
+        let threads = plural(unattended, "thread", "threads");
+        say(unattended, format!("{unattended} {threads} had no noise: too many at a time, or no timer was left"));
+        let times = plural(given_up, "time", "times");
+        say(
+            given_up,
+            format!("{given_up} {times} the program began to use the signal of the noise, which took another"),
+        );
+        let (processes, they) =
+            (plural(without_signal, "process", "processes"), plural(without_signal, "it uses", "they use"));
         say(
             without_signal,
             format!(
-                "in {without_signal} processes the noise ended early or never began: they use all real-time signals"
+                "in {without_signal} {processes} the noise ended early or never began: {they} all real-time signals"
             ),
         );
     }
     match &report.way {
         Way::Preempt(_) => {
             for place in &report.places {
-                let Place::Cpu(cpu) = place.place else { continue };
+                let NoisePlace::Cpu(cpu) = place.place else { continue };
                 let missed = "the CPU could not be had in time";
                 say_of(&mut say, &format!("CPU {cpu}"), missed, "of every lap ", place);
             }
         }
         // Thread by thread it would be a page.
         Way::Signal { .. } => {
-            let sum = |of: fn(&InjectedPlace) -> u64| report.places.iter().map(of).sum();
+            let sum = |number: fn(&InjectedPlace) -> u64| report.places.iter().map(number).sum();
             let left_out = report.places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.1);
             if let Some(slowest) = report.places.iter().max_by_key(|place| place.shortest) {
                 let all = InjectedPlace {
@@ -373,20 +387,27 @@ fn remarks(report: &InjectReport) -> Vec<String> {
 
 /// What was not as asked for in one place.
 fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str, place: &InjectedPlace) {
-    say(place.missed, format!("{name}: {} detours were missed: {missed}", place.missed));
-    say(place.joined, format!("{name}: {} detours came late and joined the one before", place.joined));
+    let many = |count: u64, one: &str, many: &str| format!("{count} {}", plural(count, one, many));
+    say(place.missed, format!("{name}: {}: {missed}", many(place.missed, "detour was missed", "detours were missed")));
+    say(
+        place.joined,
+        format!("{name}: {} late and joined the one before", many(place.joined, "detour came", "detours came")),
+    );
     let ((count, sum), shortest) = (place.left_out, place.shortest);
     say(
         count,
-        format!(
-            "{name}: {lap}{count} detours, {sum} together, are shorter than the {shortest} that one takes here, and were left out"
-        ),
+        match count {
+            1 => format!(
+                "{name}: {lap}1 detour, {sum}, is shorter than the {shortest} that one takes here, and was left out"
+            ),
+            _ => format!(
+                "{name}: {lap}{count} detours, {sum} together, are shorter than the {shortest} that one takes here, and were left out"
+            ),
+        },
     );
-    let merged = place.merged;
-    say(
-        merged as u64,
-        format!("{name}: {lap}{merged} detours came too close to the one before and became one with it"),
-    );
+    let merged = place.merged as u64;
+    let came = many(merged, "detour came", "detours came");
+    say(merged, format!("{name}: {lap}{came} too close to the one before and became one with it"));
 }
 
 #[cfg(test)]
@@ -395,7 +416,7 @@ mod tests {
     use crate::form::sheet::Form;
     use crate::report;
 
-    fn place(place: Place) -> InjectedPlace {
+    fn place(place: NoisePlace) -> InjectedPlace {
         let requested = Injected {
             count: 2000,
             interval_ns: Some(1e6),
@@ -438,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_cpu_has_two_lines_and_what_was_not_as_asked_for() {
-        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(Place::Cpu(3))]);
+        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(NoisePlace::Cpu(3))]);
         assert_eq!(text(&report), CPU_TEXT);
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(document["schema"], "becalm.inject/1");
@@ -456,7 +477,7 @@ mod tests {
   ─────────────────────────────────────────────────────────────────────────────────────────────────
   3    requested    2,000    1.00ms     0ns  50.0us     0ns  50.0us  50.0us  5.00%      -         -
        delivered    1,999    1.00ms     0ns  50.0us     0ns  50.0us  61.0us  4.99%  900ns    5.00us
-  ! CPU 3: 1 detours were missed: the CPU could not be had in time
+  ! CPU 3: 1 detour was missed: the CPU could not be had in time
   ! CPU 3: of every lap 3 detours, 9us together, are shorter than the 12us that one takes here, and were left
     out
 ";
@@ -464,7 +485,7 @@ mod tests {
     #[test]
     fn of_many_threads_the_first_are_shown_and_all_are_summed_up() {
         let way = Way::Signal { processes: 2, unattended: 0, given_up: 1, without_signal: 0 };
-        let threads = (0..20).map(|tid| place(Place::Thread { pid: 7, tid: 100 + tid })).collect();
+        let threads = (0..20).map(|tid| place(NoisePlace::Thread { pid: 7, tid: 100 + tid })).collect();
         let report = report(way, threads);
         let text = text(&report);
         assert!(text.contains("each thread from a random place, seed 1, by signals in 2 processes"), "{text}");
@@ -473,7 +494,7 @@ mod tests {
         assert!(text.contains("! 4 more threads"), "{text}");
         assert!(text.contains("! all threads: 20 detours were missed"), "{text}");
         assert!(text.contains("! all threads: 60 detours, 180us together"), "{text}");
-        assert!(text.contains("1 times the program began to use the signal"), "{text}");
+        assert!(text.contains("1 time the program began to use the signal"), "{text}");
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!((&document["way"], &document["processes"]), (&"signal".into(), &2.into()));
         assert_eq!((&document["threads"][19]["tid"], &document["threads"][19]["pid"]), (&119.into(), &7.into()));

@@ -7,7 +7,7 @@ use becalm_units::Nanos;
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -25,14 +25,16 @@ pub struct LawReport {
     pub points: Vec<LawPoint>,
 }
 
-/// The fields of a row.
-const ROW: &[Field<LawPoint>] = &[
-    Field { name: "ranks", title: "ranks", get: |row| Value::Count(row.ranks) },
-    Field { name: "delay_probability", title: "phases delayed", get: |row| Value::Ratio(row.delay_probability) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown_ratio) },
-    Field { name: "linear_ratio", title: "linear law", get: |row| Value::Factor(row.linear_ratio) },
-    Field { name: "valid", title: "linear law valid", get: |row| Value::Flag(row.valid) },
-];
+fields! {
+    /// The fields of a row.
+    ROW, row: LawPoint {
+        RANKS = "ranks", "ranks", |row| Value::Count(row.ranks);
+        DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Value::Ratio(row.delay_probability);
+        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| Value::Factor(row.slowdown_ratio);
+        LINEAR_RATIO = "linear_ratio", "linear law", |row| Value::Factor(row.linear_ratio);
+        VALID = "valid", "linear law valid", |row| Value::Flag(row.valid);
+    }
+}
 
 impl Report for LawReport {
     fn schema(&self) -> &'static str {
@@ -49,7 +51,7 @@ impl Report for LawReport {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct LawDocument {
     grain_ns: i64,
     delay_ns: i64,
     rank_delay_probability: f64,
@@ -58,8 +60,8 @@ struct Document {
 }
 
 /// As `becalm.law/1`.
-fn document(report: &LawReport) -> Document {
-    Document {
+fn document(report: &LawReport) -> LawDocument {
+    LawDocument {
         grain_ns: report.grain.get(),
         delay_ns: report.law.delay().get(),
         rank_delay_probability: report.law.probability(),
@@ -79,8 +81,7 @@ fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
         &format!("{of_rank}; no number of ranks is slowed down by more than {}", factor(law.limit_ratio())),
     )?;
     writeln!(out)?;
-    let names = ["ranks", "delay_probability", "slowdown_ratio", "linear_ratio", "valid"];
-    let fields = columns(ROW, &names);
+    let fields = [&row::RANKS, &row::DELAY_PROBABILITY, &row::SLOWDOWN_RATIO, &row::LINEAR_RATIO, &row::VALID];
     let mut table = Table::new(&fields);
     report.points.iter().for_each(|point| table.row(&fields, point));
     table.print(out)?;

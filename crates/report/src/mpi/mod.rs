@@ -2,3 +2,15 @@
 
 pub(crate) mod run;
 pub(crate) mod validate;
+
+use crate::form::words::plural;
+
+/// A number of ranks, in words.
+fn ranks(count: u32) -> String {
+    format!("{count} {}", plural(count.into(), "rank", "ranks"))
+}
+
+/// A number of nodes, in words.
+fn nodes(count: u32) -> String {
+    format!("{count} {}", plural(count.into(), "node", "nodes"))
+}

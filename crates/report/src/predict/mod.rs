@@ -11,12 +11,13 @@ use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits, time};
+use crate::form::words::plural;
 use crate::report::Report;
 
 /// How many sources are shown alone for each number of ranks.
@@ -43,12 +44,12 @@ pub struct PredictReport<'a> {
 }
 
 /// A row with what is known of its error.
-pub(crate) struct Line {
+pub(crate) struct Predicted {
     row: Row,
     replicas: u64,
 }
 
-impl Line {
+impl Predicted {
     pub(crate) const fn new(row: Row, replicas: u64) -> Self {
         Self { row, replicas }
     }
@@ -63,36 +64,26 @@ impl Line {
     }
 }
 
-pub(crate) const ROW: &[Field<Line>] = &[
-    Field { name: "ranks", title: "ranks", get: |line| Value::Count(line.row.ranks) },
-    Field { name: "grain_ns", title: "grain", get: |line| Value::Time(line.row.grain.get()) },
-    Field { name: "phases", title: "phases", get: |line| Value::Count(line.row.phases) },
-    Field { name: "collective", title: "collective", get: |line| Value::Text(line.row.collective.to_string()) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |line| line.slowdown(|slowdown| slowdown.mean) },
-    Field { name: "slowdown_low", title: "low", get: |line| line.end(|slowdown| slowdown.low) },
-    Field { name: "slowdown_high", title: "high", get: |line| line.end(|slowdown| slowdown.high) },
-    Field {
-        name: "expected_ratio",
-        title: "expected",
-        get: |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor),
-    },
-    Field {
-        name: "law_ratio",
-        title: "law",
-        get: |line| line.row.law.map_or(Value::Missing, |law| Value::Factor(law.slowdown_ratio)),
-    },
-    Field {
-        name: "worst_phase_ns",
-        title: "worst phase",
-        get: |line| line.row.worst_phase.map_or(Value::Missing, |worst| Value::Time(worst.get())),
-    },
-    Field {
-        name: "mean_phase_ns",
-        title: "mean phase",
-        get: |line| line.row.mean_phase_ns.map_or(Value::Missing, Value::time),
-    },
-    Field { name: "quiet_phase_ns", title: "quiet phase", get: |line| Value::time(line.row.quiet_phase_ns) },
-];
+fields! {
+    pub(crate) ROW, row: Predicted {
+        RANKS = "ranks", "ranks", |line| Value::Count(line.row.ranks);
+        GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
+        PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
+        COLLECTIVE = "collective", "collective", |line| Value::Text(line.row.collective.to_string());
+        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |line| line.slowdown(|slowdown| slowdown.mean);
+        SLOWDOWN_LOW = "slowdown_low", "low", |line| line.end(|slowdown| slowdown.low);
+        SLOWDOWN_HIGH = "slowdown_high", "high", |line| line.end(|slowdown| slowdown.high);
+        EXPECTED_RATIO = "expected_ratio", "expected",
+            |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor);
+        LAW_RATIO = "law_ratio", "law",
+            |line| line.row.law.map_or(Value::Missing, |law| Value::Factor(law.slowdown_ratio));
+        WORST_PHASE_NS = "worst_phase_ns", "worst phase",
+            |line| line.row.worst_phase.map_or(Value::Missing, |worst| Value::Time(worst.get()));
+        MEAN_PHASE_NS = "mean_phase_ns", "mean phase",
+            |line| line.row.mean_phase_ns.map_or(Value::Missing, Value::time);
+        QUIET_PHASE_NS = "quiet_phase_ns", "quiet phase", |line| Value::time(line.row.quiet_phase_ns);
+    }
+}
 
 impl Report for PredictReport<'_> {
     fn schema(&self) -> &'static str {
@@ -109,7 +100,7 @@ impl Report for PredictReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PredictDocument<'a> {
     noise: NoiseDoc<'a>,
     without: &'a [String],
     seed: u64,
@@ -144,11 +135,11 @@ struct BlameDoc<'a> {
 ///
 /// The blame of each number of ranks is that of the noise as it is (`without` is what was taken out from the start), then
 /// that without each source alone, then without the best ones together.
-fn document<'a>(report: &'a PredictReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
     let question = &report.question;
     let messages = question.collective != Collective::Ideal;
     let lines = lines(report);
-    Document {
+    PredictDocument {
         noise: NoiseDoc {
             name: report.name,
             nodes: report.noise.nodes().len(),
@@ -191,8 +182,8 @@ pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Ite
     entry.sources.iter().map(|source| sources[*source].as_str())
 }
 
-pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Line> {
-    report.rows.iter().map(|row| Line { row: row.clone(), replicas: report.question.replicas }).collect()
+pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Predicted> {
+    report.rows.iter().map(|row| Predicted { row: row.clone(), replicas: report.question.replicas }).collect()
 }
 
 fn detours(noise: &Noise) -> usize {
@@ -208,15 +199,14 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     let lines = lines(report);
-    let shown = |name: &str| lines.iter().any(|line| !is_missing(line, name));
-    let mut columns_shown = vec!["ranks", "grain_ns", "slowdown_ratio"];
-    for name in ["slowdown_low", "slowdown_high", "expected_ratio", "law_ratio"] {
-        if shown(name) {
-            columns_shown.push(name);
+    let shown = |field: &Field<Predicted>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
+    let mut fields = vec![&row::RANKS, &row::GRAIN_NS, &row::SLOWDOWN_RATIO];
+    for field in [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO] {
+        if shown(field) {
+            fields.push(field);
         }
     }
-    columns_shown.extend(["mean_phase_ns", "worst_phase_ns"]);
-    let fields = columns(ROW, &columns_shown);
+    fields.extend([&row::MEAN_PHASE_NS, &row::WORST_PHASE_NS]);
     let mut table = Table::new(&fields);
     for (at, row) in lines.iter().enumerate() {
         if at > 0 && lines[at - 1].row.grain != row.row.grain {
@@ -226,11 +216,11 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     }
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
     table.print(out)?;
-    if shown("slowdown_low") {
+    if shown(&row::SLOWDOWN_LOW) {
         let replicas = report.question.replicas;
         paragraph(out, "  ", &format!("low and high: the 95 % interval of the mean over {replicas} replicas"))?;
     }
-    if shown("expected_ratio") {
+    if shown(&row::EXPECTED_RATIO) {
         paragraph(
             out,
             "  ",
@@ -246,11 +236,6 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn is_missing(line: &Line, name: &str) -> bool {
-    let found = ROW.iter().find(|field| field.name == name);
-    found.is_none_or(|field| (field.get)(line) == Value::Missing)
-}
-
 fn noise(report: &PredictReport<'_>) -> String {
     let noise = report.noise;
     let cpus = noise.traces().count();
@@ -264,7 +249,7 @@ fn noise(report: &PredictReport<'_>) -> String {
         (true, ..) => format!("{cpus} CPUs of {nodes} nodes over {}", time(length.get())),
     };
     let count = detours(noise);
-    let detours = if count == 1 { "1 detour".to_owned() } else { format!("{} detours", grouped(count as u64)) };
+    let detours = counted(count as u64, "detour", "detours");
     let without = match report.without {
         [] => String::new(),
         names => format!(", without {}", names.join(", ")),
@@ -272,32 +257,36 @@ fn noise(report: &PredictReport<'_>) -> String {
     format!("{}{without}: {place}, {detours}, {ratio}% of the time", report.name)
 }
 
+/// A count with the word for what is counted: `1 detour`, `16,384 ranks`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), plural(count, one, many))
+}
+
 pub(crate) fn job(question: &Question) -> String {
-    let many = |count: u64, what: &str| format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" });
     let collective = match question.collective {
         Collective::Ideal => "ideal collective".to_owned(),
         Collective::Barrier(_) => question.collective.to_string(),
-        collective => format!("{collective} of {}", many(question.bytes, "byte")),
+        collective => format!("{collective} of {}", counted(question.bytes, "byte", "bytes")),
     };
-    let mut parts = vec![many(question.phases, "phase"), collective];
+    let mut parts = vec![counted(question.phases, "phase", "phases"), collective];
     if question.collective != Collective::Ideal {
         parts.push(format!("network {}", question.network));
     }
-    parts.push(format!("{} a node", many(question.per_node, "rank")));
+    parts.push(format!("{} a node", counted(question.per_node, "rank", "ranks")));
     if question.synchronized {
         parts.push("noise synchronized".to_owned());
     }
-    parts.push(many(question.replicas, "replica"));
+    parts.push(counted(question.replicas, "replica", "replicas"));
     parts.push(format!("seed {}", question.seed));
     parts.join(", ")
 }
 
 /// A curve for each grain; where ranks are too many to be replayed, what order statistics expect.
-fn curves(lines: &[Line]) -> Vec<Curve> {
+fn curves(lines: &[Predicted]) -> Vec<Curve> {
     let same_grain = lines.chunk_by(|a, b| a.row.grain == b.row.grain);
     same_grain
         .map(|lines| {
-            let point = |line: &Line| {
+            let point = |line: &Predicted| {
                 let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
                 Some((line.row.ranks, slowdown))
             };

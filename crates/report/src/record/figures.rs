@@ -12,7 +12,7 @@ use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
 use becalm_units::{CpuId, Nanos};
 
 use crate::Value;
-use crate::form::field::Field;
+use crate::form::field::fields;
 use crate::form::value::three_digits;
 use crate::record::tails;
 
@@ -23,7 +23,7 @@ pub(crate) struct CpuRow {
 }
 
 impl CpuRow {
-    pub(crate) fn of(cpu: &CpuSummary) -> Self {
+    pub(crate) fn new(cpu: &CpuSummary) -> Self {
         Self { place: Some((cpu.node.clone(), cpu.cpu)), figures: cpu.figures.clone() }
     }
 
@@ -85,152 +85,148 @@ fn rate(hz: Option<f64>) -> Value {
     hz.map_or(Value::Missing, Value::Rate)
 }
 
-macro_rules! fields {
-    ($(#[$doc:meta])* $list:ident of $row:ty { $($name:literal, $title:literal, $get:expr;)+ }) => {
-        $(#[$doc])*
-        pub(crate) const $list: &[Field<$row>] = &[$(Field { name: $name, title: $title, get: $get },)+];
-    };
-}
-
 fields! {
-    /// Of a CPU.
-    CPU of CpuRow {
-        "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
-        "duration_ns", "observed", |row| time(row.figures.duration_ns);
-        "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
+    /// The figures of a CPU, or of all together.
+    pub(crate) CPU, cpu: CpuRow {
+        NODE = "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        CPU = "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        DURATION_NS = "duration_ns", "observed", |row| time(row.figures.duration_ns);
+        DURATION_FROM = "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
             Observed::Document => "end",
             Observed::LastDetour => "last_detour",
         }.to_owned());
-        "iterations", "steps", |row| count(row.figures.iterations);
-        "t_min_ns", "t_min", |row| time(row.figures.t_min_ns);
-        "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
-        "detours", "detours", |row| Value::Count(row.figures.detours());
-        "rate_hz", "rate", |row| rate(row.figures.rate_hz());
-        "rate_low_hz", "low", |row| rate(row.figures.rate_interval.and_then(Interval::low));
-        "rate_high_hz", "high", |row| rate(row.figures.rate_interval.and_then(Interval::high));
-        "noise_ratio", "noise", |row| ratio(row.figures.noise_ratio());
-        "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
-        "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
-        "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
-        "total_ns", "total", |row| Value::Time(row.figures.durations.total());
-        "max_ns", "max", |row| time(row.figures.durations.max());
-        "mean_ns", "mean", |row| mean(row.figures.durations.mean());
-        "median_ns", "median", |row| time(row.figures.median_ns);
-        "median_low_ns", "low", |row| time(row.figures.median_bounds.low);
-        "median_high_ns", "high", |row| time(row.figures.median_bounds.high);
-        "p99_ns", "p99", |row| time(row.figures.p99_ns);
-        "p99_low_ns", "low", |row| time(row.figures.p99_bounds.low);
-        "p99_high_ns", "high", |row| time(row.figures.p99_bounds.high);
-        "p999_ns", "p99.9", |row| time(row.figures.p999_ns);
-        "p999_low_ns", "low", |row| time(row.figures.p999_bounds.low);
-        "p999_high_ns", "high", |row| time(row.figures.p999_bounds.high);
-        "return_period_ns", "once in", |row| time(level(row).map(|level| level.period_ns));
-        "return_level_ns", "over", |row| time(level(row).map(|level| level.level_ns));
-        "return_level_low_ns", "low", |row| time(level(row).map(|level| level.low_ns));
-        "return_level_high_ns", "high", |row| time(level(row).map(|level| level.high_ns));
-        "tail_verdict", "verdict", |row| text(row.figures.tail.as_ref().map(tails::verdict));
-        "tail_threshold_ns", "threshold", |row| time(tail(row).map(|tail| tail.threshold_ns));
-        "tail_exceedances", "exceedances", |row| count(tail(row).map(|tail| tail.exceedances as u64));
-        "tail_clusters", "clusters", |row| count(tail(row).map(|tail| tail.clusters as u64));
-        "tail_extremal_index", "independent", |row| real(tail(row).map(|tail| tail.extremal_index));
-        "tail_shape", "shape", |row| real(tail(row).map(|tail| tail.shape));
-        "tail_shape_error", "error", |row| real(tail(row).map(|tail| tail.shape_error));
-        "tail_scale_ns", "scale", |row| mean(tail(row).map(|tail| tail.scale_ns));
-        "tail_misfit", "misfit", |row| real(tail(row).map(|tail| tail.misfit));
-        "tail_misfit_limit", "limit", |row| real(tail(row).map(|tail| tail.misfit_limit));
-        "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
-        "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
-        "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
-        "lost_events", "lost events", |row| Value::Count(row.figures.lost_events);
-        "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
-        "steal_ns", "steal", |row| time(row.figures.steal_ns);
-        "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);
+        ITERATIONS = "iterations", "steps", |row| count(row.figures.iterations);
+        T_MIN_NS = "t_min_ns", "t_min", |row| time(row.figures.t_min_ns);
+        THRESHOLD_NS = "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
+        DETOURS = "detours", "detours", |row| Value::Count(row.figures.detours());
+        RATE_HZ = "rate_hz", "rate", |row| rate(row.figures.rate_hz());
+        RATE_LOW_HZ = "rate_low_hz", "low", |row| rate(row.figures.rate_interval.and_then(Interval::low));
+        RATE_HIGH_HZ = "rate_high_hz", "high", |row| rate(row.figures.rate_interval.and_then(Interval::high));
+        NOISE_RATIO = "noise_ratio", "noise", |row| ratio(row.figures.noise_ratio());
+        NOISE_RATIO_LOW = "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
+        NOISE_RATIO_HIGH = "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
+        NOISE_RATIO_NOTE = "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
+        TOTAL_NS = "total_ns", "total", |row| Value::Time(row.figures.durations.total());
+        MAX_NS = "max_ns", "max", |row| time(row.figures.durations.max());
+        MEAN_NS = "mean_ns", "mean", |row| mean(row.figures.durations.mean());
+        MEDIAN_NS = "median_ns", "median", |row| time(row.figures.median_ns);
+        MEDIAN_LOW_NS = "median_low_ns", "low", |row| time(row.figures.median_bounds.low);
+        MEDIAN_HIGH_NS = "median_high_ns", "high", |row| time(row.figures.median_bounds.high);
+        P99_NS = "p99_ns", "p99", |row| time(row.figures.p99_ns);
+        P99_LOW_NS = "p99_low_ns", "low", |row| time(row.figures.p99_bounds.low);
+        P99_HIGH_NS = "p99_high_ns", "high", |row| time(row.figures.p99_bounds.high);
+        P999_NS = "p999_ns", "p99.9", |row| time(row.figures.p999_ns);
+        P999_LOW_NS = "p999_low_ns", "low", |row| time(row.figures.p999_bounds.low);
+        P999_HIGH_NS = "p999_high_ns", "high", |row| time(row.figures.p999_bounds.high);
+        RETURN_PERIOD_NS = "return_period_ns", "once in", |row| time(level(row).map(|level| level.period_ns));
+        RETURN_LEVEL_NS = "return_level_ns", "over", |row| time(level(row).map(|level| level.level_ns));
+        RETURN_LEVEL_LOW_NS = "return_level_low_ns", "low", |row| time(level(row).map(|level| level.low_ns));
+        RETURN_LEVEL_HIGH_NS = "return_level_high_ns", "high", |row| time(level(row).map(|level| level.high_ns));
+        TAIL_VERDICT = "tail_verdict", "verdict", |row| text(row.figures.tail.as_ref().map(tails::verdict));
+        TAIL_THRESHOLD_NS = "tail_threshold_ns", "threshold", |row| time(tail(row).map(|tail| tail.threshold_ns));
+        TAIL_EXCEEDANCES = "tail_exceedances", "exceedances",
+            |row| count(tail(row).map(|tail| tail.exceedances as u64));
+        TAIL_CLUSTERS = "tail_clusters", "clusters", |row| count(tail(row).map(|tail| tail.clusters as u64));
+        TAIL_EXTREMAL_INDEX = "tail_extremal_index", "independent",
+            |row| real(tail(row).map(|tail| tail.extremal_index));
+        TAIL_SHAPE = "tail_shape", "shape", |row| real(tail(row).map(|tail| tail.shape));
+        TAIL_SHAPE_ERROR = "tail_shape_error", "error", |row| real(tail(row).map(|tail| tail.shape_error));
+        TAIL_SCALE_NS = "tail_scale_ns", "scale", |row| mean(tail(row).map(|tail| tail.scale_ns));
+        TAIL_MISFIT = "tail_misfit", "misfit", |row| real(tail(row).map(|tail| tail.misfit));
+        TAIL_MISFIT_LIMIT = "tail_misfit_limit", "limit", |row| real(tail(row).map(|tail| tail.misfit_limit));
+        TAIL_NOTE = "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
+        RAREST_SEEN_NS = "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
+        INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
+        LOST_EVENTS = "lost_events", "lost events", |row| Value::Count(row.figures.lost_events);
+        UNSEEN_NS = "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
+        STEAL_NS = "steal_ns", "steal", |row| time(row.figures.steal_ns);
+        CUT_SHORT = "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);
     }
 }
 
 fields! {
-    /// Of a source.
-    SOURCE of SourceSummary {
-        "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
-        "source", "source", |row| Value::Text(row.source.clone());
-        "kind", "kind", |row| Value::Text(row.kind.name().to_owned());
-        "count", "count", |row| Value::Count(row.times.count());
-        "min_ns", "lowest", |row| time(row.times.min());
-        "max_ns", "highest", |row| time(row.times.max());
-        "mean_ns", "mean", |row| mean(row.times.mean());
-        "stddev_ns", "stddev", |row| mean(row.times.stddev());
-        "total_ns", "total", |row| Value::Time(row.times.total());
-        "share_ratio", "of noise", |row| share(row.share);
-        "time_ratio", "of time", |row| ratio(row.time_ratio);
-        "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
+    /// The figures of a source of noise.
+    pub(crate) SOURCE, source: SourceSummary {
+        NODE = "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        CPU = "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        SOURCE = "source", "source", |row| Value::Text(row.source.clone());
+        KIND = "kind", "kind", |row| Value::Text(row.kind.name().to_owned());
+        COUNT = "count", "count", |row| Value::Count(row.times.count());
+        MIN_NS = "min_ns", "lowest", |row| time(row.times.min());
+        MAX_NS = "max_ns", "highest", |row| time(row.times.max());
+        MEAN_NS = "mean_ns", "mean", |row| mean(row.times.mean());
+        STDDEV_NS = "stddev_ns", "stddev", |row| mean(row.times.stddev());
+        TOTAL_NS = "total_ns", "total", |row| Value::Time(row.times.total());
+        SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
+        TIME_RATIO = "time_ratio", "of time", |row| ratio(row.time_ratio);
+        RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
     }
 }
 
 fields! {
     /// Of a period on a CPU.
-    PERIOD of PeriodSummary {
-        "node", "node", |row| text(Some(&row.node));
-        "cpu", "cpu", |row| number(Some(u64::from(row.cpu.get())));
-        "source", "source", |row| match &row.origin {
+    pub(crate) PERIOD, period: PeriodSummary {
+        NODE = "node", "node", |row| text(Some(&row.node));
+        CPU = "cpu", "cpu", |row| number(Some(u64::from(row.cpu.get())));
+        SOURCE = "source", "source", |row| match &row.origin {
             Origin::Source { source, .. } => text(Some(source)),
             Origin::Detours { .. } => Value::Missing,
         };
-        "kind", "kind", |row| match &row.origin {
+        KIND = "kind", "kind", |row| match &row.origin {
             Origin::Source { kind, .. } => text(Some(kind.name())),
             Origin::Detours { .. } => Value::Missing,
         };
-        "from_ns", "from", |row| match row.origin {
+        FROM_NS = "from_ns", "from", |row| match row.origin {
             Origin::Source { .. } => Value::Missing,
             Origin::Detours { from_ns, .. } => Value::Time(from_ns),
         };
-        "below_ns", "below", |row| match row.origin {
+        BELOW_NS = "below_ns", "below", |row| match row.origin {
             Origin::Source { .. } => Value::Missing,
             Origin::Detours { below_ns, .. } => Value::Time(below_ns),
         };
-        "interval_ns", "every", |row| Value::time(row.period.interval_ns);
-        "interval_error_ns", "error", |row| Value::time(row.period.interval_error_ns);
-        "frequency_hz", "rate", |row| Value::Rate(row.period.frequency_hz());
-        "jitter_ns", "jitter", |row| Value::time(row.period.jitter_ns);
-        "events", "events", |row| Value::Count(row.period.events);
-        "beats", "beats", |row| Value::Count(row.period.beats);
-        "seen_ratio", "of beats", |row| Value::Share(row.period.events as f64 / row.period.beats.max(1) as f64);
-        "false_alarm_ratio", "by chance", |row| Value::Ratio(row.period.false_alarm);
-        "label", "what", |row| Value::Text(row.label());
+        INTERVAL_NS = "interval_ns", "every", |row| Value::time(row.period.interval_ns);
+        INTERVAL_ERROR_NS = "interval_error_ns", "error", |row| Value::time(row.period.interval_error_ns);
+        FREQUENCY_HZ = "frequency_hz", "rate", |row| Value::Rate(row.period.frequency_hz());
+        JITTER_NS = "jitter_ns", "jitter", |row| Value::time(row.period.jitter_ns);
+        EVENTS = "events", "events", |row| Value::Count(row.period.events);
+        BEATS = "beats", "beats", |row| Value::Count(row.period.beats);
+        SEEN_RATIO = "seen_ratio", "of beats",
+            |row| Value::Share(row.period.events as f64 / row.period.beats.max(1) as f64);
+        FALSE_ALARM_RATIO = "false_alarm_ratio", "by chance", |row| Value::Ratio(row.period.false_alarm);
+        LABEL = "label", "what", |row| Value::Text(row.label());
     }
 }
 
 fields! {
     /// Of a CPU or a node that differs from its equals.
-    OUTLIER of OutlierSummary {
-        "node", "node", |row| text(Some(&row.node));
-        "cpu", "cpu", |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
-        "median_factor", "of the median", |row| Value::Factor(row.outlier.factor);
-        "chance_ratio", "by chance", |row| Value::Ratio(row.outlier.chance);
+    pub(crate) OUTLIER, outlier: OutlierSummary {
+        NODE = "node", "node", |row| text(Some(&row.node));
+        CPU = "cpu", "cpu", |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
+        MEDIAN_FACTOR = "median_factor", "of the median", |row| Value::Factor(row.outlier.factor);
+        CHANCE_RATIO = "chance_ratio", "by chance", |row| Value::Ratio(row.outlier.chance);
     }
 }
 
 fields! {
     /// Of equals that were compared: the CPUs of a node, or the nodes where there is no name.
-    PEERS of PeersSummary {
-        "node", "node", |row| text(row.node.as_deref());
-        "compared", "compared", |row| Value::Count(row.compared as u64);
-        "enough", "enough", |row| Value::Flag(row.enough);
+    pub(crate) PEERS, peers: PeersSummary {
+        NODE = "node", "node", |row| text(row.node.as_deref());
+        COMPARED = "compared", "compared", |row| Value::Count(row.compared as u64);
+        ENOUGH = "enough", "enough", |row| Value::Flag(row.enough);
     }
 }
 
 fields! {
     /// Of a counter. Those of `stat/` are times.
-    COUNTER of CounterRow {
-        "node", "node", |row| text(Some(&row.node));
-        "cpu", "cpu", |row| number(row.cpu.map(u64::from));
-        "name", "counter", |row| Value::Text(row.name.clone());
-        "growth", "grew by", |row| match is_time(&row.name) {
+    pub(crate) COUNTER, counter: CounterRow {
+        NODE = "node", "node", |row| text(Some(&row.node));
+        CPU = "cpu", "cpu", |row| number(row.cpu.map(u64::from));
+        NAME = "name", "counter", |row| Value::Text(row.name.clone());
+        GROWTH = "growth", "grew by", |row| match is_time(&row.name) {
             true => Value::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),
             false => Value::Count(row.growth),
         };
-        "rate_hz", "rate", |row| match is_time(&row.name) {
+        RATE_HZ = "rate_hz", "rate", |row| match is_time(&row.name) {
             true => Value::Missing,
             false => rate(per_second(row.growth, row.observed_ns)),
         };

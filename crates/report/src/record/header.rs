@@ -9,8 +9,9 @@ use becalm_units::Nanos;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::value::{grouped, three_digits, time};
+use crate::form::words::plural;
 
-/// Prints the head.
+/// Prints what was recorded, where and how, and every warning.
 pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     let lines = summary.nodes.iter().flat_map(node_lines).chain(whole_lines(summary));
     for (label, text) in lines {
@@ -20,8 +21,8 @@ pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
         writeln!(out)?;
     }
     for (node, warning) in &summary.warnings {
-        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        paragraph(out, "  ! ", &format!("{of}{}", warning.message))?;
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        paragraph(out, "  ! ", &format!("{node_prefix}{}", warning.message))?;
         if !warning.advice.is_empty() {
             paragraph(out, "    \u{2192} ", &warning.advice)?;
         }
@@ -133,7 +134,7 @@ pub(crate) fn lost(summary: &Summary) -> String {
     match (summary.lost_events, summary.total.incomplete) {
         (0, 0) => "nothing".to_owned(),
         (lost, incomplete) => {
-            let detours = if incomplete == 1 { "detour is" } else { "detours are" };
+            let detours = plural(incomplete, "detour is", "detours are");
             format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
         }
     }

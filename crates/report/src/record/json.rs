@@ -12,7 +12,7 @@ use crate::record::figures::{self, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PE
 use crate::record::timeline::{DETOUR, ENTRY};
 
 #[derive(Serialize)]
-struct Document<'a, T: Serialize> {
+struct RunDocument<'a, T: Serialize> {
     path: String,
     rung: Rung,
     lost_events: u64,
@@ -25,7 +25,7 @@ struct Document<'a, T: Serialize> {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct RunTables<'a> {
     cpus: Vec<Object>,
     total: Object,
     interval: IntervalDoc,
@@ -116,12 +116,12 @@ struct DetourDoc {
 /// A recording with the sources and counters over all CPUs, or with those of each CPU if `per_cpu`, whose `share_ratio` is
 /// then that of the noise on that CPU.
 pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
-    let cpus: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let cpus: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let total = CpuRow::total(summary);
     let counters: Vec<CounterRow> = summary.nodes.iter().flat_map(|node| figures::counters(node, per_cpu)).collect();
     let sources = if per_cpu { &summary.cpu_sources } else { &summary.sources };
     let open: &[OpenBook] = if let Books::Open(open) = &summary.books { open } else { &[] };
-    Document {
+    RunDocument {
         path: summary.path.display().to_string(),
         rung: summary.rung,
         lost_events: summary.lost_events,
@@ -142,7 +142,7 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
             })
             .collect(),
         nodes: summary.nodes.iter().map(node).collect(),
-        tables: Report {
+        tables: RunTables {
             cpus: cpus.iter().map(|row| Object::new(CPU, row)).collect(),
             total: Object::new(CPU, &total),
             interval: IntervalDoc { method: METHOD, confidence_ratio: CONFIDENCE, resamples: RESAMPLES, seed: SEED },

@@ -7,13 +7,13 @@ use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
 use becalm_units::CpuList;
 
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::paragraph::heading;
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, time};
-use crate::record::figures::{CPU, CpuRow, PERIOD};
+use crate::record::figures::{CpuRow, cpu, period};
 use crate::record::tails;
 use crate::record::text::print_notes;
 
@@ -24,13 +24,10 @@ const SHOWN: usize = 12;
 const SELDOM: u64 = 3;
 
 /// Two figures as one cell: `2.44us-2.46us`, and with one of them `over 2.44us`.
-fn between(row: &CpuRow, low: &str, high: &str) -> Value {
-    let [low, high] = [low, high].map(|name| {
-        let fields = columns(CPU, &[name]);
-        match (fields[0].get)(row) {
-            Value::Missing => None,
-            value => Some(value.cell()),
-        }
+fn between(row: &CpuRow, low: &Field<CpuRow>, high: &Field<CpuRow>) -> Value {
+    let [low, high] = [low, high].map(|field| match (field.get)(row) {
+        Value::Missing => None,
+        value => Some(value.cell()),
     });
     match (low, high) {
         (Some(low), Some(high)) if low == high => Value::Text(low),
@@ -41,20 +38,21 @@ fn between(row: &CpuRow, low: &str, high: &str) -> Value {
     }
 }
 
-const INTERVALS: &[Field<CpuRow>] = &[
-    Field { name: "rate", title: "rate", get: |row| between(row, "rate_low_hz", "rate_high_hz") },
-    Field { name: "median", title: "median", get: |row| between(row, "median_low_ns", "median_high_ns") },
-    Field { name: "p99", title: "p99", get: |row| between(row, "p99_low_ns", "p99_high_ns") },
-    Field { name: "p999", title: "p99.9", get: |row| between(row, "p999_low_ns", "p999_high_ns") },
-];
+fields! {
+    intervals: CpuRow {
+        RATE = "rate", "rate", |row| between(row, &cpu::RATE_LOW_HZ, &cpu::RATE_HIGH_HZ);
+        MEDIAN = "median", "median", |row| between(row, &cpu::MEDIAN_LOW_NS, &cpu::MEDIAN_HIGH_NS);
+        P99 = "p99", "p99", |row| between(row, &cpu::P99_LOW_NS, &cpu::P99_HIGH_NS);
+        P999 = "p999", "p99.9", |row| between(row, &cpu::P999_LOW_NS, &cpu::P999_HIGH_NS);
+    }
+}
 
-fn table(summary: &Summary, rows: &[&CpuRow], names: &[&str], more: &[&Field<CpuRow>], with_all: bool) -> Table {
+fn table(summary: &Summary, rows: &[&CpuRow], shown: &[&Field<CpuRow>], with_all: bool) -> Table {
     let mut fields: Vec<&Field<CpuRow>> = Vec::new();
     if summary.nodes.len() > 1 {
-        fields.extend(columns(CPU, &["node"]));
+        fields.push(&cpu::NODE);
     }
-    fields.extend(columns(CPU, names));
-    fields.extend(more);
+    fields.extend(shown);
     let mut table = Table::new(&fields);
     rows.iter().for_each(|row| table.row(&fields, *row));
     if with_all {
@@ -67,7 +65,8 @@ fn table(summary: &Summary, rows: &[&CpuRow], names: &[&str], more: &[&Field<Cpu
 pub(crate) fn print_intervals(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
     heading(out, "How sure: 95 % intervals")?;
     let all: Vec<&CpuRow> = rows.iter().collect();
-    table(summary, &all, &["cpu"], &INTERVALS.iter().collect::<Vec<_>>(), summary.cpus.len() > 1).print(out)?;
+    let shown = [&cpu::CPU, &intervals::RATE, &intervals::MEDIAN, &intervals::P99, &intervals::P999];
+    table(summary, &all, &shown, summary.cpus.len() > 1).print(out)?;
     if rows.iter().chain([&CpuRow::total(summary)]).any(|row| row.figures.detours() > 0 && open(row)) {
         writeln!(out, "  - and 'over': the run is too short to bound it, or drifts")?;
     }
@@ -99,15 +98,15 @@ fn open(row: &CpuRow) -> bool {
 }
 
 /// The figures of a tail that fits, as [`CPU`] names them.
-pub(crate) const TAIL: [&str; 8] = [
-    "cpu",
-    "return_period_ns",
-    "return_level_ns",
-    "return_level_low_ns",
-    "return_level_high_ns",
-    "tail_shape",
-    "tail_clusters",
-    "tail_threshold_ns",
+pub(crate) const TAIL: [&Field<CpuRow>; 8] = [
+    &cpu::CPU,
+    &cpu::RETURN_PERIOD_NS,
+    &cpu::RETURN_LEVEL_NS,
+    &cpu::RETURN_LEVEL_LOW_NS,
+    &cpu::RETURN_LEVEL_HIGH_NS,
+    &cpu::TAIL_SHAPE,
+    &cpu::TAIL_CLUSTERS,
+    &cpu::TAIL_THRESHOLD_NS,
 ];
 
 /// Whether a tail was fitted to a CPU's detours.
@@ -121,7 +120,7 @@ pub(crate) fn print_tails(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_
     let fitting: Vec<&CpuRow> = rows.iter().filter(|row| fits(row)).collect();
     let total = summary.cpus.len() > 1 && fits(&CpuRow::total(summary));
     if !fitting.is_empty() || total {
-        table(summary, &fitting, &TAIL, &[], total).print(out)?;
+        table(summary, &fitting, &TAIL, total).print(out)?;
         writeln!(out, "  over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold)")?;
     }
     print_notes(summary, rows, out, |row| row.figures.tail.as_ref().and_then(tails::note))
@@ -182,13 +181,15 @@ pub(crate) struct PeriodRow {
     cpus: CpuList,
 }
 
-pub(crate) const PERIODIC: &[Field<PeriodRow>] = &[
-    Field { name: "source", title: "what", get: |row| Value::Text(what(&row.found.origin)) },
-    Field { name: "interval_ns", title: "every", get: |row| Value::Text(row.found.every()) },
-    Field { name: "jitter_ns", title: "jitter", get: |row| (columns(PERIOD, &["jitter_ns"])[0].get)(&row.found) },
-    Field { name: "seen_ratio", title: "of beats", get: |row| (columns(PERIOD, &["seen_ratio"])[0].get)(&row.found) },
-    Field { name: "cpus", title: "CPUs", get: |row| Value::Text(row.cpus.to_string()) },
-];
+fields! {
+    pub(crate) PERIODIC, periodic: PeriodRow {
+        SOURCE = "source", "what", |row| Value::Text(what(&row.found.origin));
+        INTERVAL_NS = "interval_ns", "every", |row| Value::Text(row.found.every());
+        JITTER_NS = "jitter_ns", "jitter", |row| (period::JITTER_NS.get)(&row.found);
+        SEEN_RATIO = "seen_ratio", "of beats", |row| (period::SEEN_RATIO.get)(&row.found);
+        CPUS = "cpus", "CPUs", |row| Value::Text(row.cpus.to_string());
+    }
+}
 
 /// The node of a period, where there are several.
 pub(crate) const NODE: Field<PeriodRow> =

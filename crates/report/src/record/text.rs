@@ -6,16 +6,16 @@ use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::node::Rung;
+use becalm_model::remedy;
 
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::Field;
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
 use crate::form::words::quoted;
-use crate::record::advice;
-use crate::record::figures::{self, COUNTER, CPU, CpuRow, SOURCE, interval_note};
+use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, source};
 use crate::record::header;
 use crate::record::sure;
 
@@ -47,7 +47,7 @@ pub(super) fn sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> 
 
 /// The rows of the CPUs that are shown: all, or the noisiest first.
 fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     if !all && rows.len() > SHOWN {
         // The order of node and CPU breaks ties, as the sort is stable.
         let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
@@ -60,9 +60,10 @@ fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
 /// What the CPUs lost.
 fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
     heading(out, "CPUs")?;
-    let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
-    names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
-    print_cpu_table(summary, rows, names, out)?;
+    let mut fields =
+        vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
+    fields.extend([&cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
+    print_cpu_table(summary, rows, fields, out)?;
     paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
     print_notes(summary, rows, out, |row| interval_note(&row.figures))
 }
@@ -105,25 +106,29 @@ pub(crate) fn notes(
 /// How the CPUs were measured.
 fn print_loops(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
     heading(out, "Loops that measured")?;
-    let mut names = vec!["cpu", "duration_ns", "iterations", "t_min_ns", "threshold_ns"];
-    names.extend(["lost_events", "incomplete"]);
-    for (name, there) in [
-        ("unseen_ns", summary.total.unseen_ns.is_some()),
-        ("steal_ns", summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
-        ("cut_short", summary.total.cut_short),
+    let mut fields = vec![&cpu::CPU, &cpu::DURATION_NS, &cpu::ITERATIONS, &cpu::T_MIN_NS, &cpu::THRESHOLD_NS];
+    fields.extend([&cpu::LOST_EVENTS, &cpu::INCOMPLETE]);
+    for (field, there) in [
+        (&cpu::UNSEEN_NS, summary.total.unseen_ns.is_some()),
+        (&cpu::STEAL_NS, summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        (&cpu::CUT_SHORT, summary.total.cut_short),
     ] {
         if there {
-            names.push(name);
+            fields.push(field);
         }
     }
-    print_cpu_table(summary, rows, names, out)
+    print_cpu_table(summary, rows, fields, out)
 }
 
-fn print_cpu_table(summary: &Summary, rows: &[CpuRow], mut names: Vec<&str>, out: &mut Sheet<'_>) -> io::Result<()> {
+fn print_cpu_table(
+    summary: &Summary,
+    rows: &[CpuRow],
+    mut fields: Vec<&'static Field<CpuRow>>,
+    out: &mut Sheet<'_>,
+) -> io::Result<()> {
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
     let mut table = Table::new(&fields);
     rows.iter().for_each(|row| table.row(&fields, row));
     let all = summary.cpus.len();
@@ -151,12 +156,12 @@ fn print_sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::R
         if rows.is_empty() {
             continue;
         }
-        let of = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
-        heading(out, &format!("Kernel counters that grew{of}"))?;
-        let fields = columns(COUNTER, if per_cpu { &["cpu", "name", "growth", "rate_hz"] } else { &COUNTERS });
+        let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+        heading(out, &format!("Kernel counters that grew{on_node}"))?;
+        let fields = if per_cpu { &COUNTERS[..] } else { &COUNTERS[1..] };
         let shown = if out.all() || per_cpu { rows.len() } else { SHOWN.min(rows.len()) };
-        let mut table = Table::new(&fields);
-        rows[..shown].iter().for_each(|row| table.row(&fields, row));
+        let mut table = Table::new(fields);
+        rows[..shown].iter().for_each(|row| table.row(fields, row));
         table.print(out)?;
         if shown < rows.len() {
             writeln!(out, "  the fastest {SHOWN} of {} counters; --all shows every one", rows.len())?;
@@ -165,22 +170,32 @@ fn print_sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::R
     Ok(())
 }
 
-const COUNTERS: [&str; 3] = ["name", "growth", "rate_hz"];
+/// What is shown of a counter: of those over all CPUs without the first.
+const COUNTERS: [&Field<CounterRow>; 4] = [&counter::CPU, &counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
 
 fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "  none: no detour was seen");
     }
-    let mut names =
-        vec!["source", "kind", "count", "min_ns", "max_ns", "mean_ns", "stddev_ns", "total_ns", "share_ratio"];
-    names.push("time_ratio");
+    let mut names = vec![
+        &source::SOURCE,
+        &source::KIND,
+        &source::COUNT,
+        &source::MIN_NS,
+        &source::MAX_NS,
+        &source::MEAN_NS,
+        &source::STDDEV_NS,
+        &source::TOTAL_NS,
+        &source::SHARE_RATIO,
+    ];
+    names.push(&source::TIME_RATIO);
     if per_cpu {
-        names.insert(0, "cpu");
+        names.insert(0, &source::CPU);
         if summary.nodes.len() > 1 {
-            names.insert(0, "node");
+            names.insert(0, &source::NODE);
         }
     }
-    let fields: Vec<&Field<SourceSummary>> = columns(SOURCE, &names);
+    let fields: Vec<&Field<SourceSummary>> = names;
     let mut table = Table::new(&fields);
     let mut hidden: Vec<&SourceSummary> = Vec::new();
     for place in rows.chunk_by(|a, b| a.place == b.place) {
@@ -209,7 +224,7 @@ fn print_next(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     let mut said = BTreeSet::new();
     for source in summary.sources.iter().take(ADVISED) {
         let share = Value::Share(source.share.unwrap_or(0.0)).cell();
-        if let Some(advice) = advice::against(source.kind, &source.source)
+        if let Some(advice) = remedy::advice(source.kind, &source.source)
             && said.insert(advice)
         {
             paragraph(out, &format!("  {} {} ({share}): ", source.kind, source.source), advice)?;

@@ -6,7 +6,7 @@ use becalm_analyze::summary::{Entry, Timeline};
 use becalm_units::Nanos;
 
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::time;
@@ -30,35 +30,48 @@ pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
     timeline.entries.iter().map(row).collect()
 }
 
-/// The fields of a detour.
-pub(crate) const DETOUR: &[Field<Timeline>] = &[
-    Field { name: "node", title: "node", get: |row| Value::Text(row.id.node.clone()) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(u64::from(row.id.cpu.get())) },
-    Field { name: "detour", title: "detour", get: |row| Value::Number(row.id.number) },
-    Field { name: "start_ns", title: "start", get: |row| Value::Time(row.start.get()) },
-    Field { name: "duration_ns", title: "duration", get: |row| Value::Time(row.duration.get()) },
-    Field { name: "incomplete", title: "incomplete", get: |row| Value::Flag(row.incomplete) },
-];
+fields! {
+    /// The fields of a detour.
+    pub(crate) DETOUR, detour: Timeline {
+        NODE = "node", "node", |row| Value::Text(row.id.node.clone());
+        CPU = "cpu", "cpu", |row| Value::Number(u64::from(row.id.cpu.get()));
+        DETOUR = "detour", "detour", |row| Value::Number(row.id.number);
+        START_NS = "start_ns", "start", |row| Value::Time(row.start.get());
+        DURATION_NS = "duration_ns", "duration", |row| Value::Time(row.duration.get());
+        INCOMPLETE = "incomplete", "incomplete", |row| Value::Flag(row.incomplete);
+    }
+}
 
-/// The fields of an activity in it.
-pub(crate) const ENTRY: &[Field<EntryRow>] = &[
-    Field { name: "offset_ns", title: "at", get: |row| Value::Time(row.offset.get()) },
-    Field { name: "self_ns", title: "self", get: |row| Value::Time(row.entry.self_time.get()) },
-    Field { name: "share_ratio", title: "share", get: |row| share(row) },
-    Field { name: "kind", title: "kind", get: |row| Value::Text(row.entry.kind.name().to_owned()) },
-    Field { name: "source", title: "source", get: |row| Value::Text(row.entry.source.clone()) },
-    Field { name: "detail", title: "detail", get: |row| Value::Text(row.entry.detail.clone()) },
-    Field { name: "depth", title: "depth", get: |row| Value::Count(row.entry.depth as u64) },
-];
+fields! {
+    /// The fields of an activity in it.
+    pub(crate) ENTRY, entry: EntryRow {
+        OFFSET_NS = "offset_ns", "at", |row| Value::Time(row.offset.get());
+        SELF_NS = "self_ns", "self", |row| Value::Time(row.entry.self_time.get());
+        SHARE_RATIO = "share_ratio", "share", |row| share(row);
+        KIND = "kind", "kind", |row| Value::Text(row.entry.kind.name().to_owned());
+        SOURCE = "source", "source", |row| Value::Text(row.entry.source.clone());
+        DETAIL = "detail", "detail", |row| Value::Text(row.entry.detail.clone());
+        DEPTH = "depth", "depth", |row| Value::Count(row.entry.depth as u64);
+    }
+}
 
-/// What only people need: the bar, and the source indented by what it interrupted.
-pub(crate) const DRAWN: &[Field<EntryRow>] = &[
-    Field { name: "bar", title: "", get: |row| Value::Text(bar(row)) },
-    Field {
-        name: "nested",
-        title: "source",
-        get: |row| Value::Text(format!("{}{}", "  ".repeat(row.entry.depth), row.entry.source)),
-    },
+fields! {
+    /// What only people need: the bar, and the source indented by what it interrupted.
+    pub(crate) drawn: EntryRow {
+        BAR = "bar", "", |row| Value::Text(bar(row));
+        NESTED = "nested", "source", |row| Value::Text(format!("{}{}", "  ".repeat(row.entry.depth), row.entry.source));
+    }
+}
+
+/// What is shown of an activity, in this order.
+pub(crate) const SHOWN: [&Field<EntryRow>; 7] = [
+    &drawn::BAR,
+    &entry::OFFSET_NS,
+    &entry::SELF_NS,
+    &entry::SHARE_RATIO,
+    &entry::KIND,
+    &drawn::NESTED,
+    &entry::DETAIL,
 ];
 
 /// What took most of a detour; of equal ones the first.
@@ -97,10 +110,6 @@ fn bar(row: &EntryRow) -> String {
 
 /// Prints detours, each with its activities in order of time.
 pub(super) fn print(timelines: &[Timeline], out: &mut Sheet<'_>) -> io::Result<()> {
-    let mut fields = columns(ENTRY, &["offset_ns", "self_ns", "share_ratio", "kind"]);
-    fields.insert(0, &DRAWN[0]);
-    fields.push(&DRAWN[1]);
-    fields.extend(columns(ENTRY, &["detail"]));
     for (at, timeline) in timelines.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
@@ -119,9 +128,9 @@ pub(super) fn print(timelines: &[Timeline], out: &mut Sheet<'_>) -> io::Result<(
             writeln!(out, "  nothing of the kernel was recorded in it")?;
             continue;
         }
-        let mut table = Table::new(&fields);
+        let mut table = Table::new(&SHOWN);
         table.may_leave_out(0);
-        rows(timeline).iter().for_each(|row| table.row(&fields, row));
+        rows(timeline).iter().for_each(|row| table.row(&SHOWN, row));
         table.print(out)?;
     }
     Ok(())

@@ -3,5 +3,6 @@
 
 pub(crate) mod check;
 pub(crate) mod done;
+pub(crate) mod knob;
 pub(crate) mod plan;
 pub(crate) mod study;

@@ -24,9 +24,9 @@ fn curves(cpus: &[Named<'_>], step: bool, points: impl Fn(&CpuWork) -> Vec<[f64;
     let named = cpus.len() > 1;
     cpus.iter()
         .take(CURVES)
-        .map(|of| Series {
-            name: if named { of.name.clone() } else { String::new() },
-            points: points(of.cpu),
+        .map(|shown| Series {
+            name: if named { shown.name.clone() } else { String::new() },
+            points: points(shown.cpu),
             step,
             ..Series::default()
         })
@@ -117,7 +117,7 @@ pub(super) fn series(cpus: &[Named<'_>], text: &str) -> Chart {
     }
 }
 
-/// The histogram.
+/// The histograms of the CPUs' samples.
 pub(super) fn histogram(cpus: &[Named<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let bins = cpu.curves.histogram.iter().map(|bin| [bin.from_ns as f64, bin.count as f64]);
@@ -236,8 +236,8 @@ fn reduced(tones: &Tones) -> Vec<[f64; 2]> {
 
 /// The histogram in a sentence.
 pub(super) fn histogram_text(cpus: &[Named<'_>]) -> String {
-    let beyond: u64 = cpus.iter().map(|of| of.cpu.curves.beyond).sum();
-    let end = cpus.iter().map(|of| of.cpu.curves.histogram_end_ns).max().unwrap_or(0);
+    let beyond: u64 = cpus.iter().map(|shown| shown.cpu.curves.beyond).sum();
+    let end = cpus.iter().map(|shown| shown.cpu.curves.histogram_end_ns).max().unwrap_or(0);
     match beyond {
         0 => "Every sample is in it.".to_owned(),
         1 => format!("One sample is longer than is drawn: {} and more.", time(end)),

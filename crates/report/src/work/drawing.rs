@@ -6,16 +6,17 @@ use becalm_analyze::work::Curves;
 
 use crate::form::sheet::Sheet;
 use crate::form::value::{fine, grouped, time};
+use crate::form::words::plural;
 
 /// Columns of a drawing.
 const WIDTH: usize = 64;
-/// Its lines.
+/// Lines of the drawing.
 const HEIGHT: usize = 10;
 /// The width of a label left of the axis.
 const LABEL: usize = 9;
 /// Rows of a histogram, at most.
 const ROWS: usize = 20;
-/// The longest bar.
+/// Characters of the longest bar.
 const BAR: usize = 50;
 
 /// Draws points whose places along and up are shares from 0 to 1, with labels for the axis upward at the given heights,
@@ -145,7 +146,7 @@ pub(super) fn histogram(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> 
             "  {:>LABEL$}  and beyond: {} {}",
             edge(curves.histogram_end_ns, width),
             grouped(curves.beyond),
-            if curves.beyond == 1 { "sample" } else { "samples" }
+            plural(curves.beyond, "sample", "samples")
         )?;
     }
     Ok(())

@@ -3,11 +3,12 @@
 use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 
 use super::charts::{self, CURVES, Named};
-use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
+use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulative};
 use super::text;
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::Field;
 use crate::form::value::{fine, grouped, time};
+use crate::form::words::plural;
 use crate::html::{Block, HtmlTable, Page, Section, Tile, Tone};
 use crate::record::NOISE_QUIET;
 use crate::record::header;
@@ -60,29 +61,28 @@ fn cost(cpu: &CpuWork) -> f64 {
     cpu.spread.mean_ns / cpu.body.middle_ns.max(1) as f64 - 1.0
 }
 
-fn cell<R>(fields: &[Field<R>], name: &str, row: &R) -> String {
-    (columns(fields, &[name])[0].get)(row).cell()
-}
-
 fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Section {
-    let figure = |name: &str| cell(CPU, name, worst.cpu);
+    let figure = |field: &Field<CpuWork>| field.cell(worst.cpu);
     let longer = cost(worst.cpu);
     let quiet = Value::Ratio(NOISE_QUIET).cell();
-    let of = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
+    let on_cpu = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
     let (tone, text) = match longer {
-        longer if longer <= NOISE_QUIET => {
-            (Tone::Good, format!("Samples take {} on the average{of}, no longer than undisturbed.", figure("mean_ns")))
-        }
+        longer if longer <= NOISE_QUIET => (
+            Tone::Good,
+            format!("Samples take {} on the average{on_cpu}, no longer than undisturbed.", figure(&cpu::MEAN_NS)),
+        ),
         longer => {
             let tone = if longer <= 10.0 * NOISE_QUIET { Tone::Fair } else { Tone::Bad };
             let by = Value::Change(longer).cell();
-            let text =
-                format!("Samples take {} on the average{of}: {by} on what they take undisturbed.", figure("mean_ns"));
+            let text = format!(
+                "Samples take {} on the average{on_cpu}: {by} on what they take undisturbed.",
+                figure(&cpu::MEAN_NS)
+            );
             (tone, text)
         }
     };
     let work = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map(text::done).unwrap_or_default();
-    let samples: u64 = cpus.iter().map(|of| of.cpu.spread.count).sum();
+    let samples: u64 = cpus.iter().map(|shown| shown.cpu.spread.count).sum();
     let basis = format!(
         "{} samples of {work}. Undisturbed is the middle of the main body, {}; up to {quiet} on that counts as no longer.",
         grouped(samples),
@@ -91,7 +91,7 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
     let mut blocks = vec![Block::Verdict { tone, text, basis }, Block::Tiles(tiles(worst.cpu))];
     let warnings: usize = summary.nodes.iter().map(|doc| doc.warnings.len()).sum();
     if warnings > 0 {
-        let what = if warnings == 1 { "warning limits" } else { "warnings limit" };
+        let what = plural(warnings as u64, "warning limits", "warnings limit");
         blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see the end of the page.")));
     }
     let title = "How much longer does work take here?".to_owned();
@@ -99,23 +99,23 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
 }
 
 fn tiles(cpu: &CpuWork) -> Vec<Tile> {
-    let figure = |name: &str| cell(CPU, name, cpu);
+    let figure = |field: &Field<CpuWork>| field.cell(cpu);
     let tile =
         |name: &str, figure: String, detail: String| Tile { name: name.to_owned(), figure, detail, tone: Tone::Plain };
     let share = |count: u64| Value::Ratio(count as f64 / cpu.spread.count.max(1) as f64).cell();
     let mut tiles = vec![
-        tile("Mean", figure("mean_ns"), format!("standard deviation {}", figure("stddev_ns"))),
-        tile("Median", figure("median_ns"), format!("p25 {}, p75 {}", figure("p25_ns"), figure("p75_ns"))),
-        tile("Longest", figure("max_ns"), format!("p99 {}, p99.9 {}", figure("p99_ns"), figure("p999_ns"))),
-        tile("Shortest", figure("min_ns"), format!("calibrated {}", figure("calibrated_ns"))),
+        tile("Mean", figure(&cpu::MEAN_NS), format!("standard deviation {}", figure(&cpu::STDDEV_NS))),
+        tile("Median", figure(&cpu::MEDIAN_NS), format!("p25 {}, p75 {}", figure(&cpu::P25_NS), figure(&cpu::P75_NS))),
+        tile("Longest", figure(&cpu::MAX_NS), format!("p99 {}, p99.9 {}", figure(&cpu::P99_NS), figure(&cpu::P999_NS))),
+        tile("Shortest", figure(&cpu::MIN_NS), format!("calibrated {}", figure(&cpu::CALIBRATED_NS))),
         tile(
             "Slowies",
-            figure("slowies"),
+            figure(&cpu::SLOWIES),
             format!("{} of samples; over {}", share(cpu.body.slowies), fine(cpu.body.high_ns)),
         ),
         tile(
             "Fasties",
-            figure("fasties"),
+            figure(&cpu::FASTIES),
             format!("{} of samples; under {}", share(cpu.body.fasties), fine(cpu.body.low_ns)),
         ),
     ];
@@ -129,14 +129,14 @@ fn tiles(cpu: &CpuWork) -> Vec<Tile> {
 }
 
 fn quantiles(worst: &Named<'_>, named: bool) -> String {
-    let figure = |name: &str| cell(CPU, name, worst.cpu);
+    let figure = |field: &Field<CpuWork>| field.cell(worst.cpu);
     format!(
         "{}Half of the samples take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
         if named { format!("{}: ", worst.name) } else { String::new() },
-        figure("median_ns"),
-        figure("p99_ns"),
-        figure("p999_ns"),
-        figure("max_ns")
+        figure(&cpu::MEDIAN_NS),
+        figure(&cpu::P99_NS),
+        figure(&cpu::P999_NS),
+        figure(&cpu::MAX_NS)
     )
 }
 
@@ -167,27 +167,28 @@ fn drawn(cpus: &[Named<'_>]) -> Option<Block> {
 }
 
 fn samples(cpus: &[Named<'_>]) -> HtmlTable {
-    let names = [
-        "cpu",
-        "samples",
-        "mean_ns",
-        "stddev_ns",
-        "min_ns",
-        "p25_ns",
-        "median_ns",
-        "p75_ns",
-        "p99_ns",
-        "p999_ns",
-        "max_ns",
-        "fasties",
-        "slowies",
-    ];
     let nodes = cpus.windows(2).any(|pair| pair[0].cpu.node != pair[1].cpu.node);
-    let names: Vec<&str> = if nodes { ["node"].into_iter().chain(names).collect() } else { names.to_vec() };
-    let fields = columns(CPU, &names);
+    let mut fields = vec![
+        &cpu::CPU,
+        &cpu::SAMPLES,
+        &cpu::MEAN_NS,
+        &cpu::STDDEV_NS,
+        &cpu::MIN_NS,
+        &cpu::P25_NS,
+        &cpu::MEDIAN_NS,
+        &cpu::P75_NS,
+        &cpu::P99_NS,
+        &cpu::P999_NS,
+        &cpu::MAX_NS,
+        &cpu::FASTIES,
+        &cpu::SLOWIES,
+    ];
+    if nodes {
+        fields.insert(0, &cpu::NODE);
+    }
     let mut table = HtmlTable::new("Samples", &fields);
-    cpus.iter().take(ROWS).for_each(|of| {
-        table.row(&fields, of.cpu);
+    cpus.iter().take(ROWS).for_each(|shown| {
+        table.row(&fields, shown.cpu);
     });
     if cpus.len() > ROWS {
         table.note = format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64));
@@ -228,10 +229,10 @@ fn tables<R>(
     rows: impl Fn(&CpuWork, &mut HtmlTable),
 ) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for of in cpus.iter().take(TABLES) {
-        let caption = if cpus.len() > 1 { format!("{caption}, {}", of.name) } else { caption.to_owned() };
+    for shown in cpus.iter().take(TABLES) {
+        let caption = if cpus.len() > 1 { format!("{caption}, {}", shown.name) } else { caption.to_owned() };
         let mut table = HtmlTable::new(&caption, fields);
-        rows(of.cpu, &mut table);
+        rows(shown.cpu, &mut table);
         if !table.is_empty() {
             blocks.push(Block::Table(table));
         }
@@ -243,14 +244,14 @@ fn tables<R>(
 }
 
 fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
-    let longer = cpus.iter().filter_map(|of| Some((of, of.cpu.cumulative.as_ref()?)));
+    let longer = cpus.iter().filter_map(|shown| Some((shown, shown.cpu.cumulative.as_ref()?)));
     let (worst, cumulative) = longer.max_by(|(_, a), (_, b)| a.cost_ratio().total_cmp(&b.cost_ratio()))?;
     let on = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
     let text = format!(
         "A repetition that would take {} undisturbed takes {} on the average{on}, and {} at most.",
-        cell(CUMULATIVE, "undisturbed_ns", cumulative),
-        cell(CUMULATIVE, "mean_ns", cumulative),
-        cell(CUMULATIVE, "max_ns", cumulative)
+        cumulative::UNDISTURBED_NS.cell(cumulative),
+        cumulative::MEAN_NS.cell(cumulative),
+        cumulative::MAX_NS.cell(cumulative)
     );
     let fields: Vec<&Field<_>> = CUMULATIVE.iter().collect();
     let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::repetitions(cpus, &text)])];
@@ -271,13 +272,16 @@ fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
 }
 
 fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
-    let of =
-        if worst.cpu.subtraction.is_empty() { cpus.iter().find(|of| !of.cpu.subtraction.is_empty())? } else { worst };
-    let last = of.cpu.subtraction.last()?;
-    let on = if cpus.len() > 1 { format!("On {}, ", of.name) } else { "On the average ".to_owned() };
+    let shown = if worst.cpu.subtraction.is_empty() {
+        cpus.iter().find(|shown| !shown.cpu.subtraction.is_empty())?
+    } else {
+        worst
+    };
+    let last = shown.cpu.subtraction.last()?;
+    let on = if cpus.len() > 1 { format!("On {}, ", shown.name) } else { "On the average ".to_owned() };
     let deviations =
-        [of.cpu.spread.stddev_ns, last.left.stddev_ns].map(|stddev| time(stddev.round() as i64)).join(" to ");
-    let text = match of.cpu.beyond_middle_ns() {
+        [shown.cpu.spread.stddev_ns, last.left.stddev_ns].map(|stddev| time(stddev.round() as i64)).join(" to ");
+    let text = match shown.cpu.beyond_middle_ns() {
         Some((all, rest)) => format!(
             "{on}{} of the {} that a sample takes beyond the main body\u{2019}s middle is left when the direct time of every \
              source is taken out; the standard deviation goes from {deviations}.",
@@ -289,15 +293,15 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
             text::IN_MOST
         ),
     };
-    let fields: Vec<&Field<Line>> = STEP.iter().collect();
-    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(of.cpu, &text)])];
+    let fields: Vec<&Field<Subtracted>> = STEP.iter().collect();
+    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(shown.cpu, &text)])];
     blocks.extend(tables(cpus, "Sources taken out, one after another", &fields, |cpu, table| {
         if cpu.subtraction.is_empty() {
             return;
         }
-        table.row(&fields, &Line { step: None, left: cpu.spread });
+        table.row(&fields, &Subtracted { step: None, left: cpu.spread });
         for step in cpu.subtraction.iter().take(STEPS) {
-            table.row(&fields, &Line { step: Some(step.clone()), left: step.left });
+            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
         }
         if cpu.subtraction.len() > STEPS {
             table.note = format!("The first {STEPS} of {} steps.", grouped(cpu.subtraction.len() as u64));
@@ -321,9 +325,9 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
 fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
     let tones = cpus
         .iter()
-        .find_map(|of| of.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
+        .find_map(|shown| shown.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
     let named: Vec<&becalm_analyze::work::Tone> =
-        cpus.iter().filter_map(|of| of.cpu.tones.as_ref()).flat_map(|tones| &tones.tones).collect();
+        cpus.iter().filter_map(|shown| shown.cpu.tones.as_ref()).flat_map(|tones| &tones.tones).collect();
     let text = match named.iter().max_by(|a, b| a.amplitude_ns.total_cmp(&b.amplitude_ns)) {
         Some(tone) => {
             let source = tone.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
@@ -331,7 +335,7 @@ fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
         }
         None => "Nothing comes with a period.".to_owned(),
     };
-    let fields = columns(TONE, text::TONES);
+    let fields = text::TONES;
     let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::spectrum(cpus, &text)])];
     blocks.extend(tables(cpus, "Frequencies", &fields, |cpu, table| {
         cpu.tones.iter().flat_map(|tones| &tones.tones).for_each(|tone| {
@@ -377,14 +381,14 @@ fn counters(cpus: &[Named<'_>]) -> Option<Section> {
 }
 
 fn baseline(cpus: &[Named<'_>]) -> Option<Section> {
-    let first = cpus.iter().find_map(|of| of.cpu.against.as_ref())?;
+    let first = cpus.iter().find_map(|shown| shown.cpu.against.as_ref())?;
     let text = format!(
         "The mean is {} times that of the baseline, the 99th percentile {} times.",
-        cell(AGAINST, "mean_ratio", first),
-        cell(AGAINST, "p99_ratio", first)
+        against::MEAN_RATIO.cell(first),
+        against::P99_RATIO.cell(first)
     );
     let mut blocks = vec![Block::Text(text)];
-    for (caption, names, fits) in [
+    for (caption, fields, fits) in [
         ("Samples, by those of the baseline", text::AGAINST_SAMPLES, true),
         (
             "Repetitions of a second, by the baseline\u{2019}s mean",
@@ -393,10 +397,9 @@ fn baseline(cpus: &[Named<'_>]) -> Option<Section> {
         ),
     ] {
         if fits {
-            let fields = columns(AGAINST, names);
-            blocks.extend(tables(cpus, caption, &fields, |cpu, table| {
+            blocks.extend(tables(cpus, caption, fields, |cpu, table| {
                 cpu.against.iter().for_each(|against| {
-                    table.row(&fields, against);
+                    table.row(fields, against);
                 });
             }));
         }
@@ -414,22 +417,31 @@ fn machine(summary: &WorkSummary, cpus: &[Named<'_>]) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
     for doc in &summary.nodes {
         for warning in &doc.warnings {
-            let of = if summary.nodes.len() > 1 { format!("{}: ", doc.node) } else { String::new() };
-            blocks.push(Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() });
+            let node_prefix = if summary.nodes.len() > 1 { format!("{}: ", doc.node) } else { String::new() };
+            blocks.push(Block::Warning {
+                text: format!("{node_prefix}{}", warning.message),
+                advice: warning.advice.clone(),
+            });
         }
     }
     for doc in &summary.nodes {
         let lines = text::head_lines(doc).into_iter();
         blocks.push(Block::Facts(lines.map(|(label, text)| (label.to_owned(), text)).collect()));
     }
-    let mut names = vec!["cpu", "iterations", "calibrated_ns", "duration_ns", "all_iterations", "incomplete"];
+    let mut fields = vec![
+        &cpu::CPU,
+        &cpu::ITERATIONS,
+        &cpu::CALIBRATED_NS,
+        &cpu::DURATION_NS,
+        &cpu::ALL_ITERATIONS,
+        &cpu::INCOMPLETE,
+    ];
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
     let mut table = HtmlTable::new("Loops that worked", &fields);
-    cpus.iter().take(ROWS).for_each(|of| {
-        table.row(&fields, of.cpu);
+    cpus.iter().take(ROWS).for_each(|shown| {
+        table.row(&fields, shown.cpu);
     });
     blocks.push(Block::Table(table));
     Section {

@@ -4,11 +4,11 @@ use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 use becalm_model::node::{Ended, Machine, NodeDoc, Settings, Warning};
 use serde::Serialize;
 
-use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
+use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, STEP, Subtracted, TONE};
 use crate::form::field::Object;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct WorkDocument<'a> {
     /// How the main body is found.
     rule: &'static str,
     runs: Vec<Run<'a>>,
@@ -79,11 +79,11 @@ pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
         nodes: summary.nodes.iter().map(node).collect(),
         cpus: summary.cpus.iter().map(cpu).collect(),
     });
-    Document { rule: RULE, runs: runs.collect() }
+    WorkDocument { rule: RULE, runs: runs.collect() }
 }
 
-fn lines(cpu: &CpuWork) -> impl Iterator<Item = Line> {
-    cpu.subtraction.iter().map(|step| Line { step: Some(step.clone()), left: step.left })
+fn lines(cpu: &CpuWork) -> impl Iterator<Item = Subtracted> {
+    cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left })
 }
 
 fn node(doc: &NodeDoc) -> Node<'_> {
@@ -98,17 +98,17 @@ fn node(doc: &NodeDoc) -> Node<'_> {
     }
 }
 
-fn cpu(of: &CpuWork) -> Cpu<'_> {
+fn cpu(work: &CpuWork) -> Cpu<'_> {
     Cpu {
-        figures: Object::new(CPU, of),
-        iteration_mean_ns: of.ns_per_iteration(),
-        histogram: of.curves.histogram.iter().map(|bin| [bin.from_ns, bin.count as i64]).collect(),
-        histogram_end_ns: of.curves.histogram_end_ns,
-        histogram_beyond: of.curves.beyond,
-        distribution: &of.curves.distribution,
-        series: of.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
-        subtraction: lines(of).map(|line| Object::new(STEP, &line)).collect(),
-        spectrum: of.tones.as_ref().map(|tones| Spectrum {
+        figures: Object::new(CPU, work),
+        iteration_mean_ns: work.ns_per_iteration(),
+        histogram: work.curves.histogram.iter().map(|bin| [bin.from_ns, bin.count as i64]).collect(),
+        histogram_end_ns: work.curves.histogram_end_ns,
+        histogram_beyond: work.curves.beyond,
+        distribution: &work.curves.distribution,
+        series: work.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
+        subtraction: lines(work).map(|line| Object::new(STEP, &line)).collect(),
+        spectrum: work.tones.as_ref().map(|tones| Spectrum {
             resolution_hz: tones.resolution_hz,
             stretches: tones.stretches,
             threshold_ratio: tones.threshold_ratio,
@@ -116,11 +116,11 @@ fn cpu(of: &CpuWork) -> Cpu<'_> {
             tones: tones.tones.iter().map(|tone| Object::new(TONE, tone)).collect(),
             power: &tones.power,
         }),
-        repetitions: of.cumulative.as_ref().map(|cumulative| Repetitions {
+        repetitions: work.cumulative.as_ref().map(|cumulative| Repetitions {
             figures: Object::new(CUMULATIVE, cumulative),
             values_ns: &cumulative.values,
         }),
-        counters: of.counts.iter().map(|count| Object::new(COUNT, count)).collect(),
-        baseline: of.against.as_ref().map(|against| Object::new(AGAINST, against)),
+        counters: work.counts.iter().map(|count| Object::new(COUNT, count)).collect(),
+        baseline: work.against.as_ref().map(|against| Object::new(AGAINST, against)),
     }
 }

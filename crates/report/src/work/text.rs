@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{CpuWork, RULE, WorkSummary};
+use becalm_analyze::work::{Against, CpuWork, RULE, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 
 use super::drawing;
-use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, Line, STEP, TONE};
-use crate::form::field::columns;
+use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, step, tone};
+use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -18,26 +18,31 @@ use crate::record::header::{self};
 const STEPS: usize = 12;
 
 /// What is shown of a frequency.
-pub(super) const TONES: &[&str] = &["frequency_hz", "period_ns", "source", "amplitude_ns", "prominence_ratio"];
+pub(super) const TONES: &[&Field<Tone>] =
+    &[&tone::FREQUENCY_HZ, &tone::PERIOD_NS, &tone::SOURCE, &tone::AMPLITUDE_NS, &tone::PROMINENCE_RATIO];
 
 /// What is shown of samples against those of a baseline.
-pub(super) const AGAINST_SAMPLES: &[&str] = &[
-    "baseline_samples",
-    "baseline_mean_ns",
-    "baseline_median_ns",
-    "baseline_p99_ns",
-    "baseline_max_ns",
-    "mean_ratio",
-    "median_ratio",
-    "p99_ratio",
-    "max_ratio",
-    "distance_ratio",
-    "beyond",
+pub(super) const AGAINST_SAMPLES: &[&Field<Against>] = &[
+    &against::BASELINE_SAMPLES,
+    &against::BASELINE_MEAN_NS,
+    &against::BASELINE_MEDIAN_NS,
+    &against::BASELINE_P99_NS,
+    &against::BASELINE_MAX_NS,
+    &against::MEAN_RATIO,
+    &against::MEDIAN_RATIO,
+    &against::P99_RATIO,
+    &against::MAX_RATIO,
+    &against::DISTANCE_RATIO,
+    &against::BEYOND,
 ];
 
 /// What is shown of repetitions of a second against a baseline.
-pub(super) const AGAINST_REPETITIONS: &[&str] =
-    &["repetition_min_ratio", "repetition_mean_ratio", "repetition_median_ratio", "repetition_max_ratio"];
+pub(super) const AGAINST_REPETITIONS: &[&Field<Against>] = &[
+    &against::REPETITION_MIN_RATIO,
+    &against::REPETITION_MEAN_RATIO,
+    &against::REPETITION_MEDIAN_RATIO,
+    &against::REPETITION_MAX_RATIO,
+];
 
 /// Prints runs of work: one after another, and, where the copies on a CPU differ, how they compare.
 pub(super) fn render(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
@@ -58,26 +63,23 @@ fn run(summary: &WorkSummary, out: &mut Sheet<'_>) -> io::Result<()> {
         head(doc, out)?;
     }
     writeln!(out)?;
-    let fields = columns(
-        CPU,
-        &[
-            "node",
-            "cpu",
-            "samples",
-            "iterations",
-            "mean_ns",
-            "stddev_ns",
-            "min_ns",
-            "p25_ns",
-            "median_ns",
-            "p75_ns",
-            "p99_ns",
-            "p999_ns",
-            "max_ns",
-            "fasties",
-            "slowies",
-        ],
-    );
+    let fields = [
+        &cpu::NODE,
+        &cpu::CPU,
+        &cpu::SAMPLES,
+        &cpu::ITERATIONS,
+        &cpu::MEAN_NS,
+        &cpu::STDDEV_NS,
+        &cpu::MIN_NS,
+        &cpu::P25_NS,
+        &cpu::MEDIAN_NS,
+        &cpu::P75_NS,
+        &cpu::P99_NS,
+        &cpu::P999_NS,
+        &cpu::MAX_NS,
+        &cpu::FASTIES,
+        &cpu::SLOWIES,
+    ];
     let fields = if summary.nodes.len() > 1 { &fields[..] } else { &fields[1..] };
     let mut table = Table::new(fields);
     summary.cpus.iter().for_each(|cpu| table.row(fields, cpu));
@@ -147,7 +149,7 @@ pub(super) fn done(work: &WorkDoc) -> String {
         0 | 1 => String::new(),
         copies => format!(", {copies} copies on the CPU, one of them measured"),
     };
-    let calibrated: Vec<String> = work.loops.iter().map(|of| fine(of.calibrated_ns.get())).collect();
+    let calibrated: Vec<String> = work.loops.iter().map(|work_loop| fine(work_loop.calibrated_ns.get())).collect();
     let unit = match work.fixed {
         Fixed::Work => "a sample calibrated at",
         Fixed::Time => "a step at",
@@ -170,13 +172,13 @@ fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     counts(cpu, out)?;
     if let Some(against) = &cpu.against {
         writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
-        let fields = columns(AGAINST, AGAINST_SAMPLES);
+        let fields = AGAINST_SAMPLES;
         let mut table = Table::new(&fields);
         table.row(&fields, against);
         table.print(out)?;
         if against.repetitions.is_some() {
             writeln!(out, "\nRepetitions of a second, by the baseline's mean for the same work")?;
-            let fields = columns(AGAINST, AGAINST_REPETITIONS);
+            let fields = AGAINST_REPETITIONS;
             let mut table = Table::new(&fields);
             table.row(&fields, against);
             table.print(out)?;
@@ -218,27 +220,26 @@ fn counts(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
 fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(last) = cpu.subtraction.last() else { return Ok(()) };
     writeln!(out, "\nSubtraction: the samples less the direct time of each source in turn, and what is left of them")?;
-    let names = [
-        "source",
-        "kind",
-        "count",
-        "samples",
-        "total_ns",
-        "mean_ns",
-        "stddev_ns",
-        "median_ns",
-        "p99_ns",
-        "max_ns",
-        "slowies",
-        "touched_mean_ns",
-        "touched_stddev_ns",
-        "touched_back",
+    let fields = [
+        &step::SOURCE,
+        &step::KIND,
+        &step::COUNT,
+        &step::SAMPLES,
+        &step::TOTAL_NS,
+        &step::MEAN_NS,
+        &step::STDDEV_NS,
+        &step::MEDIAN_NS,
+        &step::P99_NS,
+        &step::MAX_NS,
+        &step::SLOWIES,
+        &step::TOUCHED_MEAN_NS,
+        &step::TOUCHED_STDDEV_NS,
+        &step::TOUCHED_BACK,
     ];
-    let fields = columns(STEP, &names);
     let mut table = Table::new(&fields);
-    table.row(&fields, &Line { step: None, left: cpu.spread });
+    table.row(&fields, &Subtracted { step: None, left: cpu.spread });
     for step in cpu.subtraction.iter().take(STEPS) {
-        table.row(&fields, &Line { step: Some(step.clone()), left: step.left });
+        table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
     }
     table.print(out)?;
     if cpu.subtraction.len() > STEPS {
@@ -287,7 +288,7 @@ fn tones(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
             ),
         );
     }
-    let fields = columns(TONE, TONES);
+    let fields = TONES;
     let mut table = Table::new(&fields);
     tones.tones.iter().for_each(|tone| table.row(&fields, tone));
     table.print(out)

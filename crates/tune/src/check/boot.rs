@@ -1,10 +1,12 @@
 //! Parameters of the command line beyond the lists of CPUs: given or not, obeyed or not, and names that are mistyped.
 
 use becalm_linux::file;
+use becalm_model::tune::{Area, Severity};
 
-use super::cpus;
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
+use super::words::cpus;
+use crate::Known;
 
 const AREA: Area = Area::Boot;
 
@@ -90,7 +92,7 @@ fn nohz(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, severity, title)
             .seen(COMMAND_LINE, "nohz=off")
             .fix("leave the parameter out")
-            .lets("irq", "local_timer");
+            .lets(Known::LocalTimer);
     }
 }
 
@@ -130,7 +132,7 @@ fn mitigations(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         finding
             .boot("mitigations=off")
             .fix("only where nobody runs code that is not trusted: it takes away the protection between processes")
-            .lets("edge", "*");
+            .lets(Known::Edge);
     }
 }
 

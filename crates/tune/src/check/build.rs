@@ -1,7 +1,10 @@
 //! How the kernel was built: options for debugging that make every lock, allocation or access slower.
 
-use super::finding::{Area, Evidence, Findings, Severity};
+use becalm_model::tune::{Area, Evidence, Severity};
+
+use super::finding::Findings;
 use super::subject::Subject;
+use crate::Known;
 
 const AREA: Area = Area::Build;
 
@@ -60,8 +63,8 @@ fn kfence(findings: &mut Findings<'_>) {
             .seen(path, ms.to_string())
             .boot("kfence.sample_interval=0")
             .fix(format!("echo 0 > {path}"))
-            .lets("workqueue", "kworker:toggle_allocation_gate")
-            .lets("workqueue", "toggle_allocation_gate")
-            .lets("irq", "call_function*");
+            .lets(Known::AllocationGateWorker)
+            .lets(Known::AllocationGate)
+            .lets(Known::AnyCallFunction);
     }
 }

@@ -6,46 +6,10 @@ use std::path::Path;
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::partitions;
+use becalm_model::tune::{Choice, Chosen};
 use becalm_units::CpuList;
 
-use super::cpus;
-
-/// How the CPUs were chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
-    /// By the user.
-    Named,
-    /// The machine keeps them apart: `isolcpus`, `nohz_full` or an isolated cpuset partition.
-    KeptApart,
-    /// The machine keeps none apart, and these are all but the first.
-    AllButFirst,
-    /// The machine has no other.
-    OnlyOne,
-}
-
-impl Chosen {
-    /// The way's name in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Named => "named",
-            Self::KeptApart => "kept_apart",
-            Self::AllButFirst => "all_but_first",
-            Self::OnlyOne => "only_one",
-        }
-    }
-}
-
-/// The CPUs that are to be quiet, and the others.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// The CPUs that are to be quiet: never empty, all online.
-    pub cpus: CpuList,
-    /// Why these.
-    pub chosen: Chosen,
-    /// The CPUs that are online and left for everything else.
-    pub others: CpuList,
-}
+use super::words::are;
 
 /// No CPUs could be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +20,9 @@ pub enum ChoiceError {
     /// Some of those that were named do not run.
     #[error("{} not online; online are {online}", are(missing))]
     NotOnline {
-        /// Those that do not run.
+        /// The CPUs that do not run.
         missing: CpuList,
-        /// Those that do.
+        /// The CPUs that run.
         online: CpuList,
     },
     /// None runs at all, the machine says.
@@ -75,10 +39,6 @@ impl ChoiceError {
     pub const fn is_usage(&self) -> bool {
         !matches!(self, Self::File(_))
     }
-}
-
-fn are(list: &CpuList) -> String {
-    format!("{} {}", cpus(list), if list.len() == 1 { "is" } else { "are" })
 }
 
 /// Chooses the CPUs.

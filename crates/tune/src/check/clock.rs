@@ -2,9 +2,11 @@
 
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::sysfs::machine::hypervisor;
+use becalm_model::tune::{Area, Severity};
 
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
+use crate::Known;
 
 const AREA: Area = Area::Clock;
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -74,7 +76,7 @@ fn watchdog(subject: &Subject<'_>, processor: &CpuInfo, findings: &mut Findings<
                 .seen(COMMAND_LINE, "no tsc=reliable, no tsc=nowatchdog")
                 .boot("tsc=nowatchdog")
                 .fix("boot with tsc=nowatchdog, where the TSC is known to be good (becalm cost clock)")
-                .lets("softirq", "timer");
+                .lets(Known::Timer);
         }
         (known, told) => {
             let finding = findings.add(AREA, Severity::Fine, "the kernel keeps time with the TSC, and trusts it");

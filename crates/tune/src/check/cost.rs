@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use becalm_model::tune::{Cost, SourceCost};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::Noise;
+use crate::{Kind, Noise};
 
 /// A recording, as far as costs need it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -21,10 +22,10 @@ pub struct Recorded {
 /// A source on one CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedSource {
-    /// Where.
+    /// The CPU on which it ran.
     pub cpu: CpuId,
-    /// The kind of the activity: `irq`.
-    pub kind: String,
+    /// The kind of the activity.
+    pub kind: Kind,
     /// Its stable name.
     pub source: String,
     /// How often it ran inside of detours.
@@ -33,65 +34,45 @@ pub struct RecordedSource {
     pub total: Nanos,
 }
 
-/// What a finding cost.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Cost {
-    /// The sources that were seen, the dearest first.
-    pub sources: Vec<SourceCost>,
-    /// What they took together.
-    pub total: Nanos,
-    /// That by the time for which all CPUs of the recording were observed.
-    pub ratio: f64,
-}
-
-/// What one source took.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SourceCost {
-    /// The kind of the activity.
-    pub kind: String,
-    /// Its stable name.
-    pub source: String,
-    /// The CPUs on which it was seen.
-    pub cpus: CpuList,
-    /// How often it ran inside of detours.
-    pub count: u64,
-    /// What it took.
-    pub total: Nanos,
-    /// That by the time for which these CPUs were observed.
-    pub ratio: f64,
-}
-
 impl Recorded {
     /// What some sources took; nothing if none of them was seen.
     #[must_use]
     pub fn cost_of(&self, noise: &[Noise]) -> Option<Cost> {
-        let mut found: BTreeMap<(&str, &str), (Vec<CpuId>, u64, i64)> = BTreeMap::new();
-        let matching = |source: &&RecordedSource| noise.iter().any(|it| it.matches(&source.kind, &source.source));
-        for source in self.sources.iter().filter(matching) {
-            let entry = found.entry((&source.kind, &source.source)).or_default();
-            entry.0.push(source.cpu);
-            entry.1 += source.count;
-            entry.2 = entry.2.saturating_add(source.total.get());
+        // By the names of kinds: the order in which sources of equal cost are shown.
+        // In the order of the names of kinds, and then of sources.
+        let mut found: BTreeMap<(&str, &str), Vec<&RecordedSource>> = BTreeMap::new();
+        for source in &self.sources {
+            if noise.iter().any(|noise| noise.matches(source.kind, &source.source)) {
+                found.entry((source.kind.name(), &source.source)).or_default().push(source);
+            }
         }
         if found.is_empty() {
             return None;
         }
-        let mut sources: Vec<SourceCost> = found
-            .into_iter()
-            .map(|((kind, source), (cpus, count, total))| {
-                let cpus: CpuList = cpus.into_iter().collect();
-                let ratio = ratio(total, self.observed(|cpu| cpus.contains(cpu)));
-                SourceCost { kind: kind.into(), source: source.into(), cpus, count, total: Nanos::new(total), ratio }
-            })
-            .collect();
+        let mut sources: Vec<SourceCost> = found.into_values().map(|on_cpus| self.source_cost(&on_cpus)).collect();
         // The names break ties, as the sort is stable.
         sources.sort_by_key(|source| std::cmp::Reverse(source.total));
         let total = sources.iter().fold(0_i64, |sum, source| sum.saturating_add(source.total.get()));
         Some(Cost { sources, total: Nanos::new(total), ratio: ratio(total, self.observed(|_| true)) })
     }
 
-    fn observed(&self, of: impl Fn(CpuId) -> bool) -> i64 {
-        let times = self.observed.iter().filter(|(cpu, _)| of(*cpu));
+    /// What one source took on all CPUs where it was seen.
+    fn source_cost(&self, on_cpus: &[&RecordedSource]) -> SourceCost {
+        let cpus: CpuList = on_cpus.iter().map(|source| source.cpu).collect();
+        let total = on_cpus.iter().fold(0_i64, |sum, source| sum.saturating_add(source.total.get()));
+        SourceCost {
+            kind: on_cpus[0].kind,
+            source: on_cpus[0].source.clone(),
+            count: on_cpus.iter().map(|source| source.count).sum(),
+            total: Nanos::new(total),
+            ratio: ratio(total, self.observed(|cpu| cpus.contains(cpu))),
+            cpus,
+        }
+    }
+
+    /// The time in nanoseconds for which the wanted CPUs were observed, all together.
+    fn observed(&self, wanted: impl Fn(CpuId) -> bool) -> i64 {
+        let times = self.observed.iter().filter(|(cpu, _)| wanted(*cpu));
         times.fold(0_i64, |sum, (_, time)| sum.saturating_add(time.get()))
     }
 }
@@ -104,8 +85,8 @@ fn ratio(part: i64, whole: i64) -> f64 {
 mod tests {
     use super::*;
 
-    fn source(cpu: u32, kind: &str, name: &str, total: i64) -> RecordedSource {
-        let (kind, source) = (kind.to_owned(), name.to_owned());
+    fn source(cpu: u32, kind: Kind, name: &str, total: i64) -> RecordedSource {
+        let source = name.to_owned();
         RecordedSource { cpu: CpuId::new(cpu), kind, source, count: 2, total: Nanos::new(total) }
     }
 
@@ -113,19 +94,19 @@ mod tests {
     fn sources_are_added_over_cpus_and_held_against_the_time_there() {
         let observed = [0, 1, 2].map(|cpu| (CpuId::new(cpu), Nanos::new(1_000))).to_vec();
         let sources = vec![
-            source(0, "irq", "eth0", 10),
-            source(1, "irq", "eth0", 30),
-            source(1, "irq", "virtio1", 100),
-            source(2, "task", "eth0", 500),
+            source(0, Kind::Irq, "eth0", 10),
+            source(1, Kind::Irq, "eth0", 30),
+            source(1, Kind::Irq, "virtio1", 100),
+            source(2, Kind::Task, "eth0", 500),
         ];
         let recorded = Recorded { observed, sources };
-        let cost = recorded.cost_of(&[Noise::new("irq", "*")]).unwrap();
+        let cost = recorded.cost_of(&[Noise::new(Kind::Irq, "*")]).unwrap();
         assert_eq!((cost.total.get(), cost.sources.len()), (140, 2));
         assert!((cost.ratio - 140.0 / 3_000.0).abs() < 1e-12);
         let first = &cost.sources[0];
         assert_eq!((first.source.as_str(), first.cpus.to_string(), first.count), ("virtio1", "1".into(), 2));
         assert!((first.ratio - 0.1).abs() < 1e-12 && (cost.sources[1].ratio - 0.02).abs() < 1e-12);
-        assert_eq!(recorded.cost_of(&[Noise::new("irq", "eth")]), None);
+        assert_eq!(recorded.cost_of(&[Noise::new(Kind::Irq, "eth")]), None);
         assert_eq!(recorded.cost_of(&[]), None);
     }
 }

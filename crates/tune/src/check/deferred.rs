@@ -1,12 +1,13 @@
 //! Work that the kernel puts off: unbound work queues, and packets whose softirqs are steered to the CPUs.
 
 use becalm_linux::file;
+use becalm_model::tune::{Area, Evidence, Severity};
 use becalm_units::CpuList;
 
-use super::finding::{Area, Evidence, Findings, Severity};
+use super::finding::Findings;
 use super::subject::Subject;
-use super::{cpus, some};
-use crate::Family;
+use super::words::{cpus, some};
+use crate::{Family, Known};
 
 const AREA: Area = Area::Deferred;
 const WORKQUEUES: &str = "/sys/devices/virtual/workqueue";
@@ -60,7 +61,7 @@ fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .fix("take the CPUs out of the masks")
         .by(Family::Workqueue)
         .boot(format!("workqueue.unbound_cpus={}", subject.others))
-        .lets("workqueue", "*");
+        .lets(Known::Work);
 }
 
 /// Some work queues may give up being bound to the CPU that queues, and then follow the masks.
@@ -77,7 +78,7 @@ fn bound_for_speed(findings: &mut Findings<'_>) {
             .seen(path, evidence.value)
             .boot("workqueue.power_efficient=1")
             .fix("let them follow the masks of unbound work queues")
-            .lets("workqueue", "*");
+            .lets(Known::Work);
     }
 }
 
@@ -118,6 +119,6 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     finding.evidence = found;
     if receiving {
         finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
-        finding.lets("softirq", "net_rx").lets("irq", "call_function_single");
+        finding.lets(Known::NetRx).lets(Known::CallFunctionSingle);
     }
 }

@@ -2,9 +2,11 @@
 
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::sysfs::machine::hypervisor;
+use becalm_model::tune::{Area, Severity};
 
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::Subject;
+use crate::Known;
 
 const AREA: Area = Area::Hypervisor;
 
@@ -33,13 +35,13 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Note, title)
             .seen("/proc/stat", format!("steal {percent} of the time that was not idle"))
             .fix("on the host: give each virtual CPU a CPU of its own, isolated there")
-            .lets("unseen", "*");
+            .lets(Known::Unseen);
     } else {
         let title =
             format!("a hypervisor ({name}) lies below the kernel; it admits to nearly no time taken, since boot");
         findings
             .add(AREA, Severity::Note, title)
             .seen("/proc/stat", format!("steal {percent} of the time that was not idle"))
-            .lets("unseen", "*");
+            .lets(Known::Unseen);
     }
 }

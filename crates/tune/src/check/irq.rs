@@ -2,12 +2,13 @@
 
 use becalm_linux::procfs::irq_affinity::{IrqAffinity, irq_affinities};
 use becalm_linux::procfs::parse_kernel_list;
+use becalm_model::tune::{Area, Finding, Severity};
 use becalm_units::CpuList;
 
-use super::finding::{Area, Finding, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
-use super::{cpus, some};
-use crate::Family;
+use super::words::{cpus, some};
+use crate::{Family, Kind, Noise};
 
 const AREA: Area = Area::Irq;
 
@@ -55,10 +56,11 @@ fn names(irqs: &[&IrqAffinity]) -> String {
     some(&names, 4)
 }
 
-/// The interrupt by the names of its handlers, and what follows it; a threaded handler runs where the interrupt does.
+/// The interrupt by the names of its handlers, and what follows it.
 fn lets(finding: &mut Finding, irqs: &[&IrqAffinity]) {
     for name in irqs.iter().flat_map(|irq| &irq.handlers) {
-        finding.lets("irq", name).lets("kthread", &format!("irq/{name}"));
+        // A threaded handler runs where the interrupt does.
+        finding.lets(Noise::new(Kind::Irq, name)).lets(Noise::new(Kind::Kthread, format!("irq/{name}")));
     }
 }
 

@@ -7,12 +7,13 @@
 use becalm_linux::procfs::cmdline::IsolCpus;
 use becalm_linux::procfs::parse_kernel_list;
 use becalm_linux::sysfs::cpu::siblings;
+use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
-use super::cpus;
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, ISOLATED, NOHZ_FULL, Subject};
-use crate::Family;
+use super::words::{are, cpus};
+use crate::{Family, Known};
 
 const AREA: Area = Area::Isolation;
 
@@ -138,12 +139,12 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .fix("put them into an isolated cpuset partition, which needs no reboot, or boot with isolcpus")
         .by(Family::Cpuset)
         .boot(format!("isolcpus=managed_irq,domain,{}", subject.cpus))
-        .lets("softirq", "sched")
-        .lets("task", "*");
+        .lets(Known::Balancing)
+        .lets(Known::Task);
 }
 
-/// Whether the kernel may stop the tick there. Returns the CPUs that were asked for.
-fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
+/// The CPUs on which the kernel was asked to stop the tick; lists that it ignores or drops are findings.
+fn tickless(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
     let mut asked: Option<CpuList> = None;
     let by_isolcpus = subject.line.all("isolcpus").filter_map(|value| IsolCpus::parse(value, subject.count()).ok());
     let by_isolcpus = by_isolcpus.filter(|it| it.nohz).map(|it| it.cpus);
@@ -173,47 +174,72 @@ fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
             _ => asked = Some(list),
         }
     }
-    let supported = subject.built_with("NO_HZ_FULL").unwrap_or(subject.knows_nohz_full);
+    asked
+}
+
+/// Whether the kernel may stop the tick there. Returns the CPUs that were asked for.
+fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
+    let asked = tickless(subject, findings);
+    match &asked {
+        Some(wanted) => tick_was_to_stop(subject, wanted, findings),
+        None => tick_is_kept(subject, findings),
+    }
+    asked
+}
+
+/// Whether the kernel can stop the tick at all.
+fn can_stop_tick(subject: &Subject<'_>) -> bool {
+    subject.built_with("NO_HZ_FULL").unwrap_or(subject.knows_nohz_full)
+}
+
+/// The kernel's list of CPUs without tick, as evidence.
+fn nohz_full_file(subject: &Subject<'_>) -> String {
+    if subject.knows_nohz_full { or_none(&subject.sets.nohz_full) } else { "no such file".to_owned() }
+}
+
+/// Whether the kernel took the list that it was given.
+fn tick_was_to_stop(subject: &Subject<'_>, wanted: &CpuList, findings: &mut Findings<'_>) {
     let (path, value) = subject.option("NO_HZ_FULL");
-    let list = &subject.sets.nohz_full;
-    let file = if subject.knows_nohz_full { or_none(list) } else { "no such file".to_owned() };
-    if let Some(wanted) = &asked {
-        absent(subject, "nohz_full", wanted, findings);
-        let possible = &subject.sets.present;
-        if !supported {
-            let title = "nohz_full is given, and this kernel ignores it: it was built without the support";
-            findings
-                .add(AREA, Severity::Error, title)
-                .seen(COMMAND_LINE, format!("nohz_full={wanted}"))
-                .seen(path, value)
-                .seen(NOHZ_FULL, file)
-                .fix("boot a kernel that was built with CONFIG_NO_HZ_FULL");
-        } else if wanted.intersection(possible) != list.intersection(possible) {
-            let title = format!("nohz_full names {}, and the kernel took {}", or_none(wanted), or_none(list));
-            findings
-                .add(AREA, Severity::Error, title)
-                .seen(COMMAND_LINE, format!("nohz_full={wanted}"))
-                .seen(NOHZ_FULL, file)
-                .fix("leave the CPU that boots out of the list; the kernel's log says why (dmesg | grep -i nohz)");
-        }
-        return asked;
+    let (list, present) = (&subject.sets.nohz_full, &subject.sets.present);
+    absent(subject, "nohz_full", wanted, findings);
+    if !can_stop_tick(subject) {
+        let title = "nohz_full is given, and this kernel ignores it: it was built without the support";
+        findings
+            .add(AREA, Severity::Error, title)
+            .seen(COMMAND_LINE, format!("nohz_full={wanted}"))
+            .seen(path, value)
+            .seen(NOHZ_FULL, nohz_full_file(subject))
+            .fix("boot a kernel that was built with CONFIG_NO_HZ_FULL");
+    } else if wanted.intersection(present) != list.intersection(present) {
+        let title = format!("nohz_full names {}, and the kernel took {}", or_none(wanted), or_none(list));
+        findings
+            .add(AREA, Severity::Error, title)
+            .seen(COMMAND_LINE, format!("nohz_full={wanted}"))
+            .seen(NOHZ_FULL, nohz_full_file(subject))
+            .fix("leave the CPU that boots out of the list; the kernel's log says why (dmesg | grep -i nohz)");
     }
-    let open = subject.cpus.without(list);
-    if !open.is_empty() {
-        let title = match supported {
-            true => format!("the tick is never stopped on {} while a thread runs", cpus(&open)),
-            false => format!("this kernel cannot stop the tick of {} while a thread runs there", subject.named()),
-        };
-        let finding = findings.add(AREA, Severity::Warning, title);
-        finding.seen(NOHZ_FULL, file).seen(path, value);
-        if supported {
-            finding.boot(format!("nohz_full={}", subject.cpus)).fix("boot with nohz_full");
-        } else {
-            finding.fix("boot a kernel that was built with CONFIG_NO_HZ_FULL, with nohz_full for these CPUs");
-        }
-        finding.lets("irq", "local_timer").lets("irq", "arch_timer").lets("softirq", "timer");
+}
+
+/// Nobody asked for CPUs without tick: whether some of those in question have one.
+fn tick_is_kept(subject: &Subject<'_>, findings: &mut Findings<'_>) {
+    let open = subject.cpus.without(&subject.sets.nohz_full);
+    if open.is_empty() {
+        return;
     }
-    None
+    let supported = can_stop_tick(subject);
+    let title = match supported {
+        true => format!("the tick is never stopped on {} while a thread runs", cpus(&open)),
+        false => format!("this kernel cannot stop the tick of {} while a thread runs there", subject.named()),
+    };
+    let (path, value) = subject.option("NO_HZ_FULL");
+    let finding = findings.add(AREA, Severity::Warning, title);
+    finding.seen(NOHZ_FULL, nohz_full_file(subject)).seen(path, value);
+    if supported {
+        finding.boot(format!("nohz_full={}", subject.cpus)).fix("boot with nohz_full");
+    } else {
+        finding.fix("boot a kernel that was built with CONFIG_NO_HZ_FULL, with nohz_full for these CPUs");
+    }
+    finding.lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer);
 }
 
 /// Whether the callbacks of RCU are run elsewhere. Returns the CPUs that were asked for.
@@ -232,8 +258,8 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
             .seen(COMMAND_LINE, format!("rcu_nocbs={text}"))
             .seen(path, value)
             .fix("boot a kernel that was built with CONFIG_RCU_NOCB_CPU")
-            .lets("softirq", "rcu")
-            .lets("kthread", "rcuc");
+            .lets(Known::Rcu)
+            .lets(Known::Rcuc);
         return None;
     }
     let asked = match asked {
@@ -269,7 +295,7 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
         } else {
             finding.boot(format!("rcu_nocbs={}", subject.cpus)).fix("boot with rcu_nocbs");
         }
-        finding.lets("softirq", "rcu").lets("kthread", "rcuc");
+        finding.lets(Known::Rcu).lets(Known::Rcuc);
     }
     asked
 }
@@ -296,10 +322,6 @@ fn agreement(subject: &Subject<'_>, asked: &[(&str, Option<CpuList>)], findings:
     finding
         .boot(format!("isolcpus=managed_irq,domain,{list} nohz_full={list} rcu_nocbs={list}"))
         .fix("give all the same list");
-}
-
-fn are(list: &CpuList) -> String {
-    format!("{} {}", cpus(list), if list.len() == 1 { "is" } else { "are" })
 }
 
 /// Partitions that the kernel has declared invalid.
@@ -332,7 +354,7 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .seen(example.clone(), first.to_string())
             .fix("keep cores whole: take the siblings in and leave them idle, or switch them off")
             .by(Family::Smt)
-            .lets("unseen", "*");
+            .lets(Known::Unseen);
     }
     if inside > 0 {
         let title = format!("{inside} of {} CPUs share their core with another of them", subject.cpus.len());
@@ -341,6 +363,6 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .seen(example, first.to_string())
             .fix("run one thread a core, or switch the siblings off")
             .by(Family::Smt)
-            .lets("unseen", "*");
+            .lets(Known::Unseen);
     }
 }

@@ -1,12 +1,14 @@
 //! What the kernel does to memory in the background.
 
-use becalm_linux::file::{self, chosen};
+use becalm_linux::file;
 use becalm_linux::procfs::swaps::swaps;
+use becalm_model::tune::{Area, Severity};
+use becalm_units::chosen;
 
-use super::finding::{Area, Findings, Severity};
-use super::some;
-use super::subject::Subject;
-use crate::Family;
+use super::finding::Findings;
+use super::subject::{COMMAND_LINE, Subject};
+use super::words::some;
+use crate::{Family, Known};
 
 const AREA: Area = Area::Memory;
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
@@ -26,7 +28,7 @@ fn huge_pages(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     if let Some(asked) = subject.line.last("transparent_hugepage").filter(|asked| *asked != choice) {
         findings
             .add(AREA, Severity::Note, format!("transparent_hugepage={asked} is given, and {choice} is set since"))
-            .seen(super::subject::COMMAND_LINE, format!("transparent_hugepage={asked}"))
+            .seen(COMMAND_LINE, format!("transparent_hugepage={asked}"))
             .seen(path.clone(), enabled.value.clone());
     }
     if choice != "always" {
@@ -42,14 +44,14 @@ fn huge_pages(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .boot("transparent_hugepage=madvise")
         .fix("leave it to programs that ask for it (madvise)")
         .by(Family::Memory)
-        .lets("kthread", "khugepaged")
-        .lets("fault", "*");
+        .lets(Known::Khugepaged)
+        .lets(Known::Fault);
     if let Some(defrag) = findings.setting(AREA, &format!("{HUGE}/defrag")).filter(|it| chosen(&it.value) == "always") {
         findings
             .add(AREA, Severity::Warning, "a page fault may compact memory before it returns")
             .seen(defrag.path, defrag.value)
             .fix(format!("choose defer or madvise: echo madvise > {HUGE}/defrag"))
-            .lets("fault", "*");
+            .lets(Known::Fault);
     }
 }
 
@@ -62,8 +64,8 @@ fn merging(findings: &mut Findings<'_>) {
                 .seen(path, "1")
                 .fix("switch it off")
                 .by(Family::Memory)
-                .lets("kthread", "ksmd")
-                .lets("fault", "*");
+                .lets(Known::Ksmd)
+                .lets(Known::Fault);
         }
         Some(value) => {
             findings.add(AREA, Severity::Fine, "equal pages are not merged").seen(path, value.to_string());
@@ -87,8 +89,8 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .boot("numa_balancing=disable")
         .fix("switch it off, and bind memory to the CPUs that use it")
         .by(Family::Memory)
-        .lets("fault", "*")
-        .lets("irq", "call_function*");
+        .lets(Known::Fault)
+        .lets(Known::AnyCallFunction);
 }
 
 fn compaction(findings: &mut Findings<'_>) {
@@ -98,7 +100,7 @@ fn compaction(findings: &mut Findings<'_>) {
             .add(AREA, Severity::Note, "kcompactd compacts memory ahead of need")
             .seen(path, value.to_string())
             .fix("sysctl vm.compaction_proactiveness=0")
-            .lets("kthread", "kcompactd");
+            .lets(Known::Kcompactd);
     }
 }
 
@@ -117,6 +119,6 @@ fn swapping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     finding.evidence.extend(swappiness);
     finding
         .fix("lock the job's memory (mlockall), or switch swapping off: swapoff -a")
-        .lets("kthread", "kswapd")
-        .lets("fault", "*");
+        .lets(Known::Kswapd)
+        .lets(Known::Fault);
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use becalm_linux::sysfs::cpu::{frequency_policy, idle_states};
+use becalm_model::tune::{Area, Severity};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::cpus;
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
+use super::words::cpus;
 use crate::Family;
 
 const AREA: Area = Area::Power;

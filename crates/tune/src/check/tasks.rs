@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::{Placed, placed_tasks};
+use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
-use super::finding::{Area, Findings, Severity};
-use super::some;
-use super::subject::Subject;
-use crate::Family;
+use super::finding::Findings;
+use super::subject::{COMMAND_LINE, Subject};
+use super::words::{cpus, some};
+use crate::words::counted;
+use crate::{Family, Kind, Known, Noise};
 
 const AREA: Area = Area::Tasks;
 
@@ -104,7 +106,7 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
         let finding = findings.add(AREA, Severity::Warning, title);
         finding.seen(path, value).fix("take the CPUs out of their affinity").by(Family::Affinity);
         for name in names {
-            finding.lets("kthread", name);
+            finding.lets(Noise::new(Kind::Kthread, name));
         }
     } else if seen.any_kernel {
         findings.add(
@@ -135,12 +137,8 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
             .by(Family::Cpuset);
     }
     for name in names {
-        finding.lets("task", name);
+        finding.lets(Noise::new(Kind::Task, name));
     }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A parameter of some vendors' kernels.
@@ -150,7 +148,7 @@ fn kthread_cpus(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>)
     if wanted.is_none_or(|wanted| wanted.intersection(&subject.sets.online) != is.intersection(&subject.sets.online)) {
         findings
             .add(Area::Boot, Severity::Error, "kthread_cpus is given and has no effect: this kernel does not know it")
-            .seen(super::subject::COMMAND_LINE, format!("kthread_cpus={asked}"))
+            .seen(COMMAND_LINE, format!("kthread_cpus={asked}"))
             .seen("/proc/2/status", format!("Cpus_allowed_list: {is}"))
             .fix("move kernel threads at run time instead")
             .by(Family::Affinity);
@@ -164,7 +162,7 @@ fn irqbalance(subject: &Subject<'_>, pid: i32, findings: &mut Findings<'_>) {
     let (severity, title) = if open.is_empty() {
         (Severity::Fine, "irqbalance runs, and leaves out CPUs that isolcpus or nohz_full name".to_owned())
     } else {
-        (Severity::Warning, format!("irqbalance runs, and moves interrupts to {} as it likes", super::cpus(&open)))
+        (Severity::Warning, format!("irqbalance runs, and moves interrupts to {} as it likes", cpus(&open)))
     };
     let finding = findings.add(Area::Irq, severity, title);
     finding.seen(format!("/proc/{pid}/comm"), "irqbalance");
@@ -191,7 +189,7 @@ fn throttling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                 .seen(path, microseconds.to_string())
                 .fix("switch the limit off while the job runs in a real-time class, and leave a CPU without such threads")
                 .by(Family::Throttling)
-                .lets("throttling", "*");
+                .lets(Known::Throttling);
         }
     }
 }

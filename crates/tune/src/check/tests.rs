@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use becalm_model::tune::{Area, Chosen, Evidence, Severity, TicksFrom};
 use becalm_units::{CpuId, CpuList, Nanos};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Family, Noise};
+use crate::{Family, Kind, Known, Noise};
 
 fn write(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
@@ -75,7 +76,7 @@ fn quiet() -> tempfile::TempDir {
 }
 
 fn check(root: &Path) -> Check {
-    Check::gather(root, choose(root, None).unwrap(), &[])
+    super::check(root, choose(root, None).unwrap(), &[])
 }
 
 fn list(text: &str) -> CpuList {
@@ -199,7 +200,7 @@ fn an_untuned_machine() {
     let irq = found(&check, "is handled");
     assert_eq!(irq.evidence, [Evidence::new("/proc/irq/36/effective_affinity_list", "2")]);
     assert_eq!(irq.fix.as_ref().unwrap().family, Some(Family::Irq));
-    assert!(irq.noise.contains(&Noise::new("irq", "virtio1-req.0")));
+    assert!(irq.noise.contains(&Noise::new(Kind::Irq, "virtio1-req.0")));
     let traced: Vec<_> = found(&check, "being traced").evidence.iter().map(|it| it.path.as_str()).collect();
     assert_eq!(traced, ["/sys/kernel/tracing/instances/left/current_tracer", "/sys/kernel/tracing/set_event"]);
     assert_eq!(found(&check, "never stopped").fix.as_ref().unwrap().boot.as_deref(), Some("nohz_full=1-3"));
@@ -330,11 +331,11 @@ fn cores_with_32_threads() {
     for cpu in 0..32 {
         write(root.path(), &[(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), all)]);
     }
-    let of = |named: &str| Check::gather(root.path(), choose(root.path(), Some(&list(named))).unwrap(), &[]);
-    let part = of("4-7");
+    let with = |named: &str| super::check(root.path(), choose(root.path(), Some(&list(named))).unwrap(), &[]);
+    let part = with("4-7");
     is(&part, Severity::Warning, Area::Isolation, "CPUs 0-3,8-31 share cores with CPUs 4-7");
     is(&part, Severity::Note, Area::Isolation, "4 of 4 CPUs share their core");
-    let one = of("5");
+    let one = with("5");
     assert!(!one.findings.iter().any(|it| it.title.contains("share their core")));
 }
 
@@ -372,12 +373,12 @@ fn ticks_that_were_counted() {
     let count =
         |cpu, interrupts, from| TickCount { cpu: CpuId::new(cpu), interrupts, during: Nanos::from_secs(1), from };
     let measured = |preempted| TicksFrom::Measured { preempted };
-    let with = |ticks: &[TickCount]| Check::gather(root.path(), choose(root.path(), None).unwrap(), ticks);
+    let with = |ticks: &[TickCount]| super::check(root.path(), choose(root.path(), None).unwrap(), ticks);
     let check = with(&[count(1, 2, measured(0)), count(2, 1000, measured(1)), count(3, 1000, measured(400))]);
     is(&check, Severity::Fine, Area::Tick, "the tick is gone on CPU 1: 2 timer interrupts a second");
     is(&check, Severity::Error, Area::Tick, "the tick runs on CPU 2, although nohz_full");
     is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, as other threads ran there, too");
-    assert!(found(&check, "although nohz_full").noise.contains(&Noise::new("irq", "local_timer")));
+    assert!(found(&check, "although nohz_full").noise.contains(&Noise::from(Known::LocalTimer)));
     write(root.path(), &[("sys/devices/system/cpu/nohz_full", "1\n")]);
     let check =
         with(&[count(2, 250, TicksFrom::Recorded), count(3, 251, TicksFrom::Recorded), count(0, 999, measured(0))]);
@@ -463,16 +464,16 @@ fn costs_rank_findings_of_one_severity() {
         ],
     );
     let mut check = check(root.path());
-    let source = |kind: &str, name: &str, total| RecordedSource {
+    let source = |kind, name: &str, total| RecordedSource {
         cpu: CpuId::new(1),
-        kind: kind.to_owned(),
+        kind,
         source: name.to_owned(),
         count: 1,
         total: Nanos::new(total),
     };
     let observed = vec![(CpuId::new(1), Nanos::from_secs(1))];
-    let sources = vec![source("irq", "virtio1", 4_000_000), source("kthread", "ksmd", 9_000_000)];
-    check.add_costs(&Recorded { observed, sources });
+    let sources = vec![source(Kind::Irq, "virtio1", 4_000_000), source(Kind::Kthread, "ksmd", 9_000_000)];
+    add_costs(&mut check, &Recorded { observed, sources });
     let warnings: Vec<&Finding> = check.findings.iter().filter(|it| it.severity == Severity::Warning).collect();
     assert!(warnings[0].title.contains("ksmd") && warnings[1].title.contains("virtio1"), "{warnings:#?}");
     let cost = warnings[1].cost.as_ref().unwrap();
@@ -491,7 +492,7 @@ proptest! {
             "sys/devices/system/cpu/isolated", "sys/devices/system/cpu/possible", "proc/2/task/2/stat", "proc/sys/kernel/numa_balancing"] {
             write(root.path(), &[(name, &file)]);
         }
-        let check = Check::gather(root.path(), choice, &[]);
+        let check = super::check(root.path(), choice, &[]);
         prop_assert!(!check.findings.is_empty());
     }
 }

@@ -1,43 +1,12 @@
 //! Is the tick really gone? By counted timer interrupts: measured while a thread was busy on the CPU, or recorded.
 
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_model::tune::{Area, Finding, Severity, TickCount, TicksFrom};
+use becalm_units::CpuList;
 
-use super::cpus;
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{NOHZ_FULL, Subject};
-
-/// Where a count is from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TicksFrom {
-    /// The kernel's count grew while a thread of becalm was busy on the CPU.
-    Measured {
-        /// How often other threads took the CPU from it meanwhile: with two threads the kernel needs the tick.
-        preempted: u64,
-    },
-    /// A recording saw them inside of detours.
-    Recorded,
-}
-
-/// How many timer interrupts a CPU took.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TickCount {
-    /// Where.
-    pub cpu: CpuId,
-    /// How many.
-    pub interrupts: u64,
-    /// In this time.
-    pub during: Nanos,
-    /// Where the count is from.
-    pub from: TicksFrom,
-}
-
-impl TickCount {
-    /// Interrupts a second.
-    #[must_use]
-    pub fn rate_hz(&self) -> f64 {
-        if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }
-    }
-}
+use super::words::cpus;
+use crate::Known;
 
 /// A CPU with a stopped tick still has timers of its own; the kernel's slowest tick is 100 a second. Between lies this
 /// limit, in interrupts a second.
@@ -74,11 +43,7 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
             finding
                 .fix("see what keeps it: /sys/kernel/tracing/events/timer/tick_stop says so, by its field dependency");
         }
-        finding
-            .lets("irq", "local_timer")
-            .lets("irq", "arch_timer")
-            .lets("softirq", "timer")
-            .lets("softirq", "hrtimer");
+        finding.lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer).lets(Known::Hrtimer);
     }
 }
 
@@ -87,7 +52,7 @@ fn crowds(count: &TickCount, preempted: u64) -> bool {
     preempted * 10 >= count.interrupts
 }
 
-fn for_each_source(finding: &mut super::Finding, counts: &[&TickCount]) {
+fn for_each_source(finding: &mut Finding, counts: &[&TickCount]) {
     for count in counts.iter().take(4) {
         let during = count.during;
         match count.from {

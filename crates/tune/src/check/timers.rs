@@ -1,11 +1,12 @@
 //! Lockup detectors, the statistics of memory, and timers that move.
 
+use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
-use super::cpus;
-use super::finding::{Area, Findings, Severity};
+use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
-use crate::Family;
+use super::words::cpus;
+use crate::{Family, Known};
 
 const AREA: Area = Area::Timers;
 
@@ -28,15 +29,14 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             }
         },
     };
-    for (file, parameter, what, kind, source) in [
+    for (file, parameter, what, noise) in [
         (
             "soft_watchdog",
             "nosoftlockup",
             "the detector of soft lockups stops the running thread every few seconds",
-            "kthread",
-            "migration",
+            Known::Migration,
         ),
-        ("nmi_watchdog", "nmi_watchdog=0", "the detector of hard lockups sends non-maskable interrupts", "nmi", "*"),
+        ("nmi_watchdog", "nmi_watchdog=0", "the detector of hard lockups sends non-maskable interrupts", Known::Nmi),
     ] {
         let path = format!("/proc/sys/kernel/{file}");
         let Some(on) = findings.number(AREA, &path) else { continue };
@@ -51,7 +51,7 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         };
         let finding = findings.add(AREA, Severity::Warning, format!("{what} on {}", cpus(&hit)));
         finding.seen(path, on.to_string()).seen(mask, watched.to_string());
-        finding.boot(parameter).fix("take the CPUs out of the mask").by(Family::Watchdog).lets(kind, source);
+        finding.boot(parameter).fix("take the CPUs out of the mask").by(Family::Watchdog).lets(noise);
     }
     // Given, and switched on again since.
     for parameter in ["nowatchdog", "nosoftlockup"] {
@@ -89,8 +89,8 @@ fn vmstat(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .seen(path, seconds.to_string())
         .fix("make it rare")
         .by(Family::Vmstat)
-        .lets("workqueue", "kworker:vmstat_*")
-        .lets("workqueue", "vmstat_*");
+        .lets(Known::AnyVmstatWorker)
+        .lets(Known::AnyVmstat);
 }
 
 fn migration(findings: &mut Findings<'_>) {
@@ -103,8 +103,8 @@ fn migration(findings: &mut Findings<'_>) {
                 .seen(path, "0")
                 .fix("let them move")
                 .by(Family::Timers)
-                .lets("softirq", "timer")
-                .lets("softirq", "hrtimer");
+                .lets(Known::Timer)
+                .lets(Known::Hrtimer);
         }
         Some(on) => {
             findings

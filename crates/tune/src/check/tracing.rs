@@ -3,10 +3,12 @@
 use becalm_linux::file;
 use becalm_linux::ftrace::mount_point;
 use becalm_linux::procfs::mountinfo::mounts;
+use becalm_model::tune::{Area, Evidence, Severity};
 
-use super::finding::{Area, Evidence, Findings, Severity};
-use super::some;
+use super::finding::Findings;
 use super::subject::Subject;
+use super::words::some;
+use crate::Known;
 
 const AREA: Area = Area::Tracing;
 
@@ -42,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     finding.evidence = found;
     finding
         .fix(format!("end the tracing, or: echo 0 > {top}/events/enable; echo nop > {top}/current_tracer"))
-        .lets("edge", "*");
+        .lets(Known::Edge);
 }
 
 /// What a folder of tracefs has switched on: a tracer, or events that are written down.

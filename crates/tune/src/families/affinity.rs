@@ -9,9 +9,9 @@ use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::Placed;
 
 use crate::draft::Draft;
-use crate::knob::Knob;
 use crate::request::Division;
-use crate::{Change, Family, Noise};
+use crate::words::counted;
+use crate::{Change, Family, Kind, Knob, Noise};
 
 pub(super) fn add(draft: &mut Draft<'_>) {
     let tasks = match draft.machine.tasks() {
@@ -30,13 +30,15 @@ pub(super) fn add(draft: &mut Draft<'_>) {
     let bound = tasks.iter().filter(here).filter(|placed| placed.bound).count();
     let others: Vec<&Placed> = tasks.iter().filter(here).filter(only_here).filter(|placed| !placed.bound).collect();
     if bound > 0 {
-        draft.note(format!("{bound} kernel threads belong to CPU {cleared} and cannot be moved"));
+        let (threads, belong) = (counted(bound, "kernel thread"), if bound == 1 { "belongs" } else { "belong" });
+        draft.note(format!("{threads} {belong} to CPU {cleared} and cannot be moved"));
     }
     if !others.is_empty() {
         let names: BTreeSet<&str> = others.iter().map(|placed| placed.task.comm.as_str()).collect();
         let names = names.into_iter().take(8).collect::<Vec<_>>().join(", ");
-        let count = others.len();
-        draft.note(format!("{count} threads are bound to CPU {cleared} and no other, and stay there: {names}"));
+        let threads = counted(others.len(), "thread");
+        let (are, stay) = if others.len() == 1 { ("is", "stays") } else { ("are", "stay") };
+        draft.note(format!("{threads} {are} bound to CPU {cleared} and no other, and {stay} there: {names}"));
     }
 }
 
@@ -50,7 +52,7 @@ pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet
             return None;
         }
         let (name, _) = stable_name(&placed.task.comm, placed.task.kthread);
-        let kind = if placed.task.kthread { "kthread" } else { "task" };
+        let kind = if placed.task.kthread { Kind::Kthread } else { Kind::Task };
         Some(Change {
             family: Family::Affinity,
             knob: Knob::Affinity {
@@ -63,7 +65,7 @@ pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet
             or_else: Vec::new(),
             after: false,
             reason: "it may run on any CPU".to_owned(),
-            risk: String::new(),
+            risk: None,
             removes: vec![Noise::new(kind, name)],
         })
     });

@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use becalm_linux::file::below;
 use becalm_linux::procfs::mountinfo::mounts;
 
-use crate::Noise;
-use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
+use crate::draft::{Draft, Wish, noise};
 use crate::machine::Machine;
+use crate::{Knob, Known, Noise};
 
 /// The group of the quiet CPUs.
 const GROUP: &str = "becalm";
@@ -100,13 +99,13 @@ fn chained(draft: &mut Draft<'_>, absent: &str, wish: Wish<'_>) {
 
 /// The load balancer's work, and the tasks that it brings.
 fn balancing() -> Vec<Noise> {
-    vec![Noise::new("softirq", "sched"), Noise::new("kthread", "migration"), Noise::new("task", "*")]
+    noise(&[Known::Balancing, Known::Migration, Known::Task])
 }
 
 fn version_2(draft: &mut Draft<'_>, folder: &Path) {
     let group = folder.join(GROUP);
     let controller = Knob::Controller { path: folder.to_owned(), name: "cpuset".to_owned() };
-    let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: "", removes: Vec::new() };
+    let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
     chained(draft, "off", wish(controller, "on", "groups may have cpusets"));
     chained(draft, "absent", wish(Knob::Group { path: group.clone() }, "there", "a group for the CPUs"));
     let cpus = draft.division.cpus.to_string();
@@ -121,7 +120,7 @@ fn partition(draft: &mut Draft<'_>, group: &Path) {
         knob: knob.clone(),
         to: "isolated".to_owned(),
         reason: "no other task gets onto the CPUs, and the scheduler does not balance them",
-        risk: "the threads of a program that does not bind them all stay on one of these CPUs",
+        risk: Some("the threads of a program that does not bind them all stay on one of these CPUs"),
         removes: balancing(),
     };
     chained(draft, "member", wish);
@@ -131,12 +130,12 @@ fn partition(draft: &mut Draft<'_>, group: &Path) {
 }
 
 fn systemd(draft: &mut Draft<'_>, folder: &Path) {
-    let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: "", removes: Vec::new() };
+    let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
     let property = |unit: &str| Knob::Property { unit: unit.to_owned(), name: "AllowedCPUs".to_owned() };
     let (cpus, rest) = (draft.division.cpus.to_string(), draft.division.housekeeping.to_string());
     for unit in UNITS {
         draft.change(Wish {
-            removes: vec![Noise::new("task", "*")],
+            removes: noise(&[Known::Task]),
             ..wish(property(unit), &rest, "what systemd runs keeps off the CPUs")
         });
     }
@@ -148,7 +147,7 @@ fn systemd(draft: &mut Draft<'_>, folder: &Path) {
 fn version_1(draft: &mut Draft<'_>, folder: &Path) {
     let (cpus, rest) = (draft.division.cpus.to_string(), draft.division.housekeeping.to_string());
     let mems = draft.read(folder.join("cpuset.mems")).unwrap_or_else(|| "0".to_owned());
-    let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: "", removes: Vec::new() };
+    let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
     let others = other_groups(draft, folder);
     for (name, cpus, what) in [(REST, &rest, "a group for everything else"), (GROUP, &cpus, "a group for the CPUs")] {
         let group = folder.join(name);
@@ -162,7 +161,7 @@ fn version_1(draft: &mut Draft<'_>, folder: &Path) {
     chained(draft, "1", wish(balance(&folder.join(GROUP)), "0", "the scheduler does not balance the group's CPUs"));
     let wish = Wish {
         removes: balancing(),
-        risk: "the threads of a program that does not bind them all stay on one of these CPUs",
+        risk: Some("the threads of a program that does not bind them all stay on one of these CPUs"),
         ..wish(balance(folder), "0", "only groups are balanced: the rest, and not the quiet CPUs")
     };
     chained(draft, "1", wish);
@@ -177,7 +176,7 @@ fn version_1(draft: &mut Draft<'_>, folder: &Path) {
 
 /// The groups right below the top that hold one of the CPUs and are balanced.
 fn other_groups(draft: &mut Draft<'_>, folder: &Path) -> Vec<PathBuf> {
-    let names = draft.entries(&folder.to_string_lossy());
+    let names = draft.entries(folder);
     let groups = names.into_iter().filter(|name| name != GROUP && name != REST).map(|name| folder.join(name));
     let groups: Vec<PathBuf> = groups.filter(|group| draft.machine.has_folder(group)).collect();
     let mut others = Vec::new();

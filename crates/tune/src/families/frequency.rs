@@ -2,9 +2,8 @@
 
 use becalm_units::CpuList;
 
-use crate::Profile;
 use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
+use crate::{Knob, Profile};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -26,7 +25,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
                 knob: Knob::word(format!("{folder}/scaling_governor")),
                 to: "performance".to_owned(),
                 reason: "the CPU need not find out first that it is busy",
-                risk: "more power and heat",
+                risk: Some("more power and heat"),
                 removes: Vec::new(),
             });
         }
@@ -36,7 +35,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
                 knob: Knob::word(format!("{folder}/energy_performance_preference")),
                 to: "performance".to_owned(),
                 reason: "the processor prefers speed where it chooses itself",
-                risk: "more power and heat",
+                risk: Some("more power and heat"),
                 removes: Vec::new(),
             });
         }
@@ -47,7 +46,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
                 knob: Knob::word(format!("{CPUS}/{path}")),
                 to: off.to_owned(),
                 reason: "turbo depends on heat and on what the other CPUs do",
-                risk: "all CPUs run at their nominal frequency",
+                risk: Some("all CPUs run at their nominal frequency"),
                 removes: Vec::new(),
             });
         }

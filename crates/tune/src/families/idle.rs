@@ -3,9 +3,8 @@
 use becalm_linux::sysfs::cpu::idle_states;
 use becalm_units::Nanos;
 
-use crate::Profile;
 use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
+use crate::{Knob, Profile};
 
 /// States from which waking takes longer are switched off.
 const LATENCY_MAX: Nanos = Nanos::from_micros(10);
@@ -33,7 +32,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
                 knob: Knob::word(format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/disable")),
                 to: "1".to_owned(),
                 reason: &format!("waking CPU {cpu} from {} takes up to {}", state.name, state.exit_latency),
-                risk: "more power and heat, and less turbo for the others",
+                risk: Some("more power and heat, and less turbo for the others"),
                 removes: Vec::new(),
             });
         }
@@ -48,7 +47,7 @@ fn polling(draft: &mut Draft<'_>) {
             knob: Knob::word(path),
             to: POLLING.to_string(),
             reason: "an idle CPU looks for work for so many ns before it is given back to the hypervisor",
-            risk: "idle CPUs of the whole guest use their time for looking",
+            risk: Some("idle CPUs of the whole guest use their time for looking"),
             removes: Vec::new(),
         });
     }

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use becalm_linux::procfs::interrupts::Interrupts;
 
-use crate::Noise;
 use crate::draft::Draft;
-use crate::knob::Knob;
+use crate::{Kind, Knob, Noise};
 
 pub(super) fn add(draft: &mut Draft<'_>) {
     let root = draft.machine.root();
@@ -17,7 +16,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
     draft.move_away(
         Knob::cpu_mask("/proc/irq/default_smp_affinity"),
         "interrupts that are set up from now on",
-        "",
+        None,
         Vec::new(),
     );
     let mut numbers: Vec<u32> = draft.entries("/proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
@@ -30,10 +29,10 @@ pub(super) fn add(draft: &mut Draft<'_>) {
         };
         let removes = handlers.iter().flat_map(|name| {
             // Its thread, where it has one, follows it.
-            [Noise::new("irq", name.as_str()), Noise::new("kthread", format!("irq/{name}"))]
+            [Noise::new(Kind::Irq, name.as_str()), Noise::new(Kind::Kthread, format!("irq/{name}"))]
         });
         let removes = removes.collect();
-        draft.move_away(Knob::cpu_list(format!("/proc/irq/{number}/smp_affinity_list")), &reason, "", removes);
+        draft.move_away(Knob::cpu_list(format!("/proc/irq/{number}/smp_affinity_list")), &reason, None, removes);
     }
     if let Ok(tasks) = draft.machine.tasks()
         && let Some(daemon) = tasks.iter().find(|placed| placed.task.comm == "irqbalance")
@@ -50,7 +49,6 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 /// The handlers of an interrupt that no CPU has counted yet: each has a folder.
 fn folders(draft: &mut Draft<'_>, number: u32) -> Vec<String> {
     let folder = format!("/proc/irq/{number}");
-    let machine = draft.machine;
-    let is_folder = |name: &String| machine.has_folder(Path::new(&format!("{folder}/{name}")));
-    draft.entries(&folder).into_iter().filter(is_folder).collect()
+    let names = draft.entries(&folder).into_iter();
+    names.filter(|name| draft.machine.has_folder(&Path::new(&folder).join(name))).collect()
 }

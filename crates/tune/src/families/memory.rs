@@ -2,29 +2,27 @@
 //!
 //! Whether programs get huge pages at all is theirs and the administrator's to say, but for real time.
 
-use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
-use crate::{Noise, Profile};
+use crate::draft::{Draft, Wish, noise};
+use crate::{Knob, Known, Profile};
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
 pub(super) fn add(draft: &mut Draft<'_>) {
-    let flush = || Noise::new("irq", "call_function");
     if draft.request.profile == Profile::Rt {
         draft.change(Wish {
             knob: Knob::choice(format!("{HUGE_PAGES}/enabled")),
             to: "never".to_owned(),
             reason: "huge pages are made and split at moments that nobody chooses",
-            risk: "programs of the whole machine that gain from huge pages become slower",
-            removes: vec![Noise::new("kthread", "khugepaged"), flush()],
+            risk: Some("programs of the whole machine that gain from huge pages become slower"),
+            removes: noise(&[Known::Khugepaged, Known::CallFunction]),
         });
     } else {
         draft.change(Wish {
             knob: Knob::word(format!("{HUGE_PAGES}/khugepaged/defrag")),
             to: "0".to_owned(),
             reason: "khugepaged moves pages about to make room for huge ones",
-            risk: "pages that were small when touched become huge less often",
-            removes: vec![Noise::new("kthread", "khugepaged"), flush()],
+            risk: Some("pages that were small when touched become huge less often"),
+            removes: noise(&[Known::Khugepaged, Known::CallFunction]),
         });
     }
     let merging = "/sys/kernel/mm/ksm/run";
@@ -33,15 +31,15 @@ pub(super) fn add(draft: &mut Draft<'_>) {
             knob: Knob::word(merging),
             to: "0".to_owned(),
             reason: "ksmd compares and merges pages",
-            risk: "equal pages of virtual machines are not merged any more; those that are stay so",
-            removes: vec![Noise::new("kthread", "ksmd"), flush()],
+            risk: Some("equal pages of virtual machines are not merged any more; those that are stay so"),
+            removes: noise(&[Known::Ksmd, Known::CallFunction]),
         });
     }
     draft.change(Wish {
         knob: Knob::word("/proc/sys/kernel/numa_balancing"),
         to: "0".to_owned(),
         reason: "pages are unmapped now and then to see who uses them",
-        risk: "programs that bind neither threads nor memory may end up far from their pages",
-        removes: vec![Noise::new("fault", "*"), flush()],
+        risk: Some("programs that bind neither threads nor memory may end up far from their pages"),
+        removes: noise(&[Known::Fault, Known::CallFunction]),
     });
 }

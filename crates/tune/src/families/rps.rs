@@ -2,20 +2,19 @@
 //!
 //! Transmit steering (XPS) is left alone: it chooses the queue by the CPU that sends, and brings no other CPU any work.
 
-use crate::Noise;
-use crate::draft::Draft;
-use crate::knob::Knob;
+use crate::draft::{Draft, noise};
+use crate::{Knob, Known};
 
 const FOLDER: &str = "/sys/class/net";
 
 pub(super) fn add(draft: &mut Draft<'_>) {
     for device in draft.entries(FOLDER) {
-        for queue in draft.entries(&format!("{FOLDER}/{device}/queues")) {
+        for queue in draft.entries(format!("{FOLDER}/{device}/queues")) {
             if queue.starts_with("rx-") {
                 let reason = format!("received packets of {device}");
-                let removes = vec![Noise::new("softirq", "net_rx")];
+                let removes = noise(&[Known::NetRx]);
                 let knob = Knob::cpu_mask(format!("{FOLDER}/{device}/queues/{queue}/rps_cpus"));
-                draft.move_away(knob, &reason, "", removes);
+                draft.move_away(knob, &reason, None, removes);
             }
         }
     }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use becalm_units::CpuList;
 
 use super::cpuset::{Hierarchy, hierarchy};
+use crate::Knob;
 use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
 
 pub(super) fn add(draft: &mut Draft<'_>) {
     let siblings = draft.division.siblings.clone();
@@ -31,7 +31,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
             knob: Knob::word(format!("/sys/devices/system/cpu/cpu{cpu}/online")),
             to: "0".to_owned(),
             reason: "it shares a core with a CPU that is to be quiet",
-            risk: "what ran there has one CPU less",
+            risk: Some("what ran there has one CPU less"),
             removes: Vec::new(),
         });
     }
@@ -41,8 +41,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 fn losing(draft: &mut Draft<'_>, folder: PathBuf, cpus: &CpuList) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![(folder, true)]);
     while let Some((folder, is_top)) = folders.pop() {
-        let text = folder.to_string_lossy().into_owned();
-        for name in draft.entries(&text) {
+        for name in draft.entries(&folder) {
             if draft.machine.has_folder(&folder.join(&name)) {
                 folders.push((folder.join(name), false));
             }

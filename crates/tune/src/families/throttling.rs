@@ -3,9 +3,8 @@
 //! Newer kernels (6.12 and later) keep it by a deadline server for ordinary tasks on each CPU, which debugfs shows; older ones
 //! by a limit for the whole machine.
 
-use crate::Noise;
-use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
+use crate::draft::{Draft, Wish, noise};
+use crate::{Knob, Known};
 
 const RISK: &str =
     "a real-time thread that never sleeps keeps its CPU from everything else, also from what would end it";
@@ -17,15 +16,15 @@ pub(super) fn add(draft: &mut Draft<'_>) {
             knob: Knob::word(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime")),
             to: "0".to_owned(),
             reason: "ordinary tasks take this many ns of every second of the CPU from real-time threads",
-            risk: RISK,
-            removes: vec![Noise::new("task", "*")],
+            risk: Some(RISK),
+            removes: noise(&[Known::Task]),
         });
     }
     draft.change(Wish {
         knob: Knob::word("/proc/sys/kernel/sched_rt_runtime_us"),
         to: "-1".to_owned(),
         reason: "real-time threads are stopped for the rest of every second beyond this many us",
-        risk: RISK,
-        removes: vec![Noise::new("throttling", "*")],
+        risk: Some(RISK),
+        removes: noise(&[Known::Throttling]),
     });
 }

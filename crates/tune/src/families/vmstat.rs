@@ -1,8 +1,7 @@
 //! The statistics of memory: each CPU folds its own counts into those of the machine every so often.
 
-use crate::Noise;
-use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
+use crate::draft::{Draft, Wish, noise};
+use crate::{Knob, Known};
 
 /// Seconds; the kernel's own value is 1.
 const INTERVAL: u32 = 120;
@@ -17,7 +16,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
         knob: Knob::word(path),
         to: INTERVAL.to_string(),
         reason: "every CPU folds its memory statistics this often, in seconds",
-        risk: "the counts of /proc/vmstat and /proc/meminfo lag by up to that long, on all CPUs",
-        removes: vec![Noise::new("workqueue", "kworker:vmstat_update")],
+        risk: Some("the counts of /proc/vmstat and /proc/meminfo lag by up to that long, on all CPUs"),
+        removes: noise(&[Known::VmstatUpdate]),
     });
 }

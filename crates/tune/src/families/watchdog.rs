@@ -2,17 +2,15 @@
 //!
 //! They keep watching the housekeeping CPUs: a machine without them is harder to repair.
 
-use crate::draft::{Draft, Wish};
-use crate::knob::Knob;
-use crate::{Noise, Profile};
+use crate::draft::{Draft, Wish, noise};
+use crate::{Knob, Known, Profile};
 
 pub(super) fn add(draft: &mut Draft<'_>) {
-    let removes =
-        || vec![Noise::new("kthread", "watchdog"), Noise::new("kthread", "migration"), Noise::new("nmi", "*")];
+    let removes = || noise(&[Known::Watchdog, Known::Migration, Known::Nmi]);
     draft.move_away(
         Knob::cpu_list("/proc/sys/kernel/watchdog_cpumask"),
         "the lockup detectors' timer, thread and counter",
-        "a lockup of these CPUs is not found out",
+        Some("a lockup of these CPUs is not found out"),
         removes(),
     );
     // A performance counter of each CPU is the detector's while it is on, wherever it watches.
@@ -21,8 +19,8 @@ pub(super) fn add(draft: &mut Draft<'_>) {
             knob: Knob::word("/proc/sys/kernel/nmi_watchdog"),
             to: "0".to_owned(),
             reason: "the hard lockup detector holds a performance counter that a benchmark wants",
-            risk: "hard lockups are found out on no CPU",
-            removes: vec![Noise::new("nmi", "*")],
+            risk: Some("hard lockups are found out on no CPU"),
+            removes: noise(&[Known::Nmi]),
         });
     }
 }

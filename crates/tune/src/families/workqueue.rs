@@ -2,9 +2,8 @@
 //!
 //! Work that is queued on a certain CPU stays there.
 
-use crate::Noise;
-use crate::draft::Draft;
-use crate::knob::Knob;
+use crate::draft::{Draft, noise};
+use crate::{Knob, Known};
 
 const FOLDER: &str = "/sys/devices/virtual/workqueue";
 
@@ -12,14 +11,13 @@ pub(super) fn add(draft: &mut Draft<'_>) {
     // The queues' own masks first: the one for all is a bound on what they come to.
     for queue in draft.entries(FOLDER) {
         let reason = format!("workers of the queue {queue}");
-        let removes =
-            if queue == "writeback" { vec![Noise::new("workqueue", "kworker:wb_workfn")] } else { Vec::new() };
-        draft.move_away(Knob::cpu_mask(format!("{FOLDER}/{queue}/cpumask")), &reason, "", removes);
+        let removes = if queue == "writeback" { noise(&[Known::Writeback]) } else { Vec::new() };
+        draft.move_away(Knob::cpu_mask(format!("{FOLDER}/{queue}/cpumask")), &reason, None, removes);
     }
     draft.move_away(
         Knob::cpu_mask(format!("{FOLDER}/cpumask")),
         "work that may run on any CPU",
-        "",
-        vec![Noise::new("kthread", "kworker")],
+        None,
+        noise(&[Known::Kworker]),
     );
 }

@@ -10,7 +10,7 @@ use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
 use becalm_units::{CpuId, CpuList};
 
-use super::{ConfigFile, head};
+use super::file::{ConfigFile, head};
 use crate::Plan;
 
 /// The CPUs of a machine in Slurm's order.

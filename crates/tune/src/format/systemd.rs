@@ -4,7 +4,7 @@
 //! systemd has no setting for isolated partitions: the slice's CPUs are its own as nobody else may use them, and are still
 //! balanced among its threads.
 
-use super::{ConfigFile, head, left_out, settings, sysctl_name};
+use super::file::{ConfigFile, head, left_out, settings, sysctl_name};
 use crate::{Family, Plan};
 
 /// Everything that systemd starts lies in one of these.

@@ -2,14 +2,15 @@
 
 use std::fs;
 
-use becalm_units::CpuList;
+use becalm_units::{CpuList, Named};
 use proptest::prelude::*;
 
+use super::file::sysctl_name;
 use super::*;
 
 #[test]
 fn names_read_back() {
-    for format in Format::ALL {
+    for format in Format::ALL.iter().copied() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     assert!(

@@ -2,7 +2,7 @@
 //!
 //! tuned reads it with Python's configparser: `=` parts name and value, `#` begins a remark, also behind a value.
 
-use super::{ConfigFile, head, left_out, settings, sysctl_name};
+use super::file::{ConfigFile, head, left_out, settings, sysctl_name};
 use crate::{Family, Plan};
 
 const PATH: &str = "etc/tuned/profiles/becalm/tuned.conf";

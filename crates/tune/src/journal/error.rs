@@ -11,33 +11,33 @@ pub enum JournalError {
     File {
         /// What was attempted.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// What the system answered.
         r#source: io::Error,
     },
     /// Another becalm is changing or restoring settings.
     #[error("another becalm is changing or restoring settings at this moment (it holds {})", path.display())]
     Locked {
-        /// The lock.
+        /// The file that is the lock.
         path: PathBuf,
     },
     /// A line in the midst of the journal makes no sense.
     #[error("line {line} of the journal {} is damaged: {why}; what its other lines say is untouched", path.display())]
     Damaged {
-        /// The journal.
+        /// The file of the journal.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with it.
         why: String,
     },
     /// Another becalm wrote it.
     #[error("the journal {} is of version {version}, which this becalm does not know; restore with the becalm that wrote it", path.display())]
     Version {
-        /// The journal.
+        /// The file of the journal.
         path: PathBuf,
-        /// Its version.
+        /// The version that it names.
         version: u32,
     },
     /// Who runs this process cannot be found out.

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::file::sync_folder;
 
+use super::error::JournalError;
+use super::owner::Owner;
 use super::record::{Record, VERSION};
-use super::{JournalError, Owner, State};
+use super::state::State;
 use crate::Plan;
 
 /// The folder in which a journal lies.
@@ -159,7 +161,7 @@ impl Drop for Lock {
 
 /// What came of beginning a journal.
 pub(crate) enum Begun {
-    /// It is new.
+    /// No journal was there, and this one is new.
     New(Journal),
     /// One is there, of which not everything is restored.
     There(Journal),

@@ -21,4 +21,5 @@ pub use folder::{Folder, Journal};
 pub use owner::Owner;
 pub use record::Noted;
 pub(crate) use record::Record;
+pub(crate) use state::gives_cpus;
 pub use state::{State, Step};

@@ -7,13 +7,13 @@ use becalm_linux::file;
 use becalm_linux::procfs::task::TaskStat;
 use serde::{Deserialize, Serialize};
 
-use super::JournalError;
+use super::error::JournalError;
 use crate::machine::Machine;
 
 /// The process that changed settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,

@@ -3,13 +3,13 @@
 use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
 
-use super::Owner;
+use super::owner::Owner;
 use crate::{Change, Plan};
 
 /// The version of the lines below.
 pub(crate) const VERSION: u32 = 1;
 
-/// One line.
+/// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub(crate) enum Record {
@@ -38,10 +38,10 @@ pub(crate) enum Record {
 /// A thread and where it may run, as it was noted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Noted {
-    /// The thread.
+    /// The thread's number.
     pub tid: i32,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,
-    /// Where it may run.
+    /// The CPUs on which it may run.
     pub cpus: CpuList,
 }

@@ -1,13 +1,15 @@
 //! What a journal says: the state of every step.
 
-use super::Owner;
+use becalm_units::CpuList;
+
+use super::owner::Owner;
 use super::record::{Noted, Record, VERSION};
-use crate::{Change, Plan, bystanders};
+use crate::{Attempt, Change, Knob, Outcome, Plan};
 
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The change.
+    /// The change that the step makes.
     pub change: Change,
     /// The value before; nothing if nothing was changed.
     pub original: Option<String>,
@@ -25,12 +27,19 @@ impl Step {
     pub const fn is_open(&self) -> bool {
         self.original.is_some() && self.refused.is_none() && !self.restored
     }
+
+    /// The change as it is in force; `None` for one that is not.
+    fn in_force(&self) -> Option<Attempt> {
+        let original = self.original.as_deref().filter(|_| self.is_open())?;
+        let value = self.done.as_deref().unwrap_or(&self.change.to);
+        Some(Attempt::new(self.change.clone(), original, value, Outcome::Changed))
+    }
 }
 
 /// A journal, read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
-    /// Whose it is: of the process that changed something last.
+    /// The process that owns it: that changed something last.
     pub owner: Owner,
     /// When the first owner was started, in clock ticks since boot.
     pub begin_ticks: u64,
@@ -42,7 +51,7 @@ pub struct State {
     pub applied: bool,
     /// Where threads might run before control groups were changed.
     pub threads: Vec<Noted>,
-    /// Whether they may so again.
+    /// Whether they may run there again.
     pub settled: bool,
 }
 
@@ -75,7 +84,7 @@ impl State {
         Ok(state.map(|state| (state, whole)))
     }
 
-    /// Of a journal that begins.
+    /// The state of a journal that begins with this plan.
     pub(crate) fn begin(owner: Owner, plan: Plan) -> Self {
         let begin_ticks = owner.start_ticks;
         let mut state = Self {
@@ -132,6 +141,33 @@ impl State {
     /// Whether nothing is changed any more.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        !self.steps.iter().any(Step::is_open) && !bystanders::are_unsettled(self)
+        !self.steps.iter().any(Step::is_open) && !self.is_unsettled()
+    }
+
+    /// Every change that is in force, in the order in which they were made.
+    #[must_use]
+    pub fn in_force(&self) -> Vec<Attempt> {
+        self.steps.iter().filter_map(Step::in_force).collect()
+    }
+
+    /// The CPUs that are quiet by one plan or another.
+    #[must_use]
+    pub fn quiet(&self) -> CpuList {
+        self.plans.iter().flat_map(|plan| plan.cpus.iter()).collect()
+    }
+
+    /// Whether the kernel may have changed threads that do not have their CPUs again.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        let changed = || self.steps.iter().any(|step| step.original.is_some() && gives_cpus(&step.change));
+        !self.threads.is_empty() && !self.settled && changed()
+    }
+}
+
+/// Whether a change makes the kernel give CPUs to threads that it does not name.
+pub(crate) fn gives_cpus(change: &Change) -> bool {
+    match &change.knob {
+        Knob::File { path, .. } => path.file_name().is_some_and(|name| name == "cpuset.cpus.partition"),
+        Knob::Property { .. } => true,
+        _ => false,
     }
 }

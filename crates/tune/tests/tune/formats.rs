@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use becalm_testing::{Need, find_program, machine_has};
 use becalm_tune::format::{ConfigFile, Format, Topology, files};
 use becalm_tune::{Family, Plan, Profile, Request, plan};
+use becalm_units::Named;
 
 use crate::fake::{Fake, Groups, machine};
 
@@ -60,7 +61,7 @@ fn succeeded(output: &Output) -> String {
 
 #[test]
 fn they_are_as_before() {
-    for format in Format::ALL {
+    for format in Format::ALL.iter().copied() {
         insta::assert_snapshot!(format!("{format}"), one_text(&written(format, Profile::Rt)));
     }
 }
@@ -68,7 +69,7 @@ fn they_are_as_before() {
 #[test]
 fn what_is_skipped_is_in_no_file() {
     let root = tempfile::tempdir().unwrap();
-    let skip: Vec<Family> = Family::ALL.into_iter().filter(|family| *family != Family::Vmstat).collect();
+    let skip: Vec<Family> = Family::ALL.iter().copied().filter(|family| *family != Family::Vmstat).collect();
     let plan = planned(root.path(), Profile::Hpc, &skip);
     let topology = Topology::read(root.path()).unwrap();
     let tuned = one_text(&files(Format::Tuned, &plan, &topology));

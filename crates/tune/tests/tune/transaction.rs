@@ -1,13 +1,17 @@
 //! Plans, applied and restored, on machines made of files: everything is as it was, whatever the kernel refused.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
+use becalm_model::Kind;
+use becalm_model::remedy::{Known, Noise};
 use becalm_tune::{
-    Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, PutBack, Request, Restored,
+    Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, Request, Restored,
     TuneError, apply, extend, plan, restore,
 };
+use becalm_units::Named;
 use proptest::prelude::*;
 
 fn request(cpus: &str) -> Request {
@@ -57,7 +61,7 @@ fn step<'a>(plan: &'a Plan, path: &str) -> &'a Change {
 #[test]
 fn every_family_goes_and_comes_back_on_every_kind_of_machine() {
     for groups in [Groups::None, Groups::One, Groups::Two, Groups::Systemd] {
-        for profile in Profile::ALL {
+        for profile in Profile::ALL.iter().copied() {
             for siblings in [false, true] {
                 let bench = Bench::new(8, siblings, groups);
                 let before = snapshot(&bench.root());
@@ -65,7 +69,7 @@ fn every_family_goes_and_comes_back_on_every_kind_of_machine() {
                 let applied = bench.apply(&plan);
                 let refused: Vec<_> = applied.refused().collect();
                 assert!(refused.is_empty(), "{groups:?} {profile}: {refused:?}");
-                assert!(applied.changes.iter().all(|made| matches!(made.outcome, Outcome::Made(_))), "{applied:?}");
+                assert_eq!(applied.count(Outcome::Changed), applied.changes.len(), "{applied:?}");
                 assert!(applied.changes.len() >= 10);
                 assert_ne!(snapshot(&bench.root()), before);
                 assert!(bench.folder.read().unwrap().unwrap().applied);
@@ -86,7 +90,9 @@ fn what_is_planned_is_what_a_quiet_cpu_wants() {
     assert_eq!(step(&plan, "/proc/irq/5/smp_affinity_list").to, "0,2-4,6-7");
     // An interrupt of that CPU alone goes to any other.
     assert_eq!(step(&plan, "/proc/irq/6/smp_affinity_list").to, "0,2-4,6-7");
-    assert!(step(&plan, "/proc/irq/5/smp_affinity_list").removes.iter().any(|noise| noise.matches("irq", "nvme0q1")));
+    assert!(
+        step(&plan, "/proc/irq/5/smp_affinity_list").removes.iter().any(|noise| noise.matches(Kind::Irq, "nvme0q1"))
+    );
     assert_eq!(step(&plan, "/proc/irq/default_smp_affinity").to, "000000dd");
     assert_eq!(step(&plan, "/proc/sys/kernel/sched_rt_runtime_us").to, "-1");
     assert_eq!(step(&plan, "/sys/devices/system/cpu/cpu5/online").to, "0");
@@ -99,8 +105,38 @@ fn what_is_planned_is_what_a_quiet_cpu_wants() {
         assert!(!plan.steps.iter().any(|step| step.knob.to_string() == untouched), "{untouched}");
     }
     let notes = plan.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n");
-    assert!(notes.contains("1 kernel threads") && notes.contains("pinned here"), "{notes}");
+    assert!(notes.contains("1 kernel thread belongs") && notes.contains("pinned here"), "{notes}");
     assert!(plan.command_line().starts_with("nohz_full=1,5 rcu_nocbs=1,5 isolcpus=managed_irq,domain,1,5 "));
+}
+
+#[test]
+fn what_plans_remove_is_what_the_catalogue_says() {
+    let mut removed = BTreeSet::new();
+    for groups in [Groups::One, Groups::Two, Groups::Systemd] {
+        for profile in Profile::ALL.iter().copied() {
+            let bench = Bench::new(8, true, groups);
+            bench.fake.set("/proc/sys/kernel/timer_migration", "0\n");
+            let tree = crate::fake::Tree { root: bench.root() };
+            tree.file("/sys/kernel/debug/sched/fair_server/cpu1/runtime", "50000000\n");
+            for change in bench.plan(&Request { profile, ..request("1,3") }).steps {
+                for noise in change.removes {
+                    let fits = |known: &Known| {
+                        let (row, own) = (known.remedy(), Noise::from(*known));
+                        row.families.contains(&change.family)
+                            && (own == noise || own.matches(noise.kind, &noise.source))
+                    };
+                    let rows: Vec<Known> = Known::ALL.iter().copied().filter(fits).collect();
+                    assert!(!rows.is_empty(), "{} of {} is in no row", noise.source, change.knob);
+                    removed.extend(rows.into_iter().map(|known| format!("{known:?} {}", change.family)));
+                }
+            }
+        }
+    }
+    for known in Known::ALL {
+        for family in known.remedy().families {
+            assert!(removed.contains(&format!("{known:?} {family}")), "{known:?} is removed by no change of {family}");
+        }
+    }
 }
 
 #[test]
@@ -142,7 +178,7 @@ fn what_cannot_be_meant_is_refused() {
     assert!(matches!(error(&request("0-7")), PlanError::NoHousekeeping { .. }));
     // One thread of each core: the others would go offline.
     let all_cores = error(&request("0-3"));
-    assert!(all_cores.to_string().contains("--skip smt") && all_cores.is_usage(), "{all_cores}");
+    assert!(all_cores.to_string().contains("siblings 4-7 offline") && all_cores.is_usage(), "{all_cores}");
     let without = Request { skip: [Family::Smt].into(), ..request("0-3") };
     assert_eq!(bench.plan(&without).housekeeping.to_string(), "4-7");
     assert!(matches!(error(&Request { leave_idle: 2, ..request("2-3") }), PlanError::AllIdle { .. }));
@@ -203,9 +239,9 @@ fn a_partition_that_is_invalid_falls_back_and_says_why() {
         bench.fake.rounds.insert(path.into(), rounded.to_owned());
         let applied = bench.apply(&plan);
         let made = applied.changes.iter().find(|made| made.change.knob.to_string() == path).unwrap();
-        match &made.outcome {
-            Outcome::Made(value) => assert!(works && value == "root\n"),
-            Outcome::Refused(why) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
+        match (made.outcome, &made.why) {
+            (Outcome::Changed, None) => assert!(works && made.after == "root"),
+            (Outcome::Refused, Some(why)) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
             other => panic!("{other:?}"),
         }
         let restored = bench.restore(false);
@@ -223,7 +259,7 @@ fn what_needs_a_change_that_failed_is_left_out() {
     bench.fake.faults.insert("/sys/fs/cgroup/cpuset/becalm.rest".into(), EBUSY);
     let applied = bench.apply(&plan);
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance"), "1");
-    assert!(applied.changes.iter().any(|made| made.outcome == Outcome::Needless));
+    assert!(applied.count(Outcome::LeftOut) > 0);
     let restored = bench.restore(false);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
@@ -239,15 +275,12 @@ fn what_others_change_is_theirs() {
     // Somebody put the original back already.
     bench.fake.set(back, "1\n");
     let restored = bench.restore(false);
-    let outcome = |restored: &Restored, path: &str| {
-        restored
-            .changes
-            .iter()
-            .find(|undone| undone.change.knob.to_string() == path)
-            .map(|undone| undone.outcome.clone())
+    let outcome = |path: &str| {
+        let attempt = restored.changes.iter().find(|attempt| attempt.change.knob.to_string() == path);
+        attempt.map(|attempt| (attempt.outcome, attempt.after.as_str()))
     };
-    assert_eq!(outcome(&restored, theirs), Some(PutBack::Foreign("2".to_owned())));
-    assert_eq!(outcome(&restored, back), Some(PutBack::Unchanged));
+    assert_eq!(outcome(theirs), Some((Outcome::Foreign, "2")));
+    assert_eq!(outcome(back), Some((Outcome::Unchanged, "1")));
     assert!(!restored.is_complete());
     assert_eq!(bench.fake.text(theirs), "2");
     // The journal stays, and only that is left of it.
@@ -269,7 +302,7 @@ fn a_second_plan_refuses_or_extends() {
     bench.apply(&bench.plan(&request("1")));
     let more = bench.plan(&request("1-2"));
     let refused = apply(&bench.fake, &bench.folder, &more, &bench.owner(), &mut |_| ()).unwrap_err();
-    assert!(refused.to_string().contains("--extend"), "{refused}");
+    assert!(matches!(refused, TuneError::AlreadyTuned { .. }), "{refused}");
     let applied = extend(&bench.fake, &bench.folder, &more, &bench.owner(), &mut |_| ()).unwrap();
     assert!(applied.refused().next().is_none());
     assert_eq!(bench.fake.text("/proc/irq/5/smp_affinity_list"), "0,3-7");
@@ -299,9 +332,8 @@ fn threads_that_end_and_threads_that_begin() {
     let gone = bench.root().join("proc/100");
     fs::remove_dir_all(&gone).unwrap();
     let applied = bench.apply(&plan);
-    let outcome = |name: &str| {
-        applied.changes.iter().find(|made| made.change.knob.to_string() == name).map(|made| made.outcome.clone())
-    };
+    let outcome =
+        |name: &str| applied.changes.iter().find(|made| made.change.knob.to_string() == name).map(|made| made.outcome);
     assert_eq!(outcome("CPUs of sshd (100)"), Some(Outcome::Gone));
     // The number is given to another thread, which nobody moved; and a moved one starts a third.
     let tree = crate::fake::Tree { root: bench.root() };
@@ -353,6 +385,22 @@ fn a_machine_that_has_next_to_nothing() {
     let plan = plan(&fake, &request("1")).unwrap();
     assert!(plan.steps.is_empty());
     assert!(plan.notes.iter().any(|note| note.text.contains("no cpusets")), "{:?}", plan.notes);
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_said() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let whole = bench.plan(&request("1"));
+    // Root lists every folder, so that a link to itself stands for one that cannot be listed.
+    let folder = bench.root().join("proc/irq");
+    fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(&folder, &folder).unwrap();
+    let plan = bench.plan(&request("1"));
+    let said = |plan: &Plan| {
+        plan.notes.iter().any(|note| note.family == Family::Irq && note.text.contains("what it holds is left alone"))
+    };
+    assert!(said(&plan) && !said(&whole), "{:?}", plan.notes);
+    assert!(!plan.steps.iter().any(|step| step.family == Family::Irq));
 }
 
 #[test]

@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Applied, Folder, Live, Outcome, Owner, TuneError, apply, extend};
+use becalm_tune::{Applied, Folder, Live, Outcome, Owner, Stage, TuneError, apply, extend};
 use becalm_units::CpuList;
 use clap::Args;
 
-use super::planning::{JournalArgs, PlanningArgs, need_rights, plan, words};
-use super::rows;
+use super::planning::{JournalArgs, PlanningArgs, RESTORE, need_rights, plan, words};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -48,8 +47,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut request = args.planning.request();
     if let Some(state) = before.filter(|state| args.extend && !state.is_spent()) {
         // What is quiet stays so.
-        let quiet = state.plans.iter().flat_map(|plan| plan.cpus.iter().collect::<Vec<_>>());
-        request.cpus = request.cpus.iter().chain(quiet).collect::<CpuList>();
+        request.cpus = request.cpus.iter().chain(state.quiet().iter()).collect();
     }
     let plan = plan(&machine, &request)?;
     let owner = Owner::this_process(&machine, false)?;
@@ -69,6 +67,7 @@ pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::E
     match (&error, folder.read()) {
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
             let (_, sentence, advice) = words(machine, owner, &state);
+            let advice = advice.unwrap_or_default();
             anyhow::anyhow!("{sentence} ({}); {advice}, and --extend adds to it", folder.journal().display())
         }
         _ => error.into(),
@@ -76,21 +75,20 @@ pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::E
 }
 
 fn report(applied: &Applied, cpus: &CpuList, folder: &Folder) -> TuneDoneReport {
-    let count = |wanted: fn(&Outcome) -> bool| applied.changes.iter().filter(|made| wanted(&made.outcome)).count();
-    let made = count(|outcome| matches!(outcome, Outcome::Made(_)));
-    let refused = count(|outcome| matches!(outcome, Outcome::Refused(_)));
-    let gone = count(|outcome| matches!(outcome, Outcome::Gone));
-    let mut summary = format!("{made} changes made, {refused} refused");
+    let (made, refused) = (applied.count(Outcome::Changed), applied.count(Outcome::Refused));
+    let changes = if made == 1 { "change" } else { "changes" };
+    let mut summary = format!("{made} {changes} made, {refused} refused");
+    let gone = applied.count(Outcome::Gone);
     if gone > 0 {
         summary += &format!(", {gone} not needed any more");
     }
     TuneDoneReport {
         doing: TuneDoing::Apply,
-        state: "tuned",
+        stage: Stage::Tuned,
         summary,
-        cpus: cpus.to_string(),
-        rows: applied.changes.iter().map(rows::made).collect(),
-        journal: folder.journal().display().to_string(),
-        advice: "becalm tune restore brings back what was".to_owned(),
+        cpus: cpus.clone(),
+        attempts: applied.changes.clone(),
+        journal: Some(folder.journal()),
+        advice: Some(RESTORE),
     }
 }

@@ -1,7 +1,6 @@
 //! `becalm tune check`: what keeps CPUs from being quiet, with evidence, cost and fix.
 
 mod measured;
-mod shown;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,8 +11,10 @@ use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
 use becalm_model::node::Rung;
-use becalm_tune::check::{Check, Choice, Recorded, RecordedSource, Severity, TickCount, TicksFrom, choose};
-use becalm_units::{CpuList, Nanos};
+use becalm_model::tune::{Choice, Severity, TickCount, TicksFrom};
+use becalm_report::TuneCheckReport;
+use becalm_tune::check::{self, Recorded, RecordedSource, choose};
+use becalm_units::{CpuList, Named, Nanos};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
@@ -98,16 +99,19 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let choice = choose(root, args.cpus.as_ref())?;
     let summary = args.run.as_deref().map(|path| recorded(path, &choice)).transpose()?;
     let (ticks, not_counted) = ticks(args, &choice, summary.as_ref());
-    let mut check = Check::gather(root, choice, &ticks);
+    let mut check = check::check(root, choice, &ticks);
     if let Some(summary) = &summary {
-        check.add_costs(&costs(summary));
+        check::add_costs(&mut check, &costs(summary));
     }
-    let machine = [
-        kernel::hostname(root).unwrap_or_default(),
-        kernel::release(root).unwrap_or_default(),
-        CpuInfo::read(root).unwrap_or_default().model,
-    ];
-    let report = shown::report(&check, machine, &ticks, not_counted, args.run.as_deref());
+    let report = TuneCheckReport {
+        node: &kernel::hostname(root).unwrap_or_default(),
+        kernel: &kernel::release(root).unwrap_or_default(),
+        processor: &CpuInfo::read(root).unwrap_or_default().model,
+        check: &check,
+        run: args.run.as_deref(),
+        not_counted: not_counted.as_deref(),
+        ticks: &ticks,
+    };
     emit(&report, Output::new(args.json, args.all), out)?;
     let Some(gate) = args.fail_on.map(FailOn::severity) else { return Ok(Exit::Done) };
     if check.worst().is_some_and(|worst| worst >= gate) {
@@ -174,7 +178,7 @@ fn costs(summary: &Summary) -> Recorded {
         let (_, cpu) = source.place.as_ref()?;
         Some(RecordedSource {
             cpu: *cpu,
-            kind: source.kind.name().to_owned(),
+            kind: source.kind,
             source: source.source.clone(),
             count: source.times.count(),
             total: Nanos::new(source.times.total()),

@@ -7,22 +7,23 @@ use std::path::Path;
 
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_report::{GainRow, TunePlanReport};
+use becalm_model::remedy::Noise;
+use becalm_model::tune::{Gain, Gains, StepGain};
 use becalm_scale::ScaleError;
 use becalm_scale::books::BookedNoise;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question};
-use becalm_tune::{Noise, Plan};
+use becalm_tune::Plan;
 use becalm_units::Nanos;
 
 use crate::noise;
 
-/// Adds the gains to a report of the plan.
+/// What the changes of a plan gain.
 ///
 /// # Errors
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
-pub fn add(report: &mut TunePlanReport, plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<()> {
+pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<Gains> {
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()) };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
@@ -30,21 +31,25 @@ pub fn add(report: &mut TunePlanReport, plan: &Plan, run: &Path, ranks: &[u64], 
     let none = vec![false; booked.sources().len()];
     let now = scale.slowdowns(&none)?;
     let mut all = none;
-    for (row, change) in report.changes.iter_mut().zip(&plan.steps) {
-        let out = source.mark(|kind, name| change.removes.iter().any(|noise: &Noise| noise.matches(kind, name)));
+    let mut steps = Vec::with_capacity(plan.steps.len());
+    for change in &plan.steps {
+        let out = source.mark(|kind, name| {
+            let removed = |noise: &Noise| kind.parse().is_ok_and(|kind| noise.matches(kind, name));
+            change.removes.iter().any(removed)
+        });
         if !out.contains(&true) {
+            steps.push(StepGain::default());
             continue;
         }
-        let names = booked.sources().iter().zip(&out).filter(|(_, out)| **out).map(|(name, _)| name.clone());
-        row.sources = names.collect();
-        row.without = ranks.iter().copied().zip(scale.slowdowns(&out)?).collect();
+        let sources = booked.sources().iter().zip(&out).filter(|(_, out)| **out).map(|(name, _)| name.clone());
+        let without = ranks.iter().copied().zip(scale.slowdowns(&out)?);
+        steps.push(StepGain { sources: sources.collect(), without: without.collect() });
         all.iter_mut().zip(out).for_each(|(all, out)| *all |= out);
     }
     let left = scale.slowdowns(&all)?;
     let rows = ranks.iter().zip(now).zip(left);
-    report.gains = rows.map(|((ranks, slowdown), without)| GainRow { ranks: *ranks, slowdown, without }).collect();
-    report.gains_from = format!("the noise of CPU {} in {}, in phases of {grain}", plan.cpus, run.display());
-    Ok(())
+    let total = rows.map(|((ranks, slowdown), without)| Gain { ranks: *ranks, slowdown, without }).collect();
+    Ok(Gains { run: run.to_owned(), grain, total, steps })
 }
 
 fn question(grain: Nanos) -> Result<Question, ScaleError> {

@@ -7,7 +7,6 @@ mod gain;
 mod plan;
 mod planning;
 mod restore;
-mod rows;
 mod run;
 mod status;
 mod study;

@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use becalm_report::TunePlanReport;
 use becalm_tune::Machine;
 use becalm_units::{Count, Nanos};
 use clap::Args;
 
 use super::formats::FormatArgs;
+use super::gain;
 use super::planning::{PlanningArgs, plan};
-use super::{gain, rows};
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
@@ -55,11 +56,12 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.files.are_wanted() {
         return args.files.write(&plan, args.planning.machine().root(), out);
     }
-    let mut report = rows::plan_report(&plan);
-    if let Some(run) = &args.run {
+    let gains = |run: &PathBuf| {
         let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-        gain::add(&mut report, &plan, run, &ranks, args.grain)?;
-    }
+        gain::gains(&plan, run, &ranks, args.grain)
+    };
+    let gains = args.run.as_ref().map(gains).transpose()?;
+    let report = TunePlanReport { plan: &plan, gains: gains.as_ref() };
     emit(&report, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
-use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, State};
+use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, Stage, State};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -22,7 +22,7 @@ pub struct PlanningArgs {
     #[arg(long, value_name = "PROFILE", default_value = "hpc")]
     profile: Profile,
 
-    /// Leave so many of the CPUs, the last ones, idle for the system's use
+    /// Leave this many of the CPUs, the last ones, idle for the system's use
     #[arg(long, value_name = "N", default_value_t = 0)]
     leave_idle: usize,
 
@@ -41,7 +41,7 @@ pub struct PlanningArgs {
 }
 
 impl PlanningArgs {
-    /// The machine.
+    /// The machine below the root folder.
     pub fn machine(&self) -> Live {
         Live::below(&self.root)
     }
@@ -73,7 +73,7 @@ pub struct JournalArgs {
 }
 
 impl JournalArgs {
-    /// Its folder.
+    /// The journal's folder, as an absolute path.
     pub fn folder(&self) -> Folder {
         // A watcher may stand in another folder.
         Folder::new(std::path::absolute(&self.journal).unwrap_or_else(|_| self.journal.clone()))
@@ -95,25 +95,29 @@ pub fn need_rights() -> anyhow::Result<()> {
     )
 }
 
-/// The state of a journal in a word and a sentence, and what to do next.
-pub fn words(machine: &Live, owner: &Owner, state: &State) -> (&'static str, String, &'static str) {
+/// What to do where settings are changed.
+pub const RESTORE: &str = "becalm tune restore brings back what was";
+
+/// What a journal says: how far settings are changed, the same in a sentence, and what to do next, if anything.
+pub fn words(machine: &Live, owner: &Owner, state: &State) -> (Stage, String, Option<&'static str>) {
     let open = state.steps.iter().filter(|step| step.is_open()).count();
-    let restore = "becalm tune restore brings back what was";
     if !owner.is_of_this_boot(machine) {
         let text = "the journal is of an earlier boot: its settings are gone, and there is nothing to restore";
-        return ("earlier_boot", text.to_owned(), "becalm tune restore puts the journal away");
+        return (Stage::EarlierBoot, text.to_owned(), Some("becalm tune restore puts the journal away"));
     }
     let alive = owner.is_alive(machine);
-    let knobs = format!("{open} knobs are changed");
+    let knobs = if open == 1 { "1 knob is changed".to_owned() } else { format!("{open} knobs are changed") };
     if owner.runs_command && alive {
-        return ("running", format!("{knobs}; {owner} runs a command on them, and restores them when it ends"), "");
+        let text = format!("{knobs}; {owner} runs a command on them, and restores them when it ends");
+        return (Stage::Running, text, None);
     }
     if owner.runs_command {
-        return ("unfinished", format!("{knobs}; {owner}, which ran a command on them, is dead"), restore);
+        let text = format!("{knobs}; {owner}, which ran a command on them, is dead");
+        return (Stage::Unfinished, text, Some(RESTORE));
     }
     if !state.applied {
         let how = if alive { "is applying changes" } else { "died amidst applying them" };
-        return ("unfinished", format!("{knobs}; {owner} {how}"), restore);
+        return (Stage::Unfinished, format!("{knobs}; {owner} {how}"), Some(RESTORE));
     }
-    ("tuned", knobs, restore)
+    (Stage::Tuned, knobs, Some(RESTORE))
 }

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Live, PutBack, Restored, restore};
+use becalm_tune::{Folder, Live, Outcome, Restored, Stage, restore};
+use becalm_units::CpuList;
 use clap::Args;
 
 use super::planning::{JournalArgs, need_rights};
-use super::rows;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
@@ -22,7 +22,7 @@ pub struct RestoreArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Also what others changed meanwhile, and what a command runs on at this moment
+    /// Also bring back what others changed meanwhile, and what a command is running on at this moment
     #[arg(long)]
     force: bool,
 
@@ -57,36 +57,39 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 fn report(restored: Option<&Restored>, folder: &Folder) -> TuneDoneReport {
     let mut report = TuneDoneReport {
         doing: TuneDoing::Restore,
-        state: "untuned",
+        stage: Stage::Untuned,
         summary: "nothing is changed, so that there is nothing to restore".to_owned(),
-        cpus: String::new(),
-        rows: Vec::new(),
-        journal: String::new(),
-        advice: String::new(),
+        cpus: CpuList::default(),
+        attempts: Vec::new(),
+        journal: None,
+        advice: None,
     };
     let Some(restored) = restored else { return report };
-    report.rows = restored.changes.iter().map(rows::undone).collect();
-    report.journal = folder.last().display().to_string();
+    report.attempts.clone_from(&restored.changes);
+    report.journal = Some(folder.last());
     if restored.earlier_boot {
-        report.state = "earlier_boot";
+        report.stage = Stage::EarlierBoot;
         report.summary = "the journal was of an earlier boot, and its settings are gone; it was put away".to_owned();
         return report;
     }
-    let back = restored.changes.iter().filter(|undone| undone.outcome == PutBack::Restored).count();
+    let count = |wanted: fn(Outcome) -> bool| restored.changes.iter().filter(|attempt| wanted(attempt.outcome)).count();
+    let back = count(|outcome| outcome == Outcome::Restored);
+    let restored_knobs =
+        if back == 1 { "1 knob was restored".to_owned() } else { format!("{back} knobs were restored") };
     let heirs = match restored.heirs {
         0 => String::new(),
+        1 => ", and 1 thread that was started meanwhile may run where the others do".to_owned(),
         heirs => format!(", and {heirs} threads that were started meanwhile may run where the others do"),
     };
     if restored.is_complete() {
-        report.state = "restored";
-        report.summary = format!("all is as it was: {back} knobs were restored{heirs}");
+        report.stage = Stage::Restored;
+        report.summary = format!("all is as it was: {restored_knobs}{heirs}");
     } else {
-        let open = restored.changes.iter();
-        let open = open.filter(|undone| matches!(undone.outcome, PutBack::Foreign(_) | PutBack::Failed(_))).count();
-        report.state = "partly_restored";
-        report.summary = format!("{back} knobs were restored, {open} were not{heirs}");
-        report.journal = folder.journal().display().to_string();
-        report.advice = "becalm tune restore --force brings back also what others changed".to_owned();
+        let open = count(Outcome::is_open);
+        report.stage = Stage::PartlyRestored;
+        report.summary = format!("{restored_knobs}, {open} {} not{heirs}", if open == 1 { "was" } else { "were" });
+        report.journal = Some(folder.journal());
+        report.advice = Some("becalm tune restore --force brings back also what others changed");
     }
     report
 }

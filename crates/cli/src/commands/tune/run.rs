@@ -193,10 +193,11 @@ impl Tuned<'_> {
         self.restored = true;
         let restored = self.put_back()?;
         if let Some(restored) = restored.filter(|restored| !restored.is_complete()) {
-            let open = restored.changes.iter().map(super::rows::undone).filter(|row| !row.why.is_empty());
-            open.for_each(|row| {
-                say(format_args!("{}: {} is {}, not {}: {}", row.family, row.knob, row.after, row.before, row.why))
-            });
+            for attempt in &restored.changes {
+                let Some(why) = &attempt.why else { continue };
+                let (change, before, after) = (&attempt.change, &attempt.before, &attempt.after);
+                say(format_args!("{}: {} is {after}, not {before}: {why}", change.family, change.knob));
+            }
             anyhow::bail!(
                 "not all settings could be restored; becalm tune restore --force brings back also what others changed"
             );

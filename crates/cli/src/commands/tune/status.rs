@@ -4,12 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::Live;
+use becalm_tune::{Live, Stage};
 use becalm_units::CpuList;
 use clap::Args;
 
 use super::planning::{JournalArgs, words};
-use super::rows;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
@@ -40,22 +39,24 @@ pub fn run(args: &StatusArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let folder = args.journal.folder();
     let mut report = TuneDoneReport {
         doing: TuneDoing::Status,
-        state: "untuned",
+        stage: Stage::Untuned,
         summary: "nothing is changed".to_owned(),
-        cpus: String::new(),
-        rows: Vec::new(),
-        journal: String::new(),
-        advice: String::new(),
+        cpus: CpuList::default(),
+        attempts: Vec::new(),
+        journal: None,
+        advice: None,
     };
     if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
-        let (word, sentence, advice) = words(&Live::below(&args.root), &state.owner, &state);
-        let cpus: CpuList = state.plans.iter().flat_map(|plan| plan.cpus.iter().collect::<Vec<_>>()).collect();
-        report.state = word;
-        report.summary = sentence;
-        report.advice = advice.to_owned();
-        report.cpus = cpus.to_string();
-        report.rows = state.steps.iter().filter_map(rows::open).collect();
-        report.journal = folder.journal().display().to_string();
+        let (stage, summary, advice) = words(&Live::below(&args.root), &state.owner, &state);
+        report = TuneDoneReport {
+            doing: TuneDoing::Status,
+            stage,
+            summary,
+            cpus: state.quiet(),
+            attempts: state.in_force(),
+            journal: Some(folder.journal()),
+            advice,
+        };
     }
     emit(&report, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)

@@ -33,17 +33,6 @@ pub fn read_ordered() -> u64 {
     ticks
 }
 
-/// The rate that the firmware states for the counter, in ticks a second.
-#[must_use]
-pub fn stated_hz() -> u64 {
-    let hz: u64;
-    // SAFETY: CNTFRQ_EL0 is readable in user mode wherever CNTVCT_EL0 is; no other effect.
-    unsafe {
-        asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags));
-    }
-    hz
-}
-
 /// Reads the virtual counter after everything before it: the first of the two barriers of [`read_ordered`].
 #[inline(always)]
 #[must_use]

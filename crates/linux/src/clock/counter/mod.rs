@@ -5,7 +5,7 @@ mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-use super::clock_gettime_ns;
+use super::gettime::clock_gettime_ns;
 
 /// A counter, as a type, so that a loop over it is compiled for it and its reading is inlined.
 pub trait Counter {
@@ -94,15 +94,6 @@ impl Counter for Rdtscp {
     fn read() -> u64 {
         x86_64::read_p()
     }
-}
-
-/// The rate that the hardware itself states for [`Native`], where it does.
-#[must_use]
-pub fn stated_hz() -> Option<u64> {
-    #[cfg(target_arch = "aarch64")]
-    return Some(aarch64::stated_hz());
-    #[cfg(not(target_arch = "aarch64"))]
-    None
 }
 
 /// `CLOCK_MONOTONIC_RAW`: the kernel's own reading, in nanoseconds, for machines without a counter to be trusted.

@@ -1,6 +1,6 @@
 //! Writes one ring-buffer page, record by record, in the layout that [`page`](super::super::page) draws.
 
-use super::Long;
+use super::long::Long;
 
 /// Builds one page.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! Nothing that measures uses this.
 
 mod builder;
+mod long;
 mod shapes;
 
 use super::decoder::Decoder;
@@ -11,34 +12,12 @@ use super::event::{RawEvent, RawHappening};
 use super::format::{EventFormat, Field, FieldKind, HeaderPage};
 
 pub use builder::PageBuilder;
+pub use long::Long;
 pub use shapes::formats;
-
-/// The size of the kernel's `long`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Long {
-    /// 4 bytes.
-    Bits32,
-    /// 8 bytes.
-    Bits64,
-}
-
-impl Long {
-    const fn bytes(self) -> usize {
-        match self {
-            Self::Bits32 => 4,
-            Self::Bits64 => 8,
-        }
-    }
-
-    /// Where a page's records begin: behind the time stamp and the commit word.
-    const fn data_at(self) -> usize {
-        8 + self.bytes()
-    }
-}
 
 /// The text of `events/header_page` for sub-buffers of `size` bytes.
 #[must_use]
-pub fn header_page_text(long: Long, size: usize) -> String {
+pub(super) fn header_page_text(long: Long, size: usize) -> String {
     let (word, at) = (long.bytes(), long.data_at());
     format!(
         "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -124,11 +103,35 @@ impl SynthKernel {
     /// The data of an event's record; empty for [`RawHappening::Lost`], which is none.
     #[must_use]
     pub fn record(&self, event: &RawEvent<'_>) -> Vec<u8> {
+        let Some(Content { name, mut ints, texts }) = self.content(event) else { return Vec::new() };
+        let Some((_, format)) = self.formats.iter().find(|(_, format)| format.name == name) else {
+            return Vec::new();
+        };
+        ints.extend([("common_type", u64::from(format.id)), ("common_pid", event.pid as u64)]);
+        let length = format.fields.iter().map(|field| field.offset + field.size).max().unwrap_or(0);
+        let mut data = vec![0; length];
+        for (field, value) in ints.iter().filter_map(|(name, value)| Some((format.field(name)?, value))) {
+            // The low bytes, wherever this machine keeps them.
+            let bytes = value.to_le_bytes();
+            let place = &mut data[field.offset..field.offset + field.size];
+            place.copy_from_slice(&bytes[..field.size]);
+            if cfg!(target_endian = "big") {
+                place.reverse();
+            }
+        }
+        for (field, text) in texts.iter().filter_map(|(name, text)| Some((format.field(name)?, text))) {
+            put_text(&mut data, field, text);
+        }
+        data
+    }
+
+    /// What the record of an event holds; `None` for [`RawHappening::Lost`], which has no record.
+    fn content<'e>(&self, event: &RawEvent<'e>) -> Option<Content<'e>> {
         let entry = |yes: bool| if yes { "entry" } else { "exit" };
-        let mut ints: Vec<(&str, u64)> = Vec::new();
-        let mut texts: Vec<(&str, &[u8])> = Vec::new();
+        let mut ints: Vec<(&'static str, u64)> = Vec::new();
+        let mut texts: Vec<(&'static str, &'e [u8])> = Vec::new();
         let name = match event.what {
-            RawHappening::Lost { .. } => return Vec::new(),
+            RawHappening::Lost { .. } => return None,
             RawHappening::IrqHandlerEntry { irq, name } => {
                 ints.push(("irq", irq as u64));
                 texts.push(("name", name));
@@ -183,26 +186,15 @@ impl SynthKernel {
                 format!("page_fault_{}", if user { "user" } else { "kernel" })
             }
         };
-        let Some((_, format)) = self.formats.iter().find(|(_, format)| format.name == name) else {
-            return Vec::new();
-        };
-        ints.extend([("common_type", u64::from(format.id)), ("common_pid", event.pid as u64)]);
-        let length = format.fields.iter().map(|field| field.offset + field.size).max().unwrap_or(0);
-        let mut data = vec![0; length];
-        for (field, value) in ints.iter().filter_map(|(name, value)| Some((format.field(name)?, value))) {
-            // The low bytes, wherever this machine keeps them.
-            let bytes = value.to_le_bytes();
-            let place = &mut data[field.offset..field.offset + field.size];
-            place.copy_from_slice(&bytes[..field.size]);
-            if cfg!(target_endian = "big") {
-                place.reverse();
-            }
-        }
-        for (field, text) in texts.iter().filter_map(|(name, text)| Some((format.field(name)?, text))) {
-            put_text(&mut data, field, text);
-        }
-        data
+        Some(Content { name, ints, texts })
     }
+}
+
+/// What a record holds: the name of its event, and its fields by their names.
+struct Content<'e> {
+    name: String,
+    ints: Vec<(&'static str, u64)>,
+    texts: Vec<(&'static str, &'e [u8])>,
 }
 
 /// Writes a string with its final zero, cut to what the field can hold.

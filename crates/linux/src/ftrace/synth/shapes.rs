@@ -1,6 +1,6 @@
 //! The events of a synthetic kernel, and the texts in which it describes them.
 
-use super::Long;
+use super::long::Long;
 
 /// C types that the formats use.
 #[derive(Clone, Copy)]

@@ -1,10 +1,10 @@
 //! The ways to read the time, and how a loop is compiled for each.
 
-use becalm_linux::clock::counter::Counter;
+use becalm_linux::clock::Counter;
 #[cfg(target_arch = "x86_64")]
-use becalm_linux::clock::counter::Rdtscp;
+use becalm_linux::clock::Rdtscp;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use becalm_linux::clock::counter::{Fenced, Native};
+use becalm_linux::clock::{Fenced, Native};
 use becalm_linux::probe::clocks::{self, ClockId};
 
 /// A way to read the time.

@@ -2,16 +2,14 @@
 //! the acquisition loop runs here and keeps its long steps. A step that overlaps a sending is the detour of that
 //! interrupt.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
 use becalm_model::cost::{Probe, Samples, into_rounds};
 use becalm_units::Nanos;
 
-use super::switch::{Arrival, ONE_CPU};
+use super::switch::{ONE_CPU, elsewhere};
 use crate::acquire::acquire;
 use crate::cost::bench::{Bench, text};
 use crate::ring::Ring;
@@ -47,16 +45,11 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
     let profile = StepProfile::measure::<C>();
     let threshold = profile.auto_threshold();
     let mut sent = vec![(1_u64, 1_u64); SENT];
-    let (arrival, begun) = (Arrival::default(), AtomicBool::new(false));
     let pause = bench.rate.ticks_in(PAUSE).get();
     let watch = bench.watch();
     let sender = || {
-        let placed = arrival.at(other);
-        while placed && !begun.load(Ordering::Acquire) {
-            thread::sleep(Duration::from_micros(100));
-        }
         let mut count = 0;
-        while placed && count < sent.len() {
+        while count < sent.len() {
             let start = C::read();
             while C::read().saturating_sub(start) < pause {}
             // Where another thread has taken the loop's CPU, there is nobody to interrupt: the loop must be seen to run.
@@ -76,18 +69,12 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
         count
     };
     let count = thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/sender".to_owned()).stack_size(64 << 10);
-        let sender =
-            started.spawn_scoped(scope, sender).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        let arrived = arrival.wait(other);
+        let sender = elsewhere(scope, "becalm/sender", other, sender)?;
         let start = C::read();
-        ring.set_deadline(if arrived.is_err() { 0 } else { start + bench.rate.ticks_in(LIMIT).get() });
-        begun.store(true, Ordering::Release);
-        if arrived.is_ok() {
-            acquire::<C>(&ring, bench.site.cpu, start, threshold);
-        }
-        let count = sender.join().map_err(|_| "the sending thread failed".to_owned())?;
-        arrived.map(|()| count)
+        ring.set_deadline(start + bench.rate.ticks_in(LIMIT).get());
+        let sender = sender.start(());
+        acquire::<C>(&ring, bench.site.cpu, start, threshold);
+        sender.join().ok().flatten().ok_or_else(|| "the sending thread failed".to_owned())
     })?;
     let mut steps = Vec::with_capacity(KEPT);
     ring.drain(|before, after| steps.push((before, after)));

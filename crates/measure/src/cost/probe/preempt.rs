@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use becalm_linux::clock::Counter;
-use becalm_linux::sched::{self, Policy};
+use becalm_linux::placed::Thread;
+use becalm_linux::sched::{Policy, SchedError};
 use becalm_model::cost::{Probe, Samples, into_rounds};
 use becalm_units::Nanos;
 
-use crate::cost::bench::Bench;
+use crate::cost::bench::{Bench, no_thread};
 
 /// How many pre-emptions are wanted.
 const WANTED: usize = 200;
@@ -40,18 +41,16 @@ pub(super) fn by_a_competitor<C: Counter>(bench: &Bench<C>) -> Probe {
 fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
     let (progress, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (cpu, policy) = (bench.site.cpu, bench.site.policy);
-    let competitor = || {
-        let placed =
-            sched::pin_current_thread(cpu).is_ok() && (policy == Policy::Other || sched::set_policy(policy).is_ok());
-        while placed && !stop.load(Ordering::Relaxed) {
+    let competitor = |settled: Result<(), SchedError>| {
+        while settled.is_ok() && !stop.load(Ordering::Relaxed) {
             progress.fetch_add(1, Ordering::Relaxed);
         }
     };
     let mut away = vec![1_u64; WANTED];
     let watch = bench.watch();
     let found = thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/rival".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, competitor).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let rival = Thread { name: "becalm/rival".to_owned(), cpu, policy: policy.unless_other() };
+        rival.spawn_scoped(scope, competitor).map_err(no_thread)?;
         let found =
             lost::<C>(&mut away, bench.rate.ticks_in(SHORTEST).get(), bench.rate.ticks_in(LIMIT).get(), &progress);
         stop.store(true, Ordering::Relaxed);

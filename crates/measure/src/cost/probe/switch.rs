@@ -1,16 +1,17 @@
 //! From one thread to another: by a pipe, by a futex, on one CPU and to another, and the interrupt that takes it there.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Instant;
 
 use becalm_linux::clock::Counter;
+use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
-use becalm_linux::sched::{self, Policy, Usage};
+use becalm_linux::sched::{Policy, SchedError, Usage};
 use becalm_model::cost::{Probe, ROUNDS, Samples, SeriesDoc, into_rounds};
 use becalm_units::{CpuId, Nanos};
 
-use crate::cost::bench::{Bench, text};
+use crate::cost::bench::{Bench, no_thread, text};
 
 /// Rounds through a pipe in a round of samples.
 const TRIPS: usize = 200;
@@ -74,33 +75,27 @@ fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> R
     })
 }
 
-/// Whether a second thread has come to its CPU.
-#[derive(Default)]
-pub(super) struct Arrival(AtomicU32);
+/// A second thread that has come to its CPU, and sleeps there until it is let go.
+pub(super) type Elsewhere<'scope, T> = Waiting<ScopedJoinHandle<'scope, Option<T>>, (), SchedError, ()>;
 
-impl Arrival {
-    /// For the second thread: goes to a CPU, in the default class, which it does not inherit; tells whether it is there.
-    pub(super) fn at(&self, cpu: CpuId) -> bool {
-        let placed = sched::pin_current_thread(cpu).is_ok() && sched::set_policy(Policy::Other).is_ok();
-        self.0.store(if placed { 1 } else { 2 }, Ordering::Release);
-        placed
-    }
-
-    /// For the measuring thread: sleeps until the other is there. It must sleep, as the other begins on the same CPU and,
-    /// in a real-time class, comes to run only then.
-    ///
-    /// # Errors
-    /// If the other cannot be placed, or does not come to run.
-    pub(super) fn wait(&self, cpu: CpuId) -> Result<(), String> {
-        let end = Instant::now() + PATIENCE.to_std();
-        loop {
-            match self.0.load(Ordering::Acquire) {
-                1 => return Ok(()),
-                2 => return Err(format!("no thread can be placed on CPU {cpu}")),
-                _ if Instant::now() > end => return Err(format!("no thread came to run on CPU {cpu} in {PATIENCE}")),
-                _ => thread::sleep(Duration::from_micros(200)),
-            }
-        }
+/// Starts a second thread on another CPU, in the default class, which it does not inherit, and sleeps until it is there.
+///
+/// It must sleep, as the other begins on the same CPU and, in a real-time class, comes to run only then.
+///
+/// # Errors
+/// If the other cannot be had or placed, or does not come to run.
+pub(super) fn elsewhere<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    cpu: CpuId,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> Result<Elsewhere<'scope, T>, String> {
+    let thread = Thread { name: name.to_owned(), cpu, policy: Some(Policy::Other) };
+    let thread = thread.prepare_scoped(scope, || Ok(((), ())), |(), ()| run()).map_err(no_thread)?;
+    match thread.ready_within(PATIENCE.to_std()) {
+        Some(Ok(())) => Ok(thread),
+        Some(Err(_)) => Err(format!("no thread can be placed on CPU {cpu}")),
+        None => Err(format!("no thread came to run on CPU {cpu} in {PATIENCE}")),
     }
 }
 
@@ -115,11 +110,6 @@ fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
         }
     }
     true
-}
-
-/// Places the calling thread like the measuring one, on a CPU.
-fn join(cpu: CpuId, policy: Policy) -> bool {
-    sched::pin_current_thread(cpu).is_ok() && (policy == Policy::Other || sched::set_policy(policy).is_ok())
 }
 
 /// Sleeps until it is a thread's turn; `false` where the game is over.
@@ -146,15 +136,15 @@ pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
     let turn = AtomicU32::new(MINE);
     let (cpu, policy) = (bench.site.cpu, bench.site.policy);
     // Where the other cannot be placed there, the game is over before it begins.
-    let other = || give_back(&turn, if join(cpu, policy) { MINE } else { OVER });
+    let other = |settled: Result<(), SchedError>| give_back(&turn, if settled.is_ok() { MINE } else { OVER });
     let trip = || {
         turn.store(YOURS, Ordering::Release);
         futex::wake(&turn);
         sleep_until(&turn, MINE)
     };
     let outcome = thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/futex".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, other).map_err(|error| format!("cannot start a second thread: {error}"))?;
+        let thread = Thread { name: "becalm/futex".to_owned(), cpu, policy: policy.unless_other() };
+        thread.spawn_scoped(scope, other).map_err(no_thread)?;
         let series = trips(bench, 2, trip);
         turn.store(OVER, Ordering::Release);
         futex::wake(&turn);
@@ -197,11 +187,7 @@ pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Samples, Samples), String> {
     // Counts the wake-ups; the largest number ends the sleeper.
     let (word, seen) = (AtomicU32::new(0), AtomicU32::new(0));
-    let arrival = Arrival::default();
     let sleeper = || {
-        if !arrival.at(cpu) {
-            return;
-        }
         let mut known = 0;
         while known != u32::MAX {
             let now = word.load(Ordering::Acquire);
@@ -215,12 +201,7 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Samples, Samples),
     };
     let (mut calls, mut runs) = (Vec::with_capacity(WAKES), Vec::with_capacity(WAKES));
     let measured = thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/sleeper".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, sleeper).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        if let Err(why) = arrival.wait(cpu) {
-            word.store(u32::MAX, Ordering::Release);
-            return Err(why);
-        }
+        elsewhere(scope, "becalm/sleeper", cpu, sleeper)?.start(());
         let pause = bench.rate.ticks_in(ASLEEP).get();
         let watch = bench.watch();
         let end = Instant::now() + WAKES_TIME.to_std();
@@ -301,10 +282,8 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 /// on a busy CPU it may be waiting for its turn, and would not be interrupted.
 fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
     let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
-    let arrival = Arrival::default();
     let spinner = || {
-        let placed = arrival.at(cpu);
-        while placed && !stop.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             spins.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -314,9 +293,8 @@ fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Resul
         wait_for(end, || spins.load(Ordering::Relaxed) != seen)
     };
     thread::scope(|scope| {
-        let started = thread::Builder::new().name("becalm/spinner".to_owned()).stack_size(64 << 10);
-        started.spawn_scoped(scope, spinner).map_err(|error| format!("cannot start a second thread: {error}"))?;
-        let result = arrival.wait(cpu).and_then(|()| body(&wait_until_it_runs));
+        elsewhere(scope, "becalm/spinner", cpu, spinner)?.start(());
+        let result = body(&wait_until_it_runs);
         stop.store(true, Ordering::Relaxed);
         result
     })

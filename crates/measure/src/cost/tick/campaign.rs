@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
-use becalm_linux::sched;
+use becalm_linux::sched::AffinityGuard;
 use becalm_linux::signals::StopSignals;
 use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, CellResult, SCHEMA};
 use becalm_model::node_name;
-use becalm_units::{CpuList, Nanos};
+use becalm_units::Nanos;
 
 use super::{Job, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
 use crate::work::{Body, Work};
@@ -49,7 +49,7 @@ pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError>
     if let Some(rate_hz) = plan.rates_hz.iter().copied().find(|rate_hz| *rate_hz > 0) {
         CpuClock::start(plan.cpu, rate_hz)?.stop()?;
     }
-    let away = StepAside::from(plan.cpu)?;
+    let away = AffinityGuard::keep_off(&plan.cpu.into())?;
     let policy = plan.sched.parse()?;
     let job = |pieces| Job {
         root,
@@ -129,7 +129,7 @@ pub fn go_on(
         campaign.warnings.push(warning);
     }
     let limits = limits(root, &campaign.plan)?;
-    let _away = StepAside::from(campaign.plan.cpu)?;
+    let _away = AffinityGuard::keep_off(&campaign.plan.cpu.into())?;
     let began = Instant::now();
     let before = campaign.cells.len();
     let planned = campaign.cells_planned();
@@ -217,33 +217,10 @@ fn measure(
 /// No record of the kernel's events is longer.
 const RECORD_MAX: Nanos = Nanos::from_secs(2);
 
-/// Keeps the calling thread off a CPU, where there is another one, until it is dropped.
-#[derive(Debug)]
-pub(in crate::cost) struct StepAside(Option<CpuList>);
-
-impl StepAside {
-    pub(in crate::cost) fn from(cpu: becalm_units::CpuId) -> Result<Self, TickError> {
-        let allowed = sched::allowed_cpus()?;
-        let others = allowed.without(&[cpu].into_iter().collect());
-        if others.is_empty() {
-            return Ok(Self(None));
-        }
-        sched::set_affinity(&others)?;
-        Ok(Self(Some(allowed)))
-    }
-}
-
-impl Drop for StepAside {
-    fn drop(&mut self) {
-        if let Some(allowed) = &self.0 {
-            // Threads that are started later only run on fewer CPUs if it fails.
-            let _ = sched::set_affinity(allowed);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use becalm_linux::sched;
+
     use super::*;
     use becalm_units::CpuId;
 

@@ -4,12 +4,13 @@
 //! the scheduler lets run, so that elapsed time / pieces is the time of a piece, interrupts included: the combined
 //! throughput of Tsafrir 2007, without a remainder.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc::channel;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
-use becalm_linux::sched::{self, Policy};
+use becalm_linux::placed::{Thread, Waiting};
+use becalm_linux::sched::Policy;
 use becalm_model::cost::TimedDoc;
 use becalm_units::CpuId;
 
@@ -46,43 +47,23 @@ pub struct Job<'a> {
 pub fn time_work(job: Job<'_>) -> Result<TimedDoc, TickError> {
     let left = AtomicI64::new(i64::try_from(job.pieces).unwrap_or(i64::MAX));
     std::thread::scope(|scope| {
-        let (ready, prepared) = channel();
-        let mut threads = Vec::new();
-        let mut starts = Vec::new();
+        let mut copies = Vec::new();
         for _ in 0..job.copies.max(1) {
-            let (start, started) = channel::<()>();
-            let (ready, left) = (ready.clone(), &left);
-            let run = move || -> Option<(u64, u64)> {
-                let prepared = prepare(job);
-                let (failed, work) = match prepared {
-                    Ok(work) => (None, Some(work)),
-                    Err(error) => (Some(error), None),
-                };
-                // Nobody listens any more if another copy failed; its start then does not come.
-                let _ = ready.send(failed);
-                drop(ready);
-                let mut work = work?;
-                started.recv().ok()?;
+            let left = &left;
+            let run = move |mut work: Work, ()| {
                 let first = MonotonicRaw::read();
                 while left.fetch_sub(1, Ordering::Relaxed) > 0 {
                     std::hint::black_box(work.run::<MonotonicRaw>(job.iterations));
                 }
-                Some((first, MonotonicRaw::read()))
+                (first, MonotonicRaw::read())
             };
-            let thread = std::thread::Builder::new().name("becalm/sort".to_owned()).spawn_scoped(scope, run);
-            threads.push(thread.map_err(|source| TickError::System { action: "start a working thread", source })?);
-            starts.push(start);
+            let prepare = move || Ok::<_, TickError>((job.warm_up()?, ()));
+            copies.push(job.thread().prepare_scoped(scope, prepare, run).map_err(no_thread)?);
         }
-        drop(ready);
-        // Ends early, and so drops the starts, where a copy failed.
-        if let Some(error) = prepared.iter().flatten().next() {
-            return Err(error);
-        }
+        // The copies end without having run where one of them cannot.
+        copies.iter().try_for_each(Waiting::ready)?;
         let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
-        starts.iter().for_each(|start| {
-            // A copy that does not wait has ended, and is missed below.
-            let _ = start.send(());
-        });
+        let threads: Vec<_> = copies.into_iter().map(|copy| copy.start(())).collect();
         let spans: Vec<(u64, u64)> = threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect();
         let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
         let first = spans.iter().map(|span| span.0).min().unwrap_or(before.1);
@@ -95,19 +76,29 @@ pub fn time_work(job: Job<'_>) -> Result<TimedDoc, TickError> {
     })
 }
 
-/// Places the thread, and does one piece beforehand, which loads code and data.
-pub(super) fn prepare(job: Job<'_>) -> Result<Work, TickError> {
-    sched::pin_current_thread(job.cpu)?;
-    if job.policy != Policy::Other {
-        sched::set_policy(job.policy)?;
+impl Job<'_> {
+    /// A thread where the work is to be done.
+    pub(super) fn thread(&self) -> Thread {
+        Thread { name: "becalm/sort".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }
     }
-    let mut work = Work::new(job.body, job.root, job.cpu)?;
-    std::hint::black_box(work.run::<MonotonicRaw>(1));
-    Ok(work)
+
+    /// Does one iteration beforehand, which loads code and data; in the thread that is to do the work.
+    pub(super) fn warm_up(&self) -> Result<Work, TickError> {
+        let mut work = Work::new(self.body, self.root, self.cpu)?;
+        std::hint::black_box(work.run::<MonotonicRaw>(1));
+        Ok(work)
+    }
+}
+
+/// The error of a thread that the system has no room for.
+pub(super) fn no_thread(source: io::Error) -> TickError {
+    TickError::System { action: "start a working thread", source }
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_linux::sched;
+
     use super::*;
 
     fn job(cpu: CpuId, copies: u32, pieces: u64) -> Job<'static> {

@@ -3,10 +3,11 @@
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, Event, Space};
+use becalm_linux::sched::SchedError;
 use becalm_model::cost::CountedDoc;
 use becalm_units::{Named, Nanos};
 
-use super::copies::prepare;
+use super::copies::no_thread;
 use super::{Job, TickError, timer_interrupts};
 use crate::counted::{countable, event_count};
 
@@ -30,7 +31,7 @@ pub(in crate::cost) fn known(names: &[String]) -> Vec<Event> {
 /// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
 pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
     let run = || -> Result<(CountedDoc, Nanos), TickError> {
-        let mut work = prepare(job)?;
+        let mut work = job.warm_up()?;
         let mut counters = Counters::of_current_thread(&known(names), &Space::APART);
         let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
         counters.start()?;
@@ -44,8 +45,11 @@ pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<(CountedD
         Ok((CountedDoc { interrupts: after.0.saturating_sub(before.0), counts }, window))
     };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("becalm/sort".to_owned()).spawn_scoped(scope, run);
-        let thread = thread.map_err(|source| TickError::System { action: "start a working thread", source })?;
+        let body = |settled: Result<(), SchedError>| {
+            settled?;
+            run()
+        };
+        let thread = job.thread().spawn_scoped(scope, body).map_err(no_thread)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

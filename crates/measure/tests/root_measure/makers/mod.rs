@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use becalm_linux::clock::counter::{Counter, Native};
+use becalm_linux::clock::{Counter, Native};
 use becalm_linux::sched::pin_current_thread;
 use becalm_units::{CpuId, Ticks};
 

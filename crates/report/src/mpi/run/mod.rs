@@ -7,8 +7,9 @@ use becalm_bundle::{BundleError, Phase, PhaseRun};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc};
 use serde::Serialize;
 
+use super::nodes;
 use crate::Value;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -65,12 +66,12 @@ impl MpiReport {
             collective.push(phase.collective_ns);
             if number + 1 == phases {
                 let doc = &run.nodes[node];
-                let of = doc.ranks.iter().find(|of| of.rank == rank);
+                let rank_doc = doc.ranks.iter().find(|rank_doc| rank_doc.rank == rank);
                 let figures = PhaseFigures::from_durations(&compute).zip(PhaseFigures::from_durations(&collective));
-                ranks.extend(of.zip(figures).map(|(of, (compute, collective))| MpiRank {
+                ranks.extend(rank_doc.zip(figures).map(|(rank_doc, (compute, collective))| MpiRank {
                     rank,
                     node: doc.node.clone(),
-                    cpu: of.cpu.get(),
+                    cpu: rank_doc.cpu.get(),
                     compute,
                     collective,
                 }));
@@ -78,7 +79,7 @@ impl MpiReport {
                 collective.clear();
             }
         })?;
-        ranks.sort_by_key(|of| of.rank);
+        ranks.sort_by_key(|row| row.rank);
         Ok(Self { nodes: run.nodes.clone(), slowest, ranks })
     }
 
@@ -86,9 +87,9 @@ impl MpiReport {
         &self.nodes.first().expect("a run has a node").job
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<PhaseRow> {
         let row = |what, meaning, series: &[i64]| {
-            PhaseFigures::from_durations(series).map(|figures| Row {
+            PhaseFigures::from_durations(series).map(|figures| PhaseRow {
                 what,
                 meaning,
                 figures,
@@ -103,12 +104,12 @@ impl MpiReport {
     /// Everything that limits what the numbers say.
     fn warnings(&self) -> Vec<String> {
         let several = self.nodes.len() > 1;
-        let of = |doc: &PhasesDoc, warning: &str| match several {
+        let named = |doc: &PhasesDoc, warning: &str| match several {
             true => format!("{}: {warning}", doc.node),
             false => warning.to_owned(),
         };
         let mut warnings: Vec<String> =
-            self.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| of(doc, warning))).collect();
+            self.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| named(doc, warning))).collect();
         let job = self.job();
         if self.ranks.len() < job.ranks as usize {
             warnings.push(format!(
@@ -118,49 +119,50 @@ impl MpiReport {
                 job.ranks
             ));
         }
-        warnings.extend(self.nodes.iter().filter(|doc| !doc.complete).map(|doc| of(doc, "it did not come to its end")));
+        warnings
+            .extend(self.nodes.iter().filter(|doc| !doc.complete).map(|doc| named(doc, "it did not come to its end")));
         warnings
     }
 }
 
 /// A line of the table: what was measured, and what it comes to.
-struct Row {
+struct PhaseRow {
     what: &'static str,
     meaning: &'static str,
     figures: PhaseFigures,
     grain_ns: i64,
 }
 
-/// The fields of a row.
-const ROW: &[Field<Row>] = &[
-    Field { name: "what", title: "", get: |row| Value::Text(row.what.to_owned()) },
-    Field { name: "meaning", title: "slowest rank", get: |row| Value::Text(row.meaning.to_owned()) },
-    Field { name: "mean_ns", title: "average", get: |row| Value::time(row.figures.mean_ns) },
-    Field { name: "median_ns", title: "median", get: |row| Value::Time(row.figures.median_ns) },
-    Field { name: "worst_ns", title: "worst 1%", get: |row| Value::time(row.figures.worst_ns) },
-    Field { name: "min_ns", title: "min", get: |row| Value::Time(row.figures.min_ns) },
-    Field { name: "max_ns", title: "max", get: |row| Value::Time(row.figures.max_ns) },
-    Field {
-        name: "slowdown_ratio",
-        title: "over grain",
-        get: |row| match (row.what, row.grain_ns) {
+fields! {
+    /// The fields of a row.
+    ROW, row: PhaseRow {
+        WHAT = "what", "", |row| Value::Text(row.what.to_owned());
+        MEANING = "meaning", "slowest rank", |row| Value::Text(row.meaning.to_owned());
+        MEAN_NS = "mean_ns", "average", |row| Value::time(row.figures.mean_ns);
+        MEDIAN_NS = "median_ns", "median", |row| Value::Time(row.figures.median_ns);
+        WORST_NS = "worst_ns", "worst 1%", |row| Value::time(row.figures.worst_ns);
+        MIN_NS = "min_ns", "min", |row| Value::Time(row.figures.min_ns);
+        MAX_NS = "max_ns", "max", |row| Value::Time(row.figures.max_ns);
+        SLOWDOWN_RATIO = "slowdown_ratio", "over grain", |row| match (row.what, row.grain_ns) {
             ("bt", _) | (_, 0) => Value::Missing,
             (_, grain) => Value::Factor(row.figures.mean_ns / grain as f64),
-        },
-    },
-];
+        };
+    }
+}
 
-/// The fields of a rank.
-const RANK: &[Field<MpiRank>] = &[
-    Field { name: "rank", title: "rank", get: |row| Value::Number(row.rank.into()) },
-    Field { name: "node", title: "node", get: |row| Value::Text(row.node.clone()) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.cpu.into()) },
-    Field { name: "compute_mean_ns", title: "qt average", get: |row| Value::time(row.compute.mean_ns) },
-    Field { name: "compute_worst_ns", title: "worst 1%", get: |row| Value::time(row.compute.worst_ns) },
-    Field { name: "compute_max_ns", title: "max", get: |row| Value::Time(row.compute.max_ns) },
-    Field { name: "collective_mean_ns", title: "bt average", get: |row| Value::time(row.collective.mean_ns) },
-    Field { name: "collective_worst_ns", title: "worst 1%", get: |row| Value::time(row.collective.worst_ns) },
-];
+fields! {
+    /// The fields of a rank.
+    RANK, rank: MpiRank {
+        RANK = "rank", "rank", |row| Value::Number(row.rank.into());
+        NODE = "node", "node", |row| Value::Text(row.node.clone());
+        CPU = "cpu", "cpu", |row| Value::Number(row.cpu.into());
+        COMPUTE_MEAN_NS = "compute_mean_ns", "qt average", |row| Value::time(row.compute.mean_ns);
+        COMPUTE_WORST_NS = "compute_worst_ns", "worst 1%", |row| Value::time(row.compute.worst_ns);
+        COMPUTE_MAX_NS = "compute_max_ns", "max", |row| Value::Time(row.compute.max_ns);
+        COLLECTIVE_MEAN_NS = "collective_mean_ns", "bt average", |row| Value::time(row.collective.mean_ns);
+        COLLECTIVE_WORST_NS = "collective_worst_ns", "worst 1%", |row| Value::time(row.collective.worst_ns);
+    }
+}
 
 impl Report for MpiReport {
     fn schema(&self) -> &'static str {
@@ -257,7 +259,6 @@ fn json_node(doc: &PhasesDoc) -> Node<'_> {
 /// As tables.
 fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
     let job = report.job();
-    let plural = |count: u32, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let ends = match job.collective.as_str() {
         "none" => "no collective".to_owned(),
         "barrier" => "a barrier".to_owned(),
@@ -272,8 +273,8 @@ fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
         "job",
         &format!(
             "{} on {}, {} phases of {compute} and {ends}, class {}",
-            plural(job.ranks, "rank"),
-            plural(job.nodes, "node"),
+            super::ranks(job.ranks),
+            nodes(job.nodes),
             job.phases,
             job.sched
         ),
@@ -297,11 +298,11 @@ fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "  ! ", &warning)?;
     }
     writeln!(out)?;
-    let mut names = vec!["what", "meaning", "mean_ns", "median_ns", "worst_ns", "min_ns", "max_ns"];
+    let mut fields =
+        vec![&row::WHAT, &row::MEANING, &row::MEAN_NS, &row::MEDIAN_NS, &row::WORST_NS, &row::MIN_NS, &row::MAX_NS];
     if job.grain_ns.get() > 0 {
-        names.push("slowdown_ratio");
+        fields.push(&row::SLOWDOWN_RATIO);
     }
-    let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
     report.rows().iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::ValidateReport;
+use super::{ValidateCell, ValidateReport};
 use crate::form::sheet::Sheet;
-use crate::form::value::factor;
+use crate::form::value::{factor, time};
 
 /// Columns and lines of the drawing on a terminal.
 const WIDTH: usize = 60;
@@ -15,13 +15,13 @@ const LABELS: usize = 12;
 
 /// The ends of both axes: what is there, and a little more.
 fn ends(report: &ValidateReport) -> Option<(f64, f64)> {
-    let values = report.cells.iter().filter_map(super::ValidateCell::both).flat_map(|(a, b)| [a, b]);
+    let values = report.cells.iter().filter_map(ValidateCell::both).flat_map(|(a, b)| [a, b]);
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let room = (high - low).max(0.01) * 0.04;
     (low.is_finite() && high.is_finite()).then_some((low - room, high + room))
 }
 
-/// On a terminal; nothing of no cells.
+/// Draws it on a terminal; nothing where there are no cells.
 pub(super) fn draw(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some((low, high)) = ends(report) else { return Ok(()) };
     let width = WIDTH.min(out.width().saturating_sub(LABELS));
@@ -60,97 +60,112 @@ pub(super) fn draw(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<(
 const SIDE: f64 = 480.0;
 const ROOM: f64 = 70.0;
 
-/// As an SVG, which opens anywhere; without cells an empty frame.
-#[must_use]
-pub fn validate_figure(report: &ValidateReport) -> String {
-    let (low, high) = ends(report).unwrap_or((1.0, 2.0));
-    let x = |value: f64| ROOM + (value - low) / (high - low) * SIDE;
-    let y = |value: f64| ROOM + SIDE - (value - low) / (high - low) * SIDE;
-    let whole = SIDE + 2.0 * ROOM;
-    let mut svg = String::new();
-    // Writing to a string cannot fail.
-    let mut put = |text: std::fmt::Arguments<'_>| {
-        let _ = writeln!(svg, "{text}");
-    };
-    put(format_args!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole} {whole}\" width=\"{whole}\" height=\"{whole}\" \
-         font-family=\"sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"predicted against measured slowdown\">"
-    ));
-    put(format_args!("<rect width=\"{whole}\" height=\"{whole}\" fill=\"#fff\"/>"));
-    put(format_args!(
-        "<clipPath id=\"frame\"><rect x=\"{ROOM}\" y=\"{ROOM}\" width=\"{SIDE}\" height=\"{SIDE}\"/></clipPath>"
-    ));
-    // Within 15 % of the measurement.
-    put(format_args!(
-        "<polygon clip-path=\"url(#frame)\" fill=\"#eef2f7\" points=\"{:.1},{:.1} {:.1},{:.1} {:.1},{:.1} {:.1},{:.1}\"/>",
-        x(low),
-        y(low * 1.15),
-        x(high),
-        y(high * 1.15),
-        x(high),
-        y(high * 0.85),
-        x(low),
-        y(low * 0.85)
-    ));
-    put(format_args!(
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>",
-        x(low),
-        y(low),
-        x(high),
-        y(high)
-    ));
-    put(format_args!(
-        "<rect x=\"{ROOM}\" y=\"{ROOM}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#444\"/>"
-    ));
-    for part in 0..=4 {
-        let value = low + (high - low) * f64::from(part) / 4.0;
-        let label = factor(value);
-        put(format_args!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-            x(value),
-            ROOM + SIDE + 20.0
+/// An SVG on its way, with a scale that both axes have.
+struct Drawing {
+    low: f64,
+    high: f64,
+    svg: String,
+}
+
+impl Drawing {
+    fn x(&self, value: f64) -> f64 {
+        ROOM + (value - self.low) / (self.high - self.low) * SIDE
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        ROOM + SIDE - (value - self.low) / (self.high - self.low) * SIDE
+    }
+
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.svg, "{text}");
+    }
+
+    /// The frame, the diagonal, and the part around it that is within 15 % of the measurement.
+    fn frame(&mut self) {
+        let (low, high) = (self.low, self.high);
+        let corners = [(low, low * 1.15), (high, high * 1.15), (high, high * 0.85), (low, low * 0.85)];
+        let corners = corners.map(|(x, y)| format!("{:.1},{:.1}", self.x(x), self.y(y))).join(" ");
+        let [left, right, bottom, top] = [self.x(low), self.x(high), self.y(low), self.y(high)];
+        self.put(format_args!("<polygon clip-path=\"url(#frame)\" fill=\"#eef2f7\" points=\"{corners}\"/>"));
+        self.put(format_args!(
+            "<line x1=\"{left:.1}\" y1=\"{bottom:.1}\" x2=\"{right:.1}\" y2=\"{top:.1}\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>"
         ));
-        put(format_args!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-            ROOM - 8.0,
-            y(value) + 4.0
+        self.put(format_args!(
+            "<rect x=\"{ROOM}\" y=\"{ROOM}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#444\"/>"
         ));
     }
-    for cell in &report.cells {
-        let (Some(measured), Some(predicted)) = (cell.measured, cell.predicted) else { continue };
+
+    /// The figures below and beside the frame.
+    fn labels(&mut self) {
+        for part in 0..=4 {
+            let value = self.low + (self.high - self.low) * f64::from(part) / 4.0;
+            let label = factor(value);
+            let (x, y) = (self.x(value), self.y(value) + 4.0);
+            let (below, beside) = (ROOM + SIDE + 20.0, ROOM - 8.0);
+            self.put(format_args!("<text x=\"{x:.1}\" y=\"{below:.1}\" text-anchor=\"middle\">{label}</text>"));
+            self.put(format_args!("<text x=\"{beside:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>"));
+        }
+    }
+
+    /// A cell: a mark, and lines for both intervals. Nothing where one of the two is missing.
+    fn cell(&mut self, cell: &ValidateCell) {
+        let (Some(measured), Some(predicted)) = (cell.measured, cell.predicted) else { return };
         let (color, fill) = if cell.synchronized { ("#b5541c", "#fff") } else { ("#1f5fa8", "#1f5fa8") };
-        let (mx, py) = (x(measured.mean), y(predicted.mean));
-        put(format_args!(
-            "<g clip-path=\"url(#frame)\" stroke=\"{color}\"><line x1=\"{:.1}\" y1=\"{py:.1}\" x2=\"{:.1}\" y2=\"{py:.1}\"/>\
-             <line x1=\"{mx:.1}\" y1=\"{:.1}\" x2=\"{mx:.1}\" y2=\"{:.1}\"/></g>",
-            x(measured.low),
-            x(measured.high),
-            y(predicted.low),
-            y(predicted.high)
+        let [x, left, right] = [measured.mean, measured.low, measured.high].map(|value| self.x(value));
+        let [y, bottom, top] = [predicted.mean, predicted.low, predicted.high].map(|value| self.y(value));
+        self.put(format_args!(
+            "<g clip-path=\"url(#frame)\" stroke=\"{color}\"><line x1=\"{left:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\"/>\
+             <line x1=\"{x:.1}\" y1=\"{bottom:.1}\" x2=\"{x:.1}\" y2=\"{top:.1}\"/></g>"
         ));
-        put(format_args!(
-            "<circle cx=\"{mx:.1}\" cy=\"{py:.1}\" r=\"4\" stroke=\"{color}\" fill=\"{fill}\"><title>{} every {}, {}: measured {}, \
+        self.put(format_args!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" stroke=\"{color}\" fill=\"{fill}\"><title>{} every {}, {}: measured {}, \
              predicted {}</title></circle>",
-            crate::form::value::time(cell.detour_ns),
-            crate::form::value::time(cell.interval_ns),
+            time(cell.detour_ns),
+            time(cell.interval_ns),
             if cell.synchronized { "together" } else { "apart" },
             factor(measured.mean),
             factor(predicted.mean)
         ));
     }
-    let middle = ROOM + SIDE / 2.0;
-    put(format_args!("<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">measured slowdown</text>", whole - 20.0));
-    put(format_args!(
-        "<text transform=\"translate(18 {middle}) rotate(-90)\" text-anchor=\"middle\">predicted slowdown</text>"
+
+    /// What the axes are, and what is drawn.
+    fn titles(&mut self, report: &ValidateReport) {
+        let middle = ROOM + SIDE / 2.0;
+        let below = SIDE + 2.0 * ROOM - 20.0;
+        self.put(format_args!("<text x=\"{middle}\" y=\"{below}\" text-anchor=\"middle\">measured slowdown</text>"));
+        self.put(format_args!(
+            "<text transform=\"translate(18 {middle}) rotate(-90)\" text-anchor=\"middle\">predicted slowdown</text>"
+        ));
+        self.put(format_args!(
+            "<text x=\"{ROOM}\" y=\"{:.1}\">{} of {} ranks: filled apart, hollow together, shaded within 15 %</text>",
+            ROOM - 20.0,
+            report.collective,
+            report.ranks
+        ));
+    }
+}
+
+/// As an SVG, which opens anywhere; without cells an empty frame.
+#[must_use]
+pub fn validate_figure(report: &ValidateReport) -> String {
+    let (low, high) = ends(report).unwrap_or((1.0, 2.0));
+    let whole = SIDE + 2.0 * ROOM;
+    let mut drawing = Drawing { low, high, svg: String::new() };
+    drawing.put(format_args!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole} {whole}\" width=\"{whole}\" height=\"{whole}\" \
+         font-family=\"sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"predicted against measured slowdown\">"
     ));
-    put(format_args!(
-        "<text x=\"{ROOM}\" y=\"{:.1}\">{} of {} ranks: filled apart, hollow together, shaded within 15 %</text>",
-        ROOM - 20.0,
-        report.collective,
-        report.ranks
+    drawing.put(format_args!("<rect width=\"{whole}\" height=\"{whole}\" fill=\"#fff\"/>"));
+    drawing.put(format_args!(
+        "<clipPath id=\"frame\"><rect x=\"{ROOM}\" y=\"{ROOM}\" width=\"{SIDE}\" height=\"{SIDE}\"/></clipPath>"
     ));
-    put(format_args!("</svg>"));
-    svg
+    drawing.frame();
+    drawing.labels();
+    report.cells.iter().for_each(|cell| drawing.cell(cell));
+    drawing.titles(report);
+    drawing.put(format_args!("</svg>"));
+    drawing.svg
 }
 
 #[cfg(test)]

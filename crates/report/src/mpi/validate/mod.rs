@@ -8,8 +8,9 @@ use becalm_scale::estimate::Estimate;
 use serde::Serialize;
 
 pub use self::figure::validate_figure;
+use super::{nodes, ranks};
 use crate::Value;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -127,7 +128,7 @@ impl ValidateReport {
     /// Of all cells, or of those that are synchronized or not.
     #[must_use]
     pub fn errors(&self, synchronized: Option<bool>) -> ValidateErrors {
-        let cells = || self.cells.iter().filter(|cell| synchronized.is_none_or(|of| of == cell.synchronized));
+        let cells = || self.cells.iter().filter(|cell| synchronized.is_none_or(|wanted| wanted == cell.synchronized));
         let mean = |errors: &[f64]| (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64);
         let errors: Vec<f64> = cells().filter_map(|cell| cell.error_ratio().map(f64::abs)).collect();
         let added: Vec<f64> = cells().filter_map(|cell| cell.added_error_ratio().map(f64::abs)).collect();
@@ -146,37 +147,29 @@ fn factor(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::Factor)
 }
 
-/// The fields of a cell.
-const CELL: &[Field<ValidateCell>] = &[
-    Field {
-        name: "noise",
-        title: "noise",
-        get: |cell| Value::Text(if cell.synchronized { "together" } else { "apart" }.to_owned()),
-    },
-    Field { name: "synchronized", title: "together", get: |cell| Value::Flag(cell.synchronized) },
-    Field { name: "interval_ns", title: "interval", get: |cell| Value::Time(cell.interval_ns) },
-    Field { name: "detour_ns", title: "detour", get: |cell| Value::Time(cell.detour_ns) },
-    Field { name: "constant_ratio", title: "constant", get: |cell| ratio(cell.constant_ratio) },
-    Field { name: "requested_ratio", title: "asked", get: |cell| Value::Ratio(cell.requested_ratio) },
-    Field { name: "delivered_ratio", title: "delivered", get: |cell| ratio(cell.delivered_ratio) },
-    Field { name: "measured_ratio", title: "measured", get: |cell| factor(cell.measured.map(|of| of.mean)) },
-    Field { name: "measured_low", title: "low", get: |cell| factor(cell.measured.map(|of| of.low)) },
-    Field { name: "measured_high", title: "high", get: |cell| factor(cell.measured.map(|of| of.high)) },
-    Field { name: "predicted_ratio", title: "predicted", get: |cell| factor(cell.predicted.map(|of| of.mean)) },
-    Field { name: "predicted_low", title: "low", get: |cell| factor(cell.predicted.map(|of| of.low)) },
-    Field { name: "predicted_high", title: "high", get: |cell| factor(cell.predicted.map(|of| of.high)) },
-    Field { name: "error_ratio", title: "error", get: |cell| cell.error_ratio().map_or(Value::Missing, Value::Change) },
-    Field {
-        name: "added_error_ratio",
-        title: "of added",
-        get: |cell| cell.added_error_ratio().map_or(Value::Missing, Value::Change),
-    },
-    Field {
-        name: "why_not",
-        title: "why not",
-        get: |cell| cell.why_not.as_ref().map_or(Value::Missing, |why| Value::Text(why.clone())),
-    },
-];
+fields! {
+    /// The fields of a cell.
+    CELL, cell: ValidateCell {
+        NOISE = "noise", "noise", |cell| Value::Text(if cell.synchronized { "together" } else { "apart" }.to_owned());
+        SYNCHRONIZED = "synchronized", "together", |cell| Value::Flag(cell.synchronized);
+        INTERVAL_NS = "interval_ns", "interval", |cell| Value::Time(cell.interval_ns);
+        DETOUR_NS = "detour_ns", "detour", |cell| Value::Time(cell.detour_ns);
+        CONSTANT_RATIO = "constant_ratio", "constant", |cell| ratio(cell.constant_ratio);
+        REQUESTED_RATIO = "requested_ratio", "asked", |cell| Value::Ratio(cell.requested_ratio);
+        DELIVERED_RATIO = "delivered_ratio", "delivered", |cell| ratio(cell.delivered_ratio);
+        MEASURED_RATIO = "measured_ratio", "measured", |cell| factor(cell.measured.map(|estimate| estimate.mean));
+        MEASURED_LOW = "measured_low", "low", |cell| factor(cell.measured.map(|estimate| estimate.low));
+        MEASURED_HIGH = "measured_high", "high", |cell| factor(cell.measured.map(|estimate| estimate.high));
+        PREDICTED_RATIO = "predicted_ratio", "predicted", |cell| factor(cell.predicted.map(|estimate| estimate.mean));
+        PREDICTED_LOW = "predicted_low", "low", |cell| factor(cell.predicted.map(|estimate| estimate.low));
+        PREDICTED_HIGH = "predicted_high", "high", |cell| factor(cell.predicted.map(|estimate| estimate.high));
+        ERROR_RATIO = "error_ratio", "error", |cell| cell.error_ratio().map_or(Value::Missing, Value::Change);
+        ADDED_ERROR_RATIO = "added_error_ratio", "of added",
+            |cell| cell.added_error_ratio().map_or(Value::Missing, Value::Change);
+        WHY_NOT = "why_not", "why not",
+            |cell| cell.why_not.as_ref().map_or(Value::Missing, |why| Value::Text(why.clone()));
+    }
+}
 
 fn ratio(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::Ratio)
@@ -204,7 +197,7 @@ struct Errors {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ValidateDocument<'a> {
     library: &'a str,
     ranks: u32,
     nodes: u32,
@@ -226,8 +219,8 @@ struct Document<'a> {
 }
 
 /// As `becalm.mpi-validate/1`.
-fn document(report: &ValidateReport) -> Document<'_> {
-    Document {
+fn document(report: &ValidateReport) -> ValidateDocument<'_> {
+    ValidateDocument {
         library: &report.library,
         ranks: report.ranks,
         nodes: report.nodes,
@@ -255,12 +248,20 @@ fn document(report: &ValidateReport) -> Document<'_> {
 
 /// As a table, with the mean errors and a figure below it.
 fn render(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    print_job(report, out)?;
+    print_warnings(report, out)?;
+    print_cells(report, out)?;
+    print_errors(report, out)?;
+    figure::draw(report, out)
+}
+
+/// What ran where, and what is known of the machine beside it.
+fn print_job(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
     let compute = match report.grain_ns {
         0 => "back to back".to_owned(),
         grain => format!("after {} of compute", time(grain)),
     };
-    let plural = |count: u32, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    let (ranks, nodes) = (plural(report.ranks, "rank"), plural(report.nodes, "node"));
+    let (ranks, nodes) = (ranks(report.ranks), nodes(report.nodes));
     line(out, "job", &format!("{ranks} on {nodes}, {}, {compute}, class {}", report.collective, report.sched))?;
     line(out, "library", report.library.trim())?;
     let exactly = |ns: f64| picos((ns * 1e3).round() as i64);
@@ -288,7 +289,11 @@ fn render(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
             "{} runs and {} predictions of each noise, seed {}; intervals hold the mean with 95 %",
             report.repetitions, report.replicas, report.seed
         ),
-    )?;
+    )
+}
+
+/// What limits what the numbers say.
+fn print_warnings(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
     for warning in &report.warnings {
         paragraph(out, "  ! ", warning)?;
     }
@@ -300,23 +305,27 @@ fn render(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
         );
         paragraph(out, "  ! ", &text)?;
     }
+    Ok(())
+}
+
+/// The noises with what was measured and predicted under each, and why some were not measured.
+fn print_cells(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out)?;
-    let names = [
-        "noise",
-        "interval_ns",
-        "detour_ns",
-        "requested_ratio",
-        "delivered_ratio",
-        "measured_ratio",
-        "measured_low",
-        "measured_high",
-        "predicted_ratio",
-        "predicted_low",
-        "predicted_high",
-        "error_ratio",
-        "added_error_ratio",
+    let fields = [
+        &cell::NOISE,
+        &cell::INTERVAL_NS,
+        &cell::DETOUR_NS,
+        &cell::REQUESTED_RATIO,
+        &cell::DELIVERED_RATIO,
+        &cell::MEASURED_RATIO,
+        &cell::MEASURED_LOW,
+        &cell::MEASURED_HIGH,
+        &cell::PREDICTED_RATIO,
+        &cell::PREDICTED_LOW,
+        &cell::PREDICTED_HIGH,
+        &cell::ERROR_RATIO,
+        &cell::ADDED_ERROR_RATIO,
     ];
-    let fields = columns(CELL, &names);
     let mut table = Table::new(&fields);
     let mut before = None;
     for cell in &report.cells {
@@ -335,6 +344,11 @@ fn render(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
             paragraph(out, "  ! ", &format!("not measured: {why}"))?;
         }
     }
+    Ok(())
+}
+
+/// By how much predictions miss, over all noises.
+fn print_errors(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out)?;
     for (name, synchronized) in [("apart", Some(false)), ("together", Some(true)), ("all", None)] {
         let errors = report.errors(synchronized);
@@ -355,7 +369,7 @@ fn render(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
             ),
         )?;
     }
-    figure::draw(report, out)
+    Ok(())
 }
 
 #[cfg(test)]

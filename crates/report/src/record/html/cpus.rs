@@ -7,12 +7,12 @@ use becalm_analyze::summary::Summary;
 
 use super::place;
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
 use crate::html::{Block, Section};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
-use crate::record::figures::{CPU, CpuRow, interval_note};
+use crate::record::figures::{CpuRow, cpu, interval_note};
 use crate::record::sure;
 use crate::record::text;
 
@@ -34,46 +34,15 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     );
     if summary.cpus.len() > 1 {
         let all = CpuRow::total(summary);
-        let noise = (columns(CPU, &["noise_ratio"])[0].get)(&all).cell();
+        let noise = (cpu::NOISE_RATIO.get)(&all).cell();
         most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
     }
     let mut blocks = vec![Block::Text(most.clone())];
-    let heat = &picture.heat;
     if picture.lengths.count() > 0 {
-        let rows = heat.rows.iter().map(|row| {
-            let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
-            let short = if summary.nodes.len() > 1 { format!("{node} {}", row.cpus) } else { row.cpus.to_string() };
-            let long = place(summary, node, &row.cpus);
-            HeatLabel { short, long }
-        });
-        let rows: Vec<HeatLabel> = rows.collect();
-        let spec = Spec::Heat(Heat {
-            start_ns: heat.start_ns,
-            cell_ns: heat.cell_ns,
-            last_cell_ns: heat.last_cell_ns,
-            row_title: "CPU",
-            cells: heat.rows.iter().map(|row| row.noise_ns.clone()).collect(),
-            rows,
-        });
-        let height = (heat.rows.len() as u32 * 22).clamp(60, 420) + 110;
-        let (title, label) =
-            (String::new(), format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)));
-        let figures = Some(over_time(summary, heat));
-        blocks.push(Block::Charts(vec![Chart { id: "heat", title, label, height, spec, figures }]));
-        let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
-        if heat.together() > 1 {
-            note.push_str(&format!(
-                " A row is up to {} CPUs that follow each other, and a cell shows the one that lost most.",
-                heat.together()
-            ));
-        }
-        if summary.nodes.len() > 1 {
-            note.push_str(" Each node\u{2019}s time begins with its own recording.");
-        }
-        blocks.push(Block::Note(note));
+        blocks.extend(map(summary, &picture.heat, &most));
     }
     blocks.push(Block::Table(table(summary)));
-    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
     blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
     blocks.extend(
@@ -91,6 +60,42 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     Some(Section { id: "cpus", title: title.to_owned(), short: "CPUs", reading: reading.to_owned(), blocks })
 }
 
+/// The map of what each CPU lost when, and how to read its cells.
+fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 2] {
+    let rows = heat.rows.iter().map(|row| {
+        let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
+        let short = if summary.nodes.len() > 1 { format!("{node} {}", row.cpus) } else { row.cpus.to_string() };
+        let long = place(summary, node, &row.cpus);
+        HeatLabel { short, long }
+    });
+    let chart = Chart {
+        id: "heat",
+        title: String::new(),
+        label: format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)),
+        height: (heat.rows.len() as u32 * 22).clamp(60, 420) + 110,
+        spec: Spec::Heat(Heat {
+            start_ns: heat.start_ns,
+            cell_ns: heat.cell_ns,
+            last_cell_ns: heat.last_cell_ns,
+            row_title: "CPU",
+            cells: heat.rows.iter().map(|row| row.noise_ns.clone()).collect(),
+            rows: rows.collect(),
+        }),
+        figures: Some(over_time(summary, heat)),
+    };
+    let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
+    if heat.together() > 1 {
+        note.push_str(&format!(
+            " A row is up to {} CPUs that follow each other, and a cell shows the one that lost most.",
+            heat.together()
+        ));
+    }
+    if summary.nodes.len() > 1 {
+        note.push_str(" Each node\u{2019}s time begins with its own recording.");
+    }
+    [Block::Charts(vec![chart]), Block::Note(note)]
+}
+
 /// A stretch of the map.
 #[derive(Clone, PartialEq, Debug)]
 struct Stretch {
@@ -101,12 +106,14 @@ struct Stretch {
     worst_cell: f64,
 }
 
-const STRETCH: &[Field<Stretch>] = &[
-    Field { name: "from_ns", title: "from", get: |row| Value::Time(row.from_ns) },
-    Field { name: "noise_ratio", title: "noise", get: |row| row.noise.map_or(Value::Missing, Value::Ratio) },
-    Field { name: "worst", title: "worst", get: |row| Value::Text(row.worst.clone()) },
-    Field { name: "worst_ratio", title: "worst cell", get: |row| Value::Ratio(row.worst_cell) },
-];
+fields! {
+    stretch: Stretch {
+        FROM_NS = "from_ns", "from", |row| Value::Time(row.from_ns);
+        NOISE_RATIO = "noise_ratio", "noise", |row| row.noise.map_or(Value::Missing, Value::Ratio);
+        WORST = "worst", "worst", |row| Value::Text(row.worst.clone());
+        WORST_RATIO = "worst_ratio", "worst cell", |row| Value::Ratio(row.worst_cell);
+    }
+}
 
 /// The map for who does not see it: what all lost in each stretch of time, and the cell that stands out in it.
 fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
@@ -114,13 +121,12 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
         place(summary, node, &row.cpus)
     };
-    let names: &[&str] = match (heat.rows.len(), heat.together()) {
-        (1, 1) => &["from_ns", "noise_ratio", "worst_ratio"],
-        (_, 1) => &["from_ns", "noise_ratio", "worst", "worst_ratio"],
-        _ => &["from_ns", "worst", "worst_ratio"],
+    let fields: &[&Field<Stretch>] = match (heat.rows.len(), heat.together()) {
+        (1, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST_RATIO],
+        (_, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST, &stretch::WORST_RATIO],
+        _ => &[&stretch::FROM_NS, &stretch::WORST, &stretch::WORST_RATIO],
     };
-    let fields = columns(STRETCH, names);
-    let mut table = HtmlTable::new("The map as figures", &fields);
+    let mut table = HtmlTable::new("The map as figures", fields);
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
         table.row(&fields, stretch);
@@ -136,7 +142,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
 fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<Stretch> {
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     let width = |cell: usize| if cell + 1 == cells { heat.last_cell_ns } else { heat.cell_ns };
-    let ratio = |ns: i64, of: i64| ns as f64 / of.max(1) as f64;
+    let ratio = |ns: i64, whole: i64| ns as f64 / whole.max(1) as f64;
     let stretch = |first: usize| {
         let range = first..(first + together).min(cells);
         let observed: i64 = range.clone().map(width).sum();
@@ -160,13 +166,13 @@ fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String)
 }
 
 fn table(summary: &Summary) -> HtmlTable {
-    let mut names = vec!["cpu", "detours", "rate_hz", "noise_ratio", "noise_ratio_low", "noise_ratio_high"];
-    names.extend(["median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"]);
+    let mut fields =
+        vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
+    fields.extend([&cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let all = rows.len();
     let mut table = HtmlTable::new("CPUs", &fields);
     table.note = "low and high: the noise ratio\u{2019}s 95 % interval (circular block bootstrap).".to_owned();
@@ -201,7 +207,10 @@ mod tests {
         let name = |row: &HeatRow| row.cpus.to_string();
         let found = |heat: &HeatMap, together| -> Vec<(i64, Option<f64>, String, f64)> {
             let stretches = stretches(heat, together, &name);
-            stretches.into_iter().map(|of| (of.from_ns, of.noise, of.worst, of.worst_cell)).collect()
+            stretches
+                .into_iter()
+                .map(|stretch| (stretch.from_ns, stretch.noise, stretch.worst, stretch.worst_cell))
+                .collect()
         };
         let zero = || "0".to_owned();
         assert_eq!(

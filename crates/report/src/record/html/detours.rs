@@ -9,11 +9,13 @@ use becalm_units::CpuId;
 
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::field::fields;
 use crate::form::value::{grouped, time};
 use crate::form::words::quoted;
 use crate::html::HtmlTable;
 use crate::html::{Axis, Chart, Lines, Points, Scale, Series, Spec, Unit};
 use crate::html::{Block, Section};
+use crate::record::figures::cpu;
 
 /// How many of the longest are listed.
 const LISTED: usize = 50;
@@ -179,23 +181,19 @@ struct Longest {
 
 const NODE: Field<Longest> = Field { name: "node", title: "node", get: |row| Value::Text(row.node.clone()) };
 
-const LONGEST: &[Field<Longest>] = &[
-    Field { name: "duration_ns", title: "duration", get: |row| Value::Time(row.place.duration) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(u64::from(row.place.cpu)) },
-    Field { name: "detour", title: "detour", get: |row| Value::Number(row.place.number) },
-    Field { name: "start_ns", title: "start", get: |row| Value::Text(instant(row.place.start)) },
-    Field {
-        name: "kind",
-        title: "kind",
-        get: |row| row.owner.as_ref().map_or(Value::Missing, |(kind, _)| Value::Text(kind.name().to_owned())),
-    },
-    Field {
-        name: "source",
-        title: "most of it",
-        get: |row| row.owner.as_ref().map_or(Value::Missing, |(_, source)| Value::Text(source.clone())),
-    },
-    Field { name: "incomplete", title: "incomplete", get: |row| Value::Flag(row.place.incomplete) },
-];
+fields! {
+    LONGEST, longest: Longest {
+        DURATION_NS = "duration_ns", "duration", |row| Value::Time(row.place.duration);
+        CPU = "cpu", "cpu", |row| Value::Number(u64::from(row.place.cpu));
+        DETOUR = "detour", "detour", |row| Value::Number(row.place.number);
+        START_NS = "start_ns", "start", |row| Value::Text(instant(row.place.start));
+        KIND = "kind", "kind",
+            |row| row.owner.as_ref().map_or(Value::Missing, |(kind, _)| Value::Text(kind.name().to_owned()));
+        SOURCE = "source", "most of it",
+            |row| row.owner.as_ref().map_or(Value::Missing, |(_, source)| Value::Text(source.clone()));
+        INCOMPLETE = "incomplete", "incomplete", |row| Value::Flag(row.place.incomplete);
+    }
+}
 
 /// When something began, to the microsecond.
 fn instant(ns: i64) -> String {
@@ -245,12 +243,11 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     }
     let (points, opens) = thinned(points, opens);
     let row = crate::record::figures::CpuRow::total(summary);
-    let figure = |name: &str| (crate::form::field::columns(crate::record::figures::CPU, &[name])[0].get)(&row).cell();
     let label = format!(
         "Of {} detours the longest takes {}, and half of them at most {}.",
-        figure("detours"),
-        figure("max_ns"),
-        figure("median_ns")
+        cpu::DETOURS.cell(&row),
+        cpu::MAX_NS.cell(&row),
+        cpu::MEDIAN_NS.cell(&row)
     );
     let chart = Chart {
         id: "by-length",

@@ -5,12 +5,12 @@ use becalm_analyze::summary::Summary;
 use becalm_stats::spectrum::Peak;
 
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::value::three_digits;
 use crate::html::HtmlTable;
 use crate::html::{Axis, Chart, Lines, Mark, Scale, Series, Spec, Unit};
 use crate::html::{Block, Section};
-use crate::record::figures::{CPU, CpuRow};
+use crate::record::figures::{CpuRow, cpu};
 
 /// Nodes beyond this have no curve of their own.
 const CURVES: usize = 8;
@@ -25,50 +25,33 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         let nodes = summary.nodes.iter().zip(&picture.node_lengths).take(CURVES);
         sets.extend(nodes.map(|(node, lengths)| (node.doc.node.clone(), lengths, [].as_slice())));
     }
-    let curves = |of: fn(u64, u64) -> f64| -> Vec<Series> {
-        sets.iter()
-            .filter(|(_, lengths, _)| lengths.count() > 0)
-            .map(|(name, lengths, longest)| Series {
-                name: name.clone(),
-                points: curve(lengths, longest, of),
-                step: true,
-                ..Series::default()
-            })
-            .collect()
-    };
     let row = CpuRow::total(summary);
-    let figure = |name: &str| (columns(CPU, &[name])[0].get)(&row);
-    let marks = |names: &[&str]| -> Vec<Mark> {
-        let mark = |name: &&str| {
-            let field = columns(CPU, &[name])[0];
-            match (field.get)(&row) {
-                Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
-                _ => None,
-            }
-        };
-        apart(names.iter().filter_map(mark).collect())
-    };
     let text = format!(
         "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
-        figure("median_ns").cell(),
-        figure("p99_ns").cell(),
-        figure("p999_ns").cell(),
-        figure("max_ns").cell()
+        cpu::MEDIAN_NS.cell(&row),
+        cpu::P99_NS.cell(&row),
+        cpu::P999_NS.cell(&row),
+        cpu::MAX_NS.cell(&row)
     );
-    let length = || Axis::new("length", Scale::Log, Unit::Time);
-    let share = Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0));
+    let shorter = Lines {
+        x: Axis::new("length", Scale::Log, Unit::Time),
+        y: Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0)),
+        series: distribution(&sets),
+        marks: marks(&row, [&cpu::MEDIAN_NS, &cpu::P99_NS]),
+    };
+    let longer = Lines {
+        x: Axis::new("length", Scale::Log, Unit::Time),
+        y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
+        series: survival(&sets),
+        marks: marks(&row, [&cpu::P999_NS, &cpu::MAX_NS]),
+    };
     let charts = vec![
         Chart {
             id: "distribution",
             title: "Distribution function".to_owned(),
             label: text.clone(),
             height: 320,
-            spec: Spec::Lines(Lines {
-                x: length(),
-                y: share,
-                series: curves(|at_most, all| at_most as f64 / all as f64),
-                marks: marks(&["median_ns", "p99_ns"]),
-            }),
+            spec: Spec::Lines(shorter),
             figures: Some(curves_as_table(&picture.lengths, &longest)),
         },
         Chart {
@@ -76,12 +59,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
             title: "Survival function".to_owned(),
             label: format!("The share of detours that take at least a time, on two logarithmic axes. {text}"),
             height: 320,
-            spec: Spec::Lines(Lines {
-                x: length(),
-                y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
-                series: survival(&sets),
-                marks: marks(&["p999_ns", "max_ns"]),
-            }),
+            spec: Spec::Lines(longer),
             figures: None,
         },
     ];
@@ -96,6 +74,28 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     })
 }
 
+/// The share of detours that take at most a time, a curve for each set.
+fn distribution(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
+    sets.iter()
+        .filter(|(_, lengths, _)| lengths.count() > 0)
+        .map(|(name, lengths, longest)| Series {
+            name: name.clone(),
+            points: curve(lengths, longest, |at_most, all| at_most as f64 / all as f64),
+            step: true,
+            ..Series::default()
+        })
+        .collect()
+}
+
+/// Marks for lengths on the axis, where they exist.
+fn marks(row: &CpuRow, fields: [&Field<CpuRow>; 2]) -> Vec<Mark> {
+    let mark = |field: &Field<CpuRow>| match (field.get)(row) {
+        Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
+        _ => None,
+    };
+    apart(fields.into_iter().filter_map(mark).collect())
+}
+
 /// The shares of detours at which both curves are told as figures.
 const SHARES: [f64; 13] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.999_9, 0.999_99, 1.0];
 
@@ -108,12 +108,14 @@ struct Point {
     count: u64,
 }
 
-const POINT: &[Field<Point>] = &[
-    Field { name: "length_ns", title: "length", get: |row| Value::Time(row.length_ns) },
-    Field { name: "at_most_ratio", title: "at most as long", get: |row| Value::Ratio(row.at_most) },
-    Field { name: "at_least_ratio", title: "at least as long", get: |row| Value::Ratio(row.at_least) },
-    Field { name: "at_least", title: "so many", get: |row| Value::Count(row.count) },
-];
+fields! {
+    POINT, point: Point {
+        LENGTH_NS = "length_ns", "length", |row| Value::Time(row.length_ns);
+        AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Value::Ratio(row.at_most);
+        AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Value::Ratio(row.at_least);
+        AT_LEAST = "at_least", "so many", |row| Value::Count(row.count);
+    }
+}
 
 /// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
 fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
@@ -161,12 +163,12 @@ fn apart(marks: Vec<Mark>) -> Vec<Mark> {
 }
 
 /// The distribution function; lengths of 0 have no place on a logarithmic axis, but they count.
-fn curve(lengths: &Lengths, longest: &[i64], of: fn(u64, u64) -> f64) -> Vec<[f64; 2]> {
+fn curve(lengths: &Lengths, longest: &[i64], share: fn(u64, u64) -> f64) -> Vec<[f64; 2]> {
     let steps = lengths.steps(longest);
     steps
         .iter()
         .filter(|step| step.length > 0)
-        .map(|step| [step.length as f64, of(step.at_most, lengths.count())])
+        .map(|step| [step.length as f64, share(step.at_most, lengths.count())])
         .collect()
 }
 
@@ -189,20 +191,21 @@ fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
 
 /// Quantiles, as the table of CPUs has them.
 fn quantiles(summary: &Summary) -> HtmlTable {
-    let names = ["detours", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"];
-    let fields = columns(CPU, &names);
+    let fields = [&cpu::DETOURS, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS];
     let mut table = HtmlTable::new("Lengths of all detours", &fields);
     table.row(&fields, &CpuRow::total(summary));
     table.sorts = false;
     table
 }
 
-/// The fields of a peak of the spectrum.
-const PEAK: &[Field<Peak>] = &[
-    Field { name: "label", title: "comes again", get: |row| Value::Text(row.label.clone()) },
-    Field { name: "frequency_hz", title: "frequency", get: |row| Value::Rate(row.hz) },
-    Field { name: "interval_ns", title: "interval", get: |row| Value::time(1e9 / row.hz) },
-];
+fields! {
+    /// The fields of a peak of the spectrum.
+    PEAK, peak: Peak {
+        LABEL = "label", "comes again", |row| Value::Text(row.label.clone());
+        FREQUENCY_HZ = "frequency_hz", "frequency", |row| Value::Rate(row.hz);
+        INTERVAL_NS = "interval_ns", "interval", |row| Value::time(1e9 / row.hz);
+    }
+}
 
 /// The spectrum, where the run is long enough for one.
 pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
@@ -286,23 +289,23 @@ mod tests {
     proptest! {
         /// What the table says of a length is what counting says.
         #[test]
-        fn the_table_counts_right(of in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
+        fn the_table_counts_right(taken in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
             let mut lengths = Lengths::default();
-            of.iter().for_each(|length| lengths.add(*length));
-            let mut longest = of.clone();
+            taken.iter().for_each(|length| lengths.add(*length));
+            let mut longest = taken.clone();
             longest.sort_unstable_by(|a, b| b.cmp(a));
             longest.truncate(top);
-            let count = |keep: &dyn Fn(&i64) -> bool| of.iter().filter(|length| keep(length)).count() as u64;
-            let points = points(&lengths.steps(&longest), of.len() as u64);
+            let count = |keep: &dyn Fn(&i64) -> bool| taken.iter().filter(|length| keep(length)).count() as u64;
+            let points = points(&lengths.steps(&longest), taken.len() as u64);
             for point in &points {
-                let at_most = count(&|length| *length <= point.length_ns) as f64 / of.len() as f64;
+                let at_most = count(&|length| *length <= point.length_ns) as f64 / taken.len() as f64;
                 prop_assert_eq!(point.at_most, at_most);
                 // Lengths are told apart by 3 %: of those just below some are counted with it.
                 let (least, most) = (count(&|length| *length >= point.length_ns),
                     count(&|length| *length as f64 >= point.length_ns as f64 / 1.033 - 1.0));
                 prop_assert!(least <= point.count && point.count <= most, "{:?}: {} {}", point, least, most);
             }
-            prop_assert_eq!(points.last().map(|point| point.length_ns), of.iter().max().copied());
+            prop_assert_eq!(points.last().map(|point| point.length_ns), taken.iter().max().copied());
         }
     }
 }

@@ -3,14 +3,15 @@
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::Kind;
 use becalm_model::node::Rung;
+use becalm_model::remedy;
 use becalm_units::Nanos;
 
 use super::sure;
 use crate::Value;
-use crate::form::field::columns;
+use crate::form::field::Field;
+use crate::form::words::plural;
 use crate::html::{Block, Section, Tile, Tone};
-use crate::record::advice;
-use crate::record::figures::{CPU, CpuRow, SOURCE, interval_note};
+use crate::record::figures::{CpuRow, cpu, interval_note, source};
 use crate::record::header;
 
 /// The share of time that a quiet machine loses at most.
@@ -24,17 +25,17 @@ const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ"
 
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
-    if let Some(advice) = worst_source(summary).and_then(|worst| advice::against(worst.kind, &worst.source)) {
+    if let Some(advice) = worst_source(summary).and_then(|worst| remedy::advice(worst.kind, &worst.source)) {
         blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
     }
     let (whole, rest): (Vec<_>, Vec<_>) =
         summary.warnings.iter().partition(|(_, warning)| NOT_WHOLE.contains(&warning.code.as_str()));
     blocks.extend(whole.into_iter().map(|(node, warning)| {
-        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() }
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() }
     }));
     if !rest.is_empty() {
-        let what = if rest.len() == 1 { "warning limits" } else { "warnings limit" };
+        let what = plural(rest.len() as u64, "warning limits", "warnings limit");
         blocks.push(Block::Note(format!("{} {what} what these numbers say: see the end of the page.", rest.len())));
     }
     Section {
@@ -47,23 +48,18 @@ pub(super) fn section(summary: &Summary) -> Section {
 }
 
 /// A figure of all CPUs together, as the table writes it.
-fn total(summary: &Summary, name: &str) -> String {
-    let row = CpuRow::total(summary);
-    (columns(CPU, &[name])[0].get)(&row).cell()
-}
-
-fn source(worst: &SourceSummary, name: &str) -> String {
-    (columns(SOURCE, &[name])[0].get)(worst).cell()
+fn total(summary: &Summary, field: &Field<CpuRow>) -> String {
+    field.cell(&CpuRow::total(summary))
 }
 
 fn verdict(summary: &Summary) -> Block {
     let (noise, longest) = (summary.total.noise_ratio(), summary.total.durations.max());
-    let (noise_text, longest_text) = (total(summary, "noise_ratio"), total(summary, "max_ns"));
+    let (noise_text, longest_text) = (total(summary, &cpu::NOISE_RATIO), total(summary, &cpu::MAX_NS));
     let rare = longest.is_some_and(|ns| ns > MAX_QUIET.get());
     let (tone, text) = match noise {
         None => (Tone::Plain, "How quiet it is cannot be said: it is not known how long the loops ran.".to_owned()),
         Some(_) if summary.total.detours() == 0 => {
-            (Tone::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, "duration_ns")))
+            (Tone::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, &cpu::DURATION_NS)))
         }
         Some(noise) if noise > NOISE_QUIET => (
             Tone::Bad,
@@ -84,7 +80,7 @@ fn verdict(summary: &Summary) -> Block {
     };
     let basis = format!(
         "{cpus} watched, {} of CPU time in all. Quiet means: at most {quiet} of the time lost, and no detour over {MAX_QUIET}.",
-        total(summary, "duration_ns"),
+        total(summary, &cpu::DURATION_NS),
     );
     Block::Verdict { tone, text, basis }
 }
@@ -92,21 +88,28 @@ fn verdict(summary: &Summary) -> Block {
 fn tiles(summary: &Summary) -> Vec<Tile> {
     let figures = &summary.total;
     let interval = match interval_note(figures) {
-        None => format!("95 %: {} to {}", total(summary, "noise_ratio_low"), total(summary, "noise_ratio_high")),
+        None => {
+            format!("95 %: {} to {}", total(summary, &cpu::NOISE_RATIO_LOW), total(summary, &cpu::NOISE_RATIO_HIGH))
+        }
         Some(note) => note,
     };
     let noisy = figures.noise_ratio().is_some_and(|noise| noise > NOISE_QUIET);
     let long = figures.durations.max().is_some_and(|ns| ns > MAX_QUIET.get());
     let tone = |bad: bool| if bad { Tone::Bad } else { Tone::Good };
     let mut tiles = vec![
-        tile("Noise", total(summary, "noise_ratio"), interval, tone(noisy)),
+        tile("Noise", total(summary, &cpu::NOISE_RATIO), interval, tone(noisy)),
         tile(
             "Longest detour",
-            total(summary, "max_ns"),
-            format!("median {}, p99.9 {}", total(summary, "median_ns"), total(summary, "p999_ns")),
+            total(summary, &cpu::MAX_NS),
+            format!("median {}, p99.9 {}", total(summary, &cpu::MEDIAN_NS), total(summary, &cpu::P999_NS)),
             tone(long),
         ),
-        tile("Detours", total(summary, "detours"), format!("{} on a CPU", total(summary, "rate_hz")), Tone::Plain),
+        tile(
+            "Detours",
+            total(summary, &cpu::DETOURS),
+            format!("{} on a CPU", total(summary, &cpu::RATE_HZ)),
+            Tone::Plain,
+        ),
     ];
     tiles.extend(sure::tile(summary));
     tiles.push(worst(summary));
@@ -128,7 +131,12 @@ fn worst(summary: &Summary) -> Tile {
         Some(worst) => tile(
             "Worst source",
             worst.source.clone(),
-            format!("{}, {} of noise, {} in all", worst.kind, source(worst, "share_ratio"), source(worst, "total_ns")),
+            format!(
+                "{}, {} of noise, {} in all",
+                worst.kind,
+                source::SHARE_RATIO.cell(worst),
+                source::TOTAL_NS.cell(worst)
+            ),
             Tone::Plain,
         ),
         None if summary.total.detours() == 0 => {
@@ -152,7 +160,7 @@ fn not_seen(summary: &Summary) -> Tile {
                 if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
             let tone = if summary.lost_events > 0 { Tone::Fair } else { Tone::Plain };
             let detail = format!("{share} of noise had no kernel event; lost: {lost}");
-            tile("Not seen", total(summary, "unseen_ns"), detail, tone)
+            tile("Not seen", total(summary, &cpu::UNSEEN_NS), detail, tone)
         }
         None => {
             let what = match summary.rung {

@@ -2,11 +2,10 @@
 
 use becalm_analyze::summary::Summary;
 
-use crate::form::field::columns;
 use crate::form::value::grouped;
 use crate::html::HtmlTable;
 use crate::html::{Block, Section};
-use crate::record::figures::{CPU, CpuRow};
+use crate::record::figures::{CpuRow, cpu};
 use crate::record::header;
 
 /// Nodes beyond this are not described one by one.
@@ -18,8 +17,9 @@ const ROWS: usize = 256;
 pub(super) fn section(summary: &Summary) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
     for (node, warning) in &summary.warnings {
-        let of = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        blocks.push(Block::Warning { text: format!("{of}{}", warning.message), advice: warning.advice.clone() });
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        blocks
+            .push(Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() });
     }
     for node in summary.nodes.iter().take(NODES) {
         blocks.push(Block::Facts(header::node_lines(node)));
@@ -41,24 +41,23 @@ pub(super) fn section(summary: &Summary) -> Section {
 }
 
 fn loops(summary: &Summary) -> HtmlTable {
-    let mut names = vec!["cpu", "duration_ns", "iterations", "t_min_ns", "threshold_ns"];
-    names.extend(["lost_events", "incomplete"]);
-    for (name, there) in [
-        ("unseen_ns", summary.total.unseen_ns.is_some()),
-        ("steal_ns", summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
-        ("cut_short", summary.total.cut_short),
+    let mut fields = vec![&cpu::CPU, &cpu::DURATION_NS, &cpu::ITERATIONS, &cpu::T_MIN_NS, &cpu::THRESHOLD_NS];
+    fields.extend([&cpu::LOST_EVENTS, &cpu::INCOMPLETE]);
+    for (field, there) in [
+        (&cpu::UNSEEN_NS, summary.total.unseen_ns.is_some()),
+        (&cpu::STEAL_NS, summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        (&cpu::CUT_SHORT, summary.total.cut_short),
     ] {
         if there {
-            names.push(name);
+            fields.push(field);
         }
     }
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
     let mut table = HtmlTable::new("Loops that measured", &fields);
     for cpu in summary.cpus.iter().take(ROWS) {
-        table.row(&fields, &CpuRow::of(cpu));
+        table.row(&fields, &CpuRow::new(cpu));
     }
     if summary.cpus.len() > ROWS {
         table.note = format!("The first {ROWS} of {} CPUs.", grouped(summary.cpus.len() as u64));

@@ -5,12 +5,12 @@ use becalm_units::Count;
 
 use crate::PredictReport;
 use crate::Value;
-use crate::form::field::{Field, columns};
+use crate::form::field::{Field, fields};
 use crate::form::value::factor;
 use crate::html::HtmlTable;
 use crate::html::{Axis, Bar, Bars, Chart, Lines, Scale, Series, Spec, Unit};
 use crate::html::{Block, Section};
-use crate::predict::{self, ROW};
+use crate::predict::{self, row};
 
 /// How many sources the table of blame has at most.
 const ROWS: usize = 100;
@@ -47,78 +47,12 @@ fn reading(report: &PredictReport<'_>) -> String {
 }
 
 fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
-    let lines = predict::lines(report);
     let replayed = report.rows.iter().any(|row| row.slowdown.is_some());
-    let names: &[&str] = match replayed {
-        true => &[
-            "ranks",
-            "slowdown_ratio",
-            "slowdown_low",
-            "slowdown_high",
-            "expected_ratio",
-            "mean_phase_ns",
-            "worst_phase_ns",
-        ],
-        false => &["ranks", "expected_ratio", "law_ratio"],
-    };
-    let fields = columns(ROW, names);
-    let mut table = HtmlTable::new("Predicted slowdown", &fields);
-    lines.iter().for_each(|line| {
-        table.row(&fields, line);
-    });
-    table.note = match replayed {
-        true => format!(
-            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
-            report.question.replicas
-        ),
-        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
-            .to_owned(),
-    };
-    let mut points = Vec::new();
-    let mut band = Vec::new();
-    let mut expected = Vec::new();
-    for row in report.rows {
-        if let Some(slowdown) = row.slowdown {
-            points.push([row.ranks as f64, slowdown.mean]);
-            band.push([slowdown.low.max(1.0), slowdown.high]);
-        }
-        expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
-    }
-    // An axis cannot end where it begins.
-    let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
-    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
-        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
-    };
-    let text = match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
-        (Some((ranks, slowdown)), _) => {
-            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
-        }
-        (None, Some((ranks, slowdown))) => {
-            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
-        }
-        (None, None) => String::new(),
-    };
-    let series = [
-        Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
-        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
-    ];
-    let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
-    let mut charts = vec![Chart {
-        id: "slowdown",
-        title: "Slowdown against ranks".to_owned(),
-        label: format!("Predicted slowdown against the number of ranks. {text}"),
-        height: 320,
-        spec: Spec::Lines(Lines {
-            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
-            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
-            series,
-            marks: Vec::new(),
-        }),
-        figures: None,
-    }];
+    let text = most_ranks(report);
+    let mut charts = vec![slowdown_chart(report, replayed, &text)];
     let blame = report.blame.first().and_then(|(_, blames)| blames.last());
     charts.extend(blame.and_then(|blame| blame_chart(report, blame)));
-    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(table)];
+    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(slowdown_table(report, replayed))];
     if let Some(blame) = blame {
         blocks.push(Block::Text(blame_text(report, blame)));
         blocks.push(Block::Table(alone(report, blame)));
@@ -136,6 +70,83 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     };
     blocks.extend(report.warnings.iter().map(warning));
     blocks
+}
+
+/// The figures of each number of ranks; of a prediction that was replayed, or that order statistics made alone.
+fn slowdown_table(report: &PredictReport<'_>, replayed: bool) -> HtmlTable {
+    let fields: &[&Field<predict::Predicted>] = match replayed {
+        true => &[
+            &row::RANKS,
+            &row::SLOWDOWN_RATIO,
+            &row::SLOWDOWN_LOW,
+            &row::SLOWDOWN_HIGH,
+            &row::EXPECTED_RATIO,
+            &row::MEAN_PHASE_NS,
+            &row::WORST_PHASE_NS,
+        ],
+        false => &[&row::RANKS, &row::EXPECTED_RATIO, &row::LAW_RATIO],
+    };
+    let mut table = HtmlTable::new("Predicted slowdown", fields);
+    predict::lines(report).iter().for_each(|line| {
+        table.row(fields, line);
+    });
+    table.note = match replayed {
+        true => format!(
+            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
+            report.question.replicas
+        ),
+        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
+            .to_owned(),
+    };
+    table
+}
+
+/// What the prediction says of the largest number of ranks, in a sentence.
+fn most_ranks(report: &PredictReport<'_>) -> String {
+    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
+        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
+    };
+    match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
+        (Some((ranks, slowdown)), _) => {
+            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, Some((ranks, slowdown))) => {
+            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
+        }
+        (None, None) => String::new(),
+    }
+}
+
+fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Chart {
+    let mut points = Vec::new();
+    let mut band = Vec::new();
+    let mut expected = Vec::new();
+    for row in report.rows {
+        if let Some(slowdown) = row.slowdown {
+            points.push([row.ranks as f64, slowdown.mean]);
+            band.push([slowdown.low.max(1.0), slowdown.high]);
+        }
+        expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
+    }
+    // An axis cannot end where it begins.
+    let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
+    let series = [
+        Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
+        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
+    ];
+    Chart {
+        id: "slowdown",
+        title: "Slowdown against ranks".to_owned(),
+        label: format!("Predicted slowdown against the number of ranks. {text}"),
+        height: 320,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
+            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
+            series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+            marks: Vec::new(),
+        }),
+        figures: None,
+    }
 }
 
 /// What is left without the most rewarding source, without it and the next, and so on.
@@ -166,15 +177,17 @@ struct Alone {
     slowdown: f64,
 }
 
-const ALONE: &[Field<Alone>] = &[
-    Field { name: "source", title: "without", get: |row| Value::Text(row.source.clone()) },
-    Field { name: "all_ratio", title: "as it is", get: |row| Value::Factor(row.all) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
-];
+fields! {
+    alone: Alone {
+        SOURCE = "source", "without", |row| Value::Text(row.source.clone());
+        ALL_RATIO = "all_ratio", "as it is", |row| Value::Factor(row.all);
+        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| Value::Factor(row.slowdown);
+    }
+}
 
 /// What is left without each source alone, at the largest number of ranks; the most rewarding first.
 fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
-    let fields = columns(ALONE, &["source", "all_ratio", "slowdown_ratio"]);
+    let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
     let mut table = HtmlTable::new(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)), &fields);
     // A gain that the figures do not show is none to act on.
     let all = factor(blame.all.slowdown);

@@ -3,12 +3,11 @@
 use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
 use becalm_model::node::Rung;
 
-use crate::form::field::columns;
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
 use crate::html::{Axis, Bar, Bars, Chart, Scale, Spec, Unit};
 use crate::html::{Block, Section};
-use crate::record::figures::{self, COUNTER, SOURCE};
+use crate::record::figures::{self, counter, source};
 
 /// How many sources have a bar.
 const BARS: usize = 12;
@@ -81,19 +80,18 @@ fn bars<'a>(
 }
 
 fn table(summary: &Summary) -> HtmlTable {
-    let names = [
-        "source",
-        "kind",
-        "count",
-        "min_ns",
-        "max_ns",
-        "mean_ns",
-        "stddev_ns",
-        "total_ns",
-        "share_ratio",
-        "time_ratio",
+    let fields = [
+        &source::SOURCE,
+        &source::KIND,
+        &source::COUNT,
+        &source::MIN_NS,
+        &source::MAX_NS,
+        &source::MEAN_NS,
+        &source::STDDEV_NS,
+        &source::TOTAL_NS,
+        &source::SHARE_RATIO,
+        &source::TIME_RATIO,
     ];
-    let fields = columns(SOURCE, &names);
     let mut table = HtmlTable::new("Sources", &fields);
     for source in summary.sources.iter().take(ROWS) {
         table.row(&fields, source);
@@ -109,9 +107,9 @@ fn counters(summary: &Summary, node: &NodeSummary) -> Option<Block> {
     if rows.is_empty() {
         return None;
     }
-    let of = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
-    let fields = columns(COUNTER, &["name", "growth", "rate_hz"]);
-    let mut table = HtmlTable::new(&format!("Kernel counters that grew{of}"), &fields);
+    let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+    let fields = [&counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
+    let mut table = HtmlTable::new(&format!("Kernel counters that grew{on_node}"), &fields);
     rows.iter().take(ROWS).for_each(|row| {
         table.row(&fields, row);
     });

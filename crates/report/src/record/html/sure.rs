@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 
 use becalm_analyze::summary::Summary;
 
-use crate::form::field::{Field, columns};
+use crate::form::field::Field;
 use crate::form::value::grouped;
 use crate::form::words::capital;
 use crate::html::HtmlTable;
 use crate::html::{Block, Section, Tile, Tone};
-use crate::record::figures::{CPU, CpuRow};
-use crate::record::sure::{self, PERIODIC, TAIL};
+use crate::record::figures::{CpuRow, cpu};
+use crate::record::sure::{self, PERIODIC, TAIL, periodic};
 use crate::record::tails;
 use crate::record::text;
 
@@ -22,20 +22,20 @@ const ROWS: usize = 256;
 const PERIODS: usize = 100;
 
 /// Figures with the ends of their intervals.
-const INTERVALS: [&str; 13] = [
-    "cpu",
-    "rate_hz",
-    "rate_low_hz",
-    "rate_high_hz",
-    "median_ns",
-    "median_low_ns",
-    "median_high_ns",
-    "p99_ns",
-    "p99_low_ns",
-    "p99_high_ns",
-    "p999_ns",
-    "p999_low_ns",
-    "p999_high_ns",
+const INTERVALS: [&Field<CpuRow>; 13] = [
+    &cpu::CPU,
+    &cpu::RATE_HZ,
+    &cpu::RATE_LOW_HZ,
+    &cpu::RATE_HIGH_HZ,
+    &cpu::MEDIAN_NS,
+    &cpu::MEDIAN_LOW_NS,
+    &cpu::MEDIAN_HIGH_NS,
+    &cpu::P99_NS,
+    &cpu::P99_LOW_NS,
+    &cpu::P99_HIGH_NS,
+    &cpu::P999_NS,
+    &cpu::P999_LOW_NS,
+    &cpu::P999_HIGH_NS,
 ];
 
 pub(super) fn section(summary: &Summary) -> Option<Section> {
@@ -43,7 +43,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         return None;
     }
     let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::of).collect();
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     if rows.len() > ROWS {
         rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
     }
@@ -87,15 +87,14 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
 fn table<'a>(
     summary: &Summary,
     caption: &str,
-    names: &[&str],
+    fields: &[&'static Field<CpuRow>],
     rows: impl Iterator<Item = &'a CpuRow>,
     with_total: bool,
 ) -> HtmlTable {
-    let mut names = names.to_vec();
+    let mut fields = fields.to_vec();
     if summary.nodes.len() > 1 {
-        names.insert(0, "node");
+        fields.insert(0, &cpu::NODE);
     }
-    let fields = columns(CPU, &names);
     let mut table = HtmlTable::new(caption, &fields);
     rows.take(ROWS).for_each(|row| {
         table.row(&fields, row);
@@ -106,19 +105,15 @@ fn table<'a>(
     table
 }
 
-fn cell(row: &CpuRow, name: &str) -> String {
-    (columns(CPU, &[name])[0].get)(row).cell()
-}
-
 /// The return level in a sentence, or why there is none.
 fn expected(row: &CpuRow) -> String {
     match &row.figures.tail {
         Some(Ok(_)) => format!(
             "Over {} once in {}, 95 %: {} to {}.",
-            cell(row, "return_level_ns"),
-            cell(row, "return_period_ns"),
-            cell(row, "return_level_low_ns"),
-            cell(row, "return_level_high_ns")
+            cpu::RETURN_LEVEL_NS.cell(row),
+            cpu::RETURN_PERIOD_NS.cell(row),
+            cpu::RETURN_LEVEL_LOW_NS.cell(row),
+            cpu::RETURN_LEVEL_HIGH_NS.cell(row)
         ),
         Some(refused) => format!("{}.", capital(&tails::note(refused).unwrap_or_default())),
         None => "It is not known.".to_owned(),
@@ -131,12 +126,12 @@ pub(super) fn tile(summary: &Summary) -> Option<Tile> {
     let refused = row.figures.tail.as_ref()?.as_ref().err();
     let (figure, detail) = match refused {
         None => (
-            format!("over {}", cell(&row, "return_level_ns")),
+            format!("over {}", cpu::RETURN_LEVEL_NS.cell(&row)),
             format!(
                 "once in {}, 95 %: {} to {}",
-                cell(&row, "return_period_ns"),
-                cell(&row, "return_level_low_ns"),
-                cell(&row, "return_level_high_ns")
+                cpu::RETURN_PERIOD_NS.cell(&row),
+                cpu::RETURN_LEVEL_LOW_NS.cell(&row),
+                cpu::RETURN_LEVEL_HIGH_NS.cell(&row)
             ),
         ),
         Some(_) => ("not known".to_owned(), row.figures.tail.as_ref().and_then(tails::note).unwrap_or_default()),
@@ -162,15 +157,10 @@ pub(super) fn periods(summary: &Summary) -> Option<Section> {
     if rows.len() > PERIODS {
         table.note.push_str(&format!(" The first {PERIODS} of {}.", grouped(rows.len() as u64)));
     }
-    let cell = |name: &str| (columns(PERIODIC, &[name])[0].get)(first).cell();
+    let (source, every) = (periodic::SOURCE.cell(first), periodic::INTERVAL_NS.cell(first));
     let text = match rows.len() {
-        1 => format!("One was found: {} every {}.", cell("source"), cell("interval_ns")),
-        all => format!(
-            "{} were found, first of all {} every {}.",
-            grouped(all as u64),
-            cell("source"),
-            cell("interval_ns")
-        ),
+        1 => format!("One was found: {} every {}.", source, every),
+        all => format!("{} were found, first of all {} every {}.", grouped(all as u64), source, every),
     };
     Some(Section {
         id: "periods",

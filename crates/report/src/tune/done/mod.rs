@@ -2,7 +2,10 @@
 //! `becalm.tune-restore/1` and `becalm.tune-status/1`.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use becalm_model::tune::{Attempt, Family, Outcome, Stage};
+use becalm_units::{CpuList, Named};
 use serde::Serialize;
 
 use crate::Value;
@@ -11,6 +14,7 @@ use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::report::Report;
+use crate::tune::knob::{alike, shown};
 
 /// Which command it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,68 +27,43 @@ pub enum TuneDoing {
     Status,
 }
 
-/// What is shown.
+/// What came of a command, or is changed now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TuneDoneReport {
-    /// Of which command.
+    /// The command.
     pub doing: TuneDoing,
-    /// In one word: `untuned`, `tuned`, `running`, `unfinished`, `restored`, `partly_restored`, `earlier_boot`.
-    pub state: &'static str,
-    /// In a sentence.
+    /// How far the settings are changed or brought back.
+    pub stage: Stage,
+    /// The same in a sentence.
     pub summary: String,
-    /// The CPUs that are, or were, quiet; empty if none.
-    pub cpus: String,
+    /// The CPUs that are, or were, quiet; empty if there are none.
+    pub cpus: CpuList,
     /// Every knob.
-    pub rows: Vec<DoneRow>,
-    /// The journal.
-    pub journal: String,
-    /// What to do next; empty if nothing.
-    pub advice: String,
+    pub attempts: Vec<Attempt>,
+    /// The journal's file; `None` if there is none.
+    pub journal: Option<PathBuf>,
+    /// What to do next; `None` if nothing.
+    pub advice: Option<&'static str>,
 }
 
-/// One knob.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DoneRow {
-    /// Its family.
-    pub family: String,
-    /// What it is.
-    pub knob: String,
-    /// What rows that may be shown as one have in common, instead of the knob; empty where it stands alone.
-    pub alike: String,
-    /// The value before.
-    pub before: String,
-    /// The value after.
-    pub after: String,
-    /// In a word: `changed`, `already`, `gone`, `refused`, `left_out`, `restored`, `unchanged`, `foreign`, `failed`.
-    pub outcome: &'static str,
-    /// Why; empty where the outcome says it.
-    pub why: String,
+/// A row of the table: one knob, or several that are alike.
+struct Row {
+    family: Family,
+    knob: String,
+    before: String,
+    after: String,
+    outcome: Outcome,
+    why: String,
 }
 
-impl DoneRow {
-    /// Whether somebody should look at it.
-    const fn is_bad(&self) -> bool {
-        matches!(self.outcome.as_bytes(), b"refused" | b"foreign" | b"failed" | b"left_out")
-    }
-}
-
-const ROW: &[Field<DoneRow>] = &[
-    Field { name: "family", title: "family", get: |row| Value::Text(row.family.clone()) },
+const ROW: &[Field<Row>] = &[
+    Field { name: "family", title: "family", get: |row| Value::Text(row.family.to_string()) },
     Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
-    Field { name: "before", title: "before", get: |row| Value::Text(shown(&row.before)) },
-    Field { name: "after", title: "now", get: |row| Value::Text(shown(&row.after)) },
-    Field { name: "outcome", title: "outcome", get: |row| Value::Text(row.outcome.replace('_', " ")) },
+    Field { name: "before", title: "before", get: |row| Value::Text(row.before.clone()) },
+    Field { name: "after", title: "now", get: |row| Value::Text(row.after.clone()) },
+    Field { name: "outcome", title: "outcome", get: |row| Value::Text(row.outcome.name().replace('_', " ")) },
     Field { name: "why", title: "why", get: |row| Value::Text(row.why.clone()) },
 ];
-
-fn shown(value: &str) -> String {
-    let value = value.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(value, |(word, _)| word);
-    match value.chars().count() {
-        0 => "-".to_owned(),
-        1..=24 => value.to_owned(),
-        _ => value.chars().take(23).chain(['\u{2026}']).collect(),
-    }
-}
 
 impl Report for TuneDoneReport {
     fn schema(&self) -> &'static str {
@@ -106,34 +85,40 @@ impl Report for TuneDoneReport {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    state: &'static str,
-    cpus: &'a str,
-    journal: &'a str,
-    knobs: Vec<DoneDocument<'a>>,
+    state: Stage,
+    cpus: &'a CpuList,
+    journal: String,
+    knobs: Vec<KnobDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct DoneDocument<'a> {
-    family: &'a str,
-    knob: &'a str,
+struct KnobDocument<'a> {
+    family: Family,
+    knob: String,
     before: &'a str,
     after: &'a str,
-    outcome: &'static str,
+    outcome: Outcome,
     why: &'a str,
 }
 
-fn row_document(row: &DoneRow) -> DoneDocument<'_> {
-    let DoneRow { family, knob, before, after, outcome, why, .. } = row;
-    DoneDocument { family, knob, before, after, outcome, why }
+fn knob_document(attempt: &Attempt) -> KnobDocument<'_> {
+    let Attempt { change, before, after, outcome, why } = attempt;
+    KnobDocument {
+        family: change.family,
+        knob: change.knob.to_string(),
+        before,
+        after,
+        outcome: *outcome,
+        why: why.as_deref().unwrap_or_default(),
+    }
 }
 
-/// As one JSON document.
 fn document(report: &TuneDoneReport) -> Document<'_> {
     Document {
-        state: report.state,
+        state: report.stage,
         cpus: &report.cpus,
-        journal: &report.journal,
-        knobs: report.rows.iter().map(row_document).collect(),
+        journal: report.journal.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+        knobs: report.attempts.iter().map(knob_document).collect(),
     }
 }
 
@@ -143,10 +128,10 @@ fn render(report: &TuneDoneReport, out: &mut Sheet<'_>) -> io::Result<()> {
         line(out, "quiet", &format!("CPU {}", report.cpus))?;
     }
     line(out, "state", &report.summary)?;
-    if !report.journal.is_empty() {
-        line(out, "journal", &report.journal)?;
+    if let Some(journal) = &report.journal {
+        line(out, "journal", &journal.display().to_string())?;
     }
-    let rows: Vec<DoneRow> = if out.all() { report.rows.clone() } else { merged(&report.rows) };
+    let rows = rows(&report.attempts, !out.all());
     if !rows.is_empty() {
         writeln!(out)?;
         let mut names = vec!["family", "knob", "before", "after", "outcome"];
@@ -158,61 +143,79 @@ fn render(report: &TuneDoneReport, out: &mut Sheet<'_>) -> io::Result<()> {
         rows.iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
     }
-    if !report.advice.is_empty() {
+    if let Some(advice) = report.advice {
         writeln!(out)?;
-        paragraph(out, "  \u{2192} ", &report.advice)?;
+        paragraph(out, "  \u{2192} ", advice)?;
     }
     Ok(())
 }
 
-/// Rows that are alike, as one, but those that somebody should look at.
-fn merged(rows: &[DoneRow]) -> Vec<DoneRow> {
-    let mut merged: Vec<(u64, DoneRow)> = Vec::new();
-    for row in rows {
-        let key = |row: &DoneRow| (row.alike.clone(), row.before.clone(), row.after.clone(), row.outcome);
-        let alike = merged.iter_mut().find(|(_, seen)| !row.alike.is_empty() && !row.is_bad() && key(seen) == key(row));
-        match alike {
-            Some((count, seen)) => {
-                *count += 1;
-                seen.knob = format!("{count} {}", row.alike);
-            }
-            None => merged.push((1, row.clone())),
+/// The rows of the table. Attempts that are alike may be one row, but those that somebody should look at.
+fn rows(attempts: &[Attempt], merge: bool) -> Vec<Row> {
+    let mut merged: Vec<(u64, &Attempt)> = Vec::new();
+    let key = |attempt: &Attempt| (alike(&attempt.change), attempt.before.clone(), attempt.after.clone());
+    for attempt in attempts {
+        let may_join = merge && !attempt.outcome.needs_attention() && alike(&attempt.change).is_some();
+        let same = |seen: &Attempt| seen.outcome == attempt.outcome && key(seen) == key(attempt);
+        match merged.iter_mut().find(|(_, seen)| may_join && same(seen)) {
+            Some((count, _)) => *count += 1,
+            None => merged.push((1, attempt)),
         }
     }
-    merged.into_iter().map(|(_, row)| row).collect()
+    let row = |(count, attempt): (u64, &Attempt)| Row {
+        family: attempt.change.family,
+        knob: match alike(&attempt.change).filter(|_| count > 1) {
+            Some(alike) => format!("{count} {alike}"),
+            None => attempt.change.knob.to_string(),
+        },
+        before: shown(&attempt.change.knob, &attempt.before),
+        after: shown(&attempt.change.knob, &attempt.after),
+        outcome: attempt.outcome,
+        why: attempt.why.clone().unwrap_or_default(),
+    };
+    merged.into_iter().map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_model::tune::{Change, Knob};
+
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
 
     #[test]
     fn what_went_wrong_is_never_merged() {
-        let row = |knob: &str, outcome| DoneRow {
-            family: "irq".into(),
-            knob: knob.into(),
-            alike: "interrupts".into(),
-            before: "0-1".into(),
-            after: "0".into(),
-            outcome,
-            why: if outcome == "refused" { "Input/output error".into() } else { String::new() },
+        let attempt = |irq: u32, outcome| {
+            let change = Change {
+                family: Family::Irq,
+                knob: Knob::cpu_list(format!("/proc/irq/{irq}/smp_affinity_list")),
+                from: "0-1".into(),
+                to: "0".into(),
+                or_else: Vec::new(),
+                after: false,
+                reason: "interrupts".into(),
+                risk: None,
+                removes: Vec::new(),
+            };
+            Attempt::new(change, "0-1", "0", outcome)
         };
-        let rows = vec![row("a", "changed"), row("b", "changed"), row("c", "refused"), row("d", "refused")];
+        let refused = |irq| attempt(irq, Outcome::Refused).because("Input/output error");
+        let attempts = vec![attempt(1, Outcome::Changed), attempt(2, Outcome::Changed), refused(3), refused(4)];
         let report = TuneDoneReport {
             doing: TuneDoing::Apply,
-            state: "tuned",
+            stage: Stage::Tuned,
             summary: "2 changes made".into(),
-            cpus: "1".into(),
-            rows,
-            journal: "/run/becalm/tune/journal.jsonl".into(),
-            advice: "becalm tune restore".into(),
+            cpus: "1".parse().unwrap(),
+            attempts,
+            journal: Some("/run/becalm/tune/journal.jsonl".into()),
+            advice: Some("becalm tune restore"),
         };
         let text = report::text(&report, Form::default());
         assert!(text.contains("2 interrupts") && text.matches("refused").count() == 2, "{text}");
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
-        assert_eq!(document["schema"], "becalm.tune-apply/1");
+        assert_eq!((&document["schema"], &document["state"]), (&"becalm.tune-apply/1".into(), &"tuned".into()));
         assert_eq!(document["knobs"].as_array().unwrap().len(), 4);
+        assert_eq!(document["knobs"][3]["why"], "Input/output error");
     }
 }

@@ -4,6 +4,8 @@
 
 use std::io::{self, Write};
 
+use becalm_model::tune::{BootParameter, Change, Family, Gain, Gains, Note, Plan, Profile, StepGain};
+use becalm_units::CpuList;
 use serde::Serialize;
 
 use crate::Value;
@@ -13,162 +15,82 @@ use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped};
 use crate::report::Report;
+use crate::tune::knob::{alike, shown};
 
-/// A plan, as it is shown.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct TunePlanReport {
-    /// The CPUs that become quiet.
-    pub cpus: String,
-    /// Those left idle; empty if none.
-    pub left_idle: String,
-    /// Siblings that go offline; empty if none.
-    pub siblings: String,
-    /// The CPUs for everything else.
-    pub housekeeping: String,
-    /// What they are wanted for.
-    pub profile: String,
-    /// Every change, in order.
-    pub changes: Vec<PlannedRow>,
-    /// What only a reboot can give.
-    pub boot: Vec<BootRow>,
-    /// What to add to the kernel's command line; empty if nothing.
-    pub command_line: String,
-    /// Families, and what there is to know of them.
-    pub notes: Vec<(String, String)>,
-    /// What the noise costs now, and without all that the plan removes.
-    pub gains: Vec<GainRow>,
-    /// Where the gains are from; empty without a recording.
-    pub gains_from: String,
+/// A plan, and what it gains where a recording tells that.
+#[derive(Clone, Copy, Debug)]
+pub struct TunePlanReport<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What its changes gain; `None` without a recording.
+    pub gains: Option<&'a Gains>,
 }
 
-/// One change.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct PlannedRow {
-    /// Its number, from 1.
-    pub number: u64,
-    /// Its family of knobs.
-    pub family: String,
-    /// What is changed.
-    pub knob: String,
-    /// What rows that may be shown as one have in common, instead of the knob; empty where it stands alone.
-    pub alike: String,
-    /// How many changes the row stands for.
-    pub count: u64,
-    /// The value now.
-    pub from: String,
-    /// The value to be.
-    pub to: String,
-    /// What is tried where the kernel does not take that.
-    pub or_else: Vec<String>,
-    /// Why.
-    pub reason: String,
-    /// At what risk; empty if none.
-    pub risk: String,
-    /// The recorded sources that it removes.
-    pub sources: Vec<String>,
-    /// Ranks, and the slowdown that is left without those sources.
-    pub without: Vec<(u64, f64)>,
-}
-
-/// A boot parameter.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct BootRow {
-    /// Its name.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-    /// What the kernel was booted with.
-    pub from: Option<String>,
-    /// Why.
-    pub reason: String,
-    /// At what risk.
-    pub risk: String,
-}
-
-/// What the noise costs a job of some size.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct GainRow {
-    /// Ranks of the job.
-    pub ranks: u64,
-    /// The slowdown as recorded.
-    pub slowdown: f64,
-    /// The slowdown without all sources that the plan removes.
-    pub without: f64,
-}
-
-const CHANGE: &[Field<PlannedRow>] = &[
-    Field { name: "step", title: "step", get: |row| Value::Number(row.number) },
-    Field { name: "family", title: "family", get: |row| Value::Text(row.family.clone()) },
-    Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
-    Field { name: "from", title: "now", get: |row| Value::Text(short(&row.from)) },
-    Field { name: "to", title: "to", get: |row| Value::Text(to(row)) },
-    Field { name: "reason", title: "why", get: |row| Value::Text(row.reason.clone()) },
-    Field {
-        name: "without_ratio",
-        title: "slowdown without",
-        get: |row| row.without.last().map_or(Value::Missing, |(_, without)| Value::Factor(*without)),
-    },
-];
-
-const GAIN: &[Field<GainRow>] = &[
-    Field { name: "ranks", title: "ranks", get: |row| Value::Count(row.ranks) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
-    Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without) },
-];
-
-/// A value that is too long for a column; documents have it whole.
-fn short(value: &str) -> String {
-    const LONGEST: usize = 24;
-    let value = value.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(value, |(word, _)| word);
-    if value.is_empty() {
-        "-".to_owned()
-    } else if value.chars().count() <= LONGEST {
-        value.to_owned()
-    } else {
-        value.chars().take(LONGEST - 1).chain(['\u{2026}']).collect()
-    }
-}
-
-fn to(row: &PlannedRow) -> String {
-    std::iter::once(short(&row.to))
-        .chain(row.or_else.iter().map(|or| format!("else {or}")))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-impl Report for TunePlanReport {
+impl Report for TunePlanReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.tune-plan/1"
     }
 
     fn document(&self) -> impl Serialize {
-        document(self)
+        document(self.plan, self.gains)
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
+        render(self.plan, self.gains, out)
     }
 }
 
+/// A row of the table: one change, or several that are alike.
+struct Row {
+    number: u64,
+    family: Family,
+    knob: String,
+    from: String,
+    to: String,
+    reason: String,
+    /// The slowdown that is left at the most ranks.
+    without: Option<f64>,
+}
+
+const CHANGE: &[Field<Row>] = &[
+    Field { name: "step", title: "step", get: |row| Value::Number(row.number) },
+    Field { name: "family", title: "family", get: |row| Value::Text(row.family.to_string()) },
+    Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
+    Field { name: "from", title: "now", get: |row| Value::Text(row.from.clone()) },
+    Field { name: "to", title: "to", get: |row| Value::Text(row.to.clone()) },
+    Field { name: "reason", title: "why", get: |row| Value::Text(row.reason.clone()) },
+    Field {
+        name: "without_ratio",
+        title: "slowdown without",
+        get: |row| row.without.map_or(Value::Missing, Value::Factor),
+    },
+];
+
+const GAIN: &[Field<Gain>] = &[
+    Field { name: "ranks", title: "ranks", get: |row| Value::Count(row.ranks) },
+    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
+    Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without) },
+];
+
 #[derive(Serialize)]
 struct Document<'a> {
-    cpus: &'a str,
-    left_idle: &'a str,
-    siblings: &'a str,
-    housekeeping: &'a str,
-    profile: &'a str,
+    cpus: &'a CpuList,
+    left_idle: &'a CpuList,
+    siblings: &'a CpuList,
+    housekeeping: &'a CpuList,
+    profile: Profile,
     steps: Vec<StepDocument<'a>>,
-    boot: &'a [BootRow],
-    command_line: &'a str,
-    notes: Vec<NoteDocument<'a>>,
+    boot: &'a [BootParameter],
+    command_line: String,
+    notes: &'a [Note],
     gains: Vec<Object>,
 }
 
 #[derive(Serialize)]
 struct StepDocument<'a> {
     step: u64,
-    family: &'a str,
-    knob: &'a str,
+    family: Family,
+    knob: String,
     from: &'a str,
     to: &'a str,
     or_else: &'a [String],
@@ -184,115 +106,105 @@ struct WithoutDocument {
     without_ratio: f64,
 }
 
-/// Something to know.
-#[derive(Serialize)]
-pub(crate) struct NoteDocument<'a> {
-    pub family: &'a str,
-    pub text: &'a str,
-}
-
-/// As `becalm.tune-plan/1`.
-fn document(report: &TunePlanReport) -> Document<'_> {
+fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> Document<'a> {
     Document {
-        cpus: &report.cpus,
-        left_idle: &report.left_idle,
-        siblings: &report.siblings,
-        housekeeping: &report.housekeeping,
-        profile: &report.profile,
-        steps: report.changes.iter().map(step_document).collect(),
-        boot: &report.boot,
-        command_line: &report.command_line,
-        notes: report.notes.iter().map(|(family, text)| NoteDocument { family, text }).collect(),
-        gains: report.gains.iter().map(|row| Object::new(GAIN, row)).collect(),
+        cpus: &plan.cpus,
+        left_idle: &plan.left_idle,
+        siblings: &plan.siblings,
+        housekeeping: &plan.housekeeping,
+        profile: plan.profile,
+        steps: numbered(plan, gains).map(|(number, change, gain)| step_document(number, change, gain)).collect(),
+        boot: &plan.boot,
+        command_line: plan.command_line(),
+        notes: &plan.notes,
+        gains: gains.iter().flat_map(|gains| &gains.total).map(|row| Object::new(GAIN, row)).collect(),
     }
 }
 
-fn step_document(row: &PlannedRow) -> StepDocument<'_> {
+/// The steps of a plan with their numbers, from 1, and what each gains.
+fn numbered<'a>(
+    plan: &'a Plan,
+    gains: Option<&'a Gains>,
+) -> impl Iterator<Item = (u64, &'a Change, Option<&'a StepGain>)> {
+    let gain = move |at: usize| gains.and_then(|gains| gains.steps.get(at));
+    plan.steps.iter().enumerate().map(move |(at, change)| (at as u64 + 1, change, gain(at)))
+}
+
+fn step_document<'a>(number: u64, change: &'a Change, gain: Option<&'a StepGain>) -> StepDocument<'a> {
+    let without = gain.map_or(&[][..], |gain| &gain.without);
     StepDocument {
-        step: row.number,
-        family: &row.family,
-        knob: &row.knob,
-        from: &row.from,
-        to: &row.to,
-        or_else: &row.or_else,
-        reason: &row.reason,
-        risk: &row.risk,
-        sources: &row.sources,
-        gains: row
-            .without
-            .iter()
-            .map(|(ranks, ratio)| WithoutDocument { ranks: *ranks, without_ratio: *ratio })
-            .collect(),
+        step: number,
+        family: change.family,
+        knob: change.knob.to_string(),
+        from: &change.from,
+        to: &change.to,
+        or_else: &change.or_else,
+        reason: &change.reason,
+        risk: change.risk.as_deref().unwrap_or_default(),
+        sources: gain.map_or(&[][..], |gain| &gain.sources),
+        gains: without.iter().map(|(ranks, ratio)| WithoutDocument { ranks: *ranks, without_ratio: *ratio }).collect(),
     }
 }
 
 /// As a table, with its risks, notes and boot parameters. Changes that are alike are one row, unless `all`.
-fn render(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    line(out, "quiet", &format!("CPU {}, for {}", report.cpus, report.profile))?;
-    for (label, cpus) in [("idle", &report.left_idle), ("offline", &report.siblings)] {
+fn render(plan: &Plan, gains: Option<&Gains>, out: &mut Sheet<'_>) -> io::Result<()> {
+    line(out, "quiet", &format!("CPU {}, for {}", plan.cpus, plan.profile))?;
+    for (label, cpus) in [("idle", &plan.left_idle), ("offline", &plan.siblings)] {
         if !cpus.is_empty() {
             line(out, label, &format!("CPU {cpus}"))?;
         }
     }
-    line(out, "the rest", &format!("CPU {}", report.housekeeping))?;
+    line(out, "the rest", &format!("CPU {}", plan.housekeeping))?;
     writeln!(out)?;
-    if report.changes.is_empty() {
+    if plan.steps.is_empty() {
         paragraph(out, "  ", "nothing to change: all knobs are as they are wanted")?;
     } else {
-        changes(report, out)?;
+        let mut names = vec!["step", "family", "knob", "from", "to", "reason"];
+        if gains.is_some() {
+            names.push("without_ratio");
+        }
+        let fields = columns(CHANGE, &names);
+        let mut table = Table::new(&fields);
+        rows(plan, gains, !out.all()).iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
     }
-    gains(report, out)?;
-    risks(report, out)?;
-    if !report.notes.is_empty() {
+    if let Some(gains) = gains {
+        print_gains(plan, gains, out)?;
+    }
+    risks(plan, out)?;
+    if !plan.notes.is_empty() {
         writeln!(out)?;
     }
-    for (family, text) in &report.notes {
-        paragraph(out, "  ! ", &format!("{family}: {text}"))?;
+    for note in &plan.notes {
+        paragraph(out, "  ! ", &format!("{}: {}", note.family, note.text))?;
     }
-    boot(report, out)
+    boot(plan, out)
 }
 
-fn changes(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let rows = if out.all() { report.changes.clone() } else { merged(&report.changes) };
-    let mut names = vec!["step", "family", "knob", "from", "to", "reason"];
-    if !report.gains.is_empty() {
-        names.push("without_ratio");
-    }
-    let fields = columns(CHANGE, &names);
-    let mut table = Table::new(&fields);
-    rows.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)
-}
-
-fn gains(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    if report.gains.is_empty() {
-        return Ok(());
-    }
+fn print_gains(plan: &Plan, gains: &Gains, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(last) = gains.total.last() else { return Ok(()) };
     writeln!(out)?;
-    paragraph(out, "  ", &format!("expected gain at most, by {}:", report.gains_from))?;
+    let (run, grain) = (gains.run.display(), gains.grain);
+    let from = format!("the noise of CPU {} in {run}, in phases of {grain}", plan.cpus);
+    paragraph(out, "  ", &format!("expected gain at most, by {from}:"))?;
     writeln!(out)?;
     let fields = columns(GAIN, &["ranks", "slowdown_ratio", "without_ratio"]);
     let mut table = Table::new(&fields);
-    report.gains.iter().for_each(|row| table.row(&fields, row));
+    gains.total.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    if let Some(last) = report.gains.last() {
-        let text = format!(
-            "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether",
-            grouped(last.ranks),
-            factor(last.slowdown)
-        );
-        paragraph(out, "  ", &text)?;
-    }
-    Ok(())
+    let text = format!(
+        "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether",
+        grouped(last.ranks),
+        factor(last.slowdown)
+    );
+    paragraph(out, "  ", &text)
 }
 
-fn risks(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let mut risks: Vec<(&str, &str)> = Vec::new();
-    for row in &report.changes {
-        let risk = (row.family.as_str(), row.risk.as_str());
-        if !row.risk.is_empty() && !risks.contains(&risk) {
-            risks.push(risk);
-        }
+fn risks(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
+    let mut risks: Vec<(Family, &str)> = Vec::new();
+    for change in &plan.steps {
+        let risk = change.risk.as_deref().map(|risk| (change.family, risk));
+        risks.extend(risk.filter(|risk| !risks.contains(risk)));
     }
     if !risks.is_empty() {
         writeln!(out)?;
@@ -304,19 +216,19 @@ fn risks(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn boot(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    if report.boot.is_empty() {
+fn boot(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
+    if plan.boot.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
     writeln!(out, "  only a reboot can give, on the kernel's command line:")?;
     writeln!(out)?;
     // On one line, however long, so that it can be copied.
-    writeln!(out, "    {}", report.command_line)?;
+    writeln!(out, "    {}", plan.command_line())?;
     writeln!(out)?;
-    for row in &report.boot {
-        let risk = if row.risk.is_empty() { String::new() } else { format!(" (but {})", row.risk) };
-        paragraph(out, "    ", &format!("{}: {}{risk}", row.name, row.reason))?;
+    for parameter in &plan.boot {
+        let risk = parameter.risk.as_ref().map(|risk| format!(" (but {risk})")).unwrap_or_default();
+        paragraph(out, "    ", &format!("{}: {}{risk}", parameter.name, parameter.reason))?;
     }
     Ok(())
 }
@@ -324,59 +236,93 @@ fn boot(report: &TunePlanReport, out: &mut Sheet<'_>) -> io::Result<()> {
 /// Behind the reason of the first of several.
 const MORE: &str = ", and others";
 
-/// Rows that are alike, as one, at the place of the first; but those that have a gain of their own.
-fn merged(rows: &[PlannedRow]) -> Vec<PlannedRow> {
-    let mut merged: Vec<PlannedRow> = Vec::new();
-    for row in rows {
-        let key = |row: &PlannedRow| (row.alike.clone(), row.from.clone(), row.to.clone());
-        let alone = row.alike.is_empty() || !row.without.is_empty();
-        let alike = merged.iter_mut().find(|seen| !alone && seen.without.is_empty() && key(seen) == key(row));
-        match alike {
-            Some(seen) => {
-                seen.count += 1;
-                seen.knob = format!("{} {}", seen.count, row.alike);
-                if seen.reason != row.reason && !seen.reason.ends_with(MORE) {
-                    seen.reason += MORE;
+/// The rows of the table. Changes that are alike may be one row at the place of the first, but those that have a gain of their
+/// own.
+fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<Row> {
+    let mut merged: Vec<(u64, &Change, Row)> = Vec::new();
+    let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
+    for (number, change, gain) in numbered(plan, gains) {
+        let without = gain.and_then(|gain| gain.without.last()).map(|(_, without)| *without);
+        let may_join = merge && without.is_none() && alike(change).is_some();
+        let same = |seen: &Change, row: &Row| row.without.is_none() && key(seen) == key(change);
+        match merged.iter_mut().find(|(_, seen, row)| may_join && same(seen, row)) {
+            Some((count, seen, row)) => {
+                *count += 1;
+                row.knob = format!("{count} {}", alike(seen).unwrap_or_default());
+                if row.reason != change.reason && !row.reason.ends_with(MORE) {
+                    row.reason += MORE;
                 }
             }
-            None => merged.push(row.clone()),
+            None => merged.push((1, change, row(number, change, without))),
         }
     }
-    merged
+    merged.into_iter().map(|(_, _, row)| row).collect()
+}
+
+fn row(number: u64, change: &Change, without: Option<f64>) -> Row {
+    let or_else = change.or_else.iter().map(|value| format!("else {value}"));
+    Row {
+        number,
+        family: change.family,
+        knob: change.knob.to_string(),
+        from: shown(&change.knob, &change.from),
+        to: std::iter::once(shown(&change.knob, &change.to)).chain(or_else).collect::<Vec<_>>().join(", "),
+        reason: change.reason.clone(),
+        without,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_model::tune::Knob;
+    use becalm_units::Nanos;
+
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
 
-    fn row(number: u64, knob: &str, alike: &str) -> PlannedRow {
-        PlannedRow {
-            number,
-            family: "affinity".into(),
-            knob: knob.into(),
-            alike: alike.into(),
-            count: 1,
+    fn thread(tid: i32, comm: &str) -> Change {
+        Change {
+            family: Family::Affinity,
+            knob: Knob::Affinity { tid, start_ticks: 0, comm: comm.into() },
             from: "0-1".into(),
             to: "0".into(),
+            or_else: Vec::new(),
+            after: false,
             reason: "it may run on any CPU".into(),
-            risk: "a risk".into(),
-            ..PlannedRow::default()
+            risk: Some("a risk".into()),
+            removes: Vec::new(),
         }
+    }
+
+    fn plan(steps: Vec<Change>) -> Plan {
+        Plan {
+            cpus: "1".parse().unwrap(),
+            left_idle: CpuList::default(),
+            siblings: CpuList::default(),
+            housekeeping: "0".parse().unwrap(),
+            profile: Profile::Hpc,
+            steps,
+            boot: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn text(plan: &Plan, gains: Option<&Gains>, all: bool) -> String {
+        report::text(&TunePlanReport { plan, gains }, Form::default().with_all(all))
     }
 
     #[test]
     fn what_is_alike_is_one_row_in_the_table_and_apart_in_the_document() {
-        let changes = vec![row(1, "CPUs of a (7)", "threads"), row(2, "CPUs of b (8)", "threads"), row(3, "file", "")];
-        let report =
-            TunePlanReport { changes, cpus: "1".into(), housekeeping: "0".into(), ..TunePlanReport::default() };
-        let text = |all| report::text(&report, Form::default().with_all(all));
-        assert!(text(false).contains("2 threads") && !text(false).contains("CPUs of b"), "{}", text(false));
-        assert!(text(true).contains("CPUs of b (8)"));
+        let group = Change { knob: Knob::Group { path: "/sys/fs/cgroup/becalm".into() }, ..thread(0, "") };
+        let plan = plan(vec![thread(7, "a"), thread(8, "b"), group]);
+        let (short, long) = (text(&plan, None, false), text(&plan, None, true));
+        assert!(short.contains("2 tasks and kernel threads") && !short.contains("CPUs of b"), "{short}");
+        assert!(long.contains("CPUs of b (8)"));
         // Each risk once.
-        assert_eq!(text(false).matches("a risk").count(), 1);
-        let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!(short.matches("a risk").count(), 1);
+        let document: serde_json::Value =
+            serde_json::from_str(&report::json(&TunePlanReport { plan: &plan, gains: None })).unwrap();
         assert_eq!(document["schema"], "becalm.tune-plan/1");
         assert_eq!(document["steps"].as_array().unwrap().len(), 3);
         assert_eq!(document["steps"][1]["knob"], "CPUs of b (8)");
@@ -384,18 +330,16 @@ mod tests {
 
     #[test]
     fn what_has_a_gain_of_its_own_is_a_row_of_its_own() {
-        let gaining = PlannedRow { without: vec![(64, 1.25)], ..row(2, "CPUs of b (8)", "threads") };
-        let changes = vec![row(1, "CPUs of a (7)", "threads"), gaining, row(3, "CPUs of c (9)", "threads")];
-        let gains = vec![GainRow { ranks: 64, slowdown: 1.5, without: 1.25 }];
-        let report = TunePlanReport { changes, gains, ..TunePlanReport::default() };
-        let text = report::text(&report, Form::default());
-        assert!(text.contains("2 threads") && text.contains("CPUs of b (8)") && text.contains("1.2500"), "{text}");
-    }
-
-    #[test]
-    fn long_values_are_cut_and_choices_shown() {
-        assert_eq!(short("always [madvise] never"), "madvise");
-        assert_eq!(short(""), "-");
-        assert_eq!(short(&"f".repeat(90)).chars().count(), 24);
+        let plan = plan(vec![thread(7, "a"), thread(8, "b"), thread(9, "c")]);
+        let gaining = StepGain { sources: vec!["task b".into()], without: vec![(64, 1.25)] };
+        let gains = Gains {
+            run: "run.becalm".into(),
+            grain: Nanos::from_millis(1),
+            total: vec![Gain { ranks: 64, slowdown: 1.5, without: 1.25 }],
+            steps: vec![StepGain::default(), gaining, StepGain::default()],
+        };
+        let text = text(&plan, Some(&gains), false);
+        assert!(text.contains("2 tasks and kernel threads") && text.contains("CPUs of b (8)"), "{text}");
+        assert!(text.contains("1.2500"), "{text}");
     }
 }

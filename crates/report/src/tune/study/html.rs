@@ -1,10 +1,10 @@
 //! A study as a page for a browser.
 
 use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
-use crate::form::field::{Field, columns};
+use crate::form::field::Field;
 use crate::html::{Axis, Block, Chart, HtmlTable, Lines, Page, Scale, Section, Series, Spec, Tone, Unit};
-use crate::predict::{ROW, job};
-use crate::record::figures::SOURCE;
+use crate::predict::{job, row};
+use crate::record::figures::source;
 
 /// How many rows a table of sources has at most.
 const ROWS: usize = 100;
@@ -70,8 +70,14 @@ fn headline(report: &StudyReport<'_>, rows: &[Entry<'_>], recorded: &[&Entry<'_>
 }
 
 fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
-    let names = ["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "expected_ratio", "worst_phase_ns"];
-    let fields = columns(ROW, &names);
+    let fields = [
+        &row::RANKS,
+        &row::SLOWDOWN_RATIO,
+        &row::SLOWDOWN_LOW,
+        &row::SLOWDOWN_HIGH,
+        &row::EXPECTED_RATIO,
+        &row::WORST_PHASE_NS,
+    ];
     let mut table = HtmlTable::named("Predicted slowdown", "configuration", &fields);
     table.note = format!("low and high: the 95 % interval of the mean over {} replicas.", report.question.replicas);
     let mut series = Vec::new();
@@ -125,19 +131,18 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
 }
 
 fn sources(recorded: &[&Entry<'_>]) -> Section {
-    let names = [
-        "source",
-        "kind",
-        "count",
-        "min_ns",
-        "max_ns",
-        "mean_ns",
-        "stddev_ns",
-        "total_ns",
-        "share_ratio",
-        "time_ratio",
+    let fields = [
+        &source::SOURCE,
+        &source::KIND,
+        &source::COUNT,
+        &source::MIN_NS,
+        &source::MAX_NS,
+        &source::MEAN_NS,
+        &source::STDDEV_NS,
+        &source::TOTAL_NS,
+        &source::SHARE_RATIO,
+        &source::TIME_RATIO,
     ];
-    let fields = columns(SOURCE, &names);
     let table = |row: &&Entry<'_>| {
         let mut table = HtmlTable::new(&row.doc.name, &fields);
         let sources = row.studied.map_or(&[][..], |studied| &studied.summary.sources);

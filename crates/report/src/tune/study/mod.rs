@@ -14,10 +14,10 @@ use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object};
+use crate::form::field::{Object, fields};
 use crate::form::sheet::Sheet;
 use crate::html::Page;
-use crate::predict::{Line, ROW, job};
+use crate::predict::{Predicted, ROW, job};
 use crate::record::figures::SOURCE;
 use crate::report::Report;
 
@@ -63,7 +63,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(doc: &ConfigurationDoc, studied: Option<&Studied>, baseline_loss: Option<f64>) -> Self {
+    fn new(doc: &ConfigurationDoc, studied: Option<&Studied>, baseline_loss: Option<f64>) -> Self {
         let total = studied.map(|studied| &studied.summary.total);
         let slowdown = studied.and_then(slowdown);
         Self {
@@ -79,20 +79,18 @@ impl Figures {
     }
 }
 
-const FIGURES: &[Field<Figures>] = &[
-    Field { name: "configuration", title: "configuration", get: |row| Value::Text(row.name.clone()) },
-    Field { name: "cpus", title: "cpus", get: |row| Value::Text(row.cpus.clone()) },
-    Field { name: "sched", title: "class", get: |row| Value::Text(row.sched.clone()) },
-    Field { name: "noise_ratio", title: "noise", get: |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio) },
-    Field { name: "rate_hz", title: "detours", get: |row| row.rate_hz.map_or(Value::Missing, Value::Rate) },
-    Field { name: "max_ns", title: "longest", get: |row| row.max_ns.map_or(Value::Missing, Value::Time) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| row.slowdown.map_or(Value::Missing, Value::Factor) },
-    Field {
-        name: "loss_change_ratio",
-        title: "loss",
-        get: |row| row.loss_change.map_or(Value::Missing, Value::Change),
-    },
-];
+fields! {
+    FIGURES, figures: Figures {
+        CONFIGURATION = "configuration", "configuration", |row| Value::Text(row.name.clone());
+        CPUS = "cpus", "cpus", |row| Value::Text(row.cpus.clone());
+        SCHED = "sched", "class", |row| Value::Text(row.sched.clone());
+        NOISE_RATIO = "noise_ratio", "noise", |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
+        RATE_HZ = "rate_hz", "detours", |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
+        MAX_NS = "max_ns", "longest", |row| row.max_ns.map_or(Value::Missing, Value::Time);
+        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| row.slowdown.map_or(Value::Missing, Value::Factor);
+        LOSS_CHANGE_RATIO = "loss_change_ratio", "loss", |row| row.loss_change.map_or(Value::Missing, Value::Change);
+    }
+}
 
 /// The slowdown at the most ranks.
 fn slowdown(studied: &Studied) -> Option<f64> {
@@ -104,9 +102,9 @@ fn mean(row: &Row) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
 }
 
-fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = Line> + use<'a> {
+fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = Predicted> + use<'a> {
     let replicas = question.replicas;
-    studied.rows.iter().map(move |row| Line::new(row.clone(), replicas))
+    studied.rows.iter().map(move |row| Predicted::new(row.clone(), replicas))
 }
 
 fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<Entry<'a>> {
@@ -115,7 +113,7 @@ fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<Entry<'a>> {
     let loss = baseline.and_then(slowdown).map(|slowdown| slowdown - 1.0).filter(|loss| *loss > 0.0);
     let entry = |(doc, studied): (&'a ConfigurationDoc, &'a Option<Studied>)| {
         let studied = studied.as_ref();
-        Entry { doc, studied, figures: Figures::of(doc, studied, loss) }
+        Entry { doc, studied, figures: Figures::new(doc, studied, loss) }
     };
     pairs().map(entry).collect()
 }
@@ -178,7 +176,7 @@ impl Report for StudyReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct StudyDocument<'a> {
     node: &'a str,
     kernel: &'a str,
     hypervisor: Option<&'a str>,
@@ -206,10 +204,10 @@ struct ConfigurationJson<'a> {
 }
 
 /// As `becalm.tune-study/1`.
-fn document<'a>(report: &'a StudyReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
     let entries = entries(report);
     let configurations = entries.iter().map(|entry| configuration(entry, &report.question)).collect();
-    Document {
+    StudyDocument {
         node: &report.doc.node,
         kernel: &report.doc.machine.kernel,
         hypervisor: report.doc.machine.hypervisor.as_deref(),

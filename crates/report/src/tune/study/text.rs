@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
-use crate::form::field::{Field, columns};
+use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::grouped;
-use crate::predict::ROW;
-use crate::record::figures::SOURCE;
+use crate::predict::row;
+use crate::record::figures::source;
 
 /// How many sources of each configuration are shown.
 const SHOWN: usize = 5;
@@ -50,7 +50,7 @@ pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Resul
 
 fn slowdowns(report: &StudyReport<'_>, entries: &[&Entry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
-    let fields = columns(ROW, &["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "expected_ratio"]);
+    let fields = [&row::RANKS, &row::SLOWDOWN_RATIO, &row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO];
     let mut table = Table::named("configuration", &fields);
     let mut curves = Vec::new();
     for (at, row) in entries.iter().enumerate() {
@@ -88,8 +88,17 @@ fn sources(row: &Entry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         more => format!(", the {SHOWN} that took most of {}", grouped((more + SHOWN) as u64)),
     };
     writeln!(out, "\nSources under {}{more}", row.doc.name)?;
-    let names = ["source", "kind", "min_ns", "max_ns", "count", "mean_ns", "stddev_ns", "total_ns", "share_ratio"];
-    let fields = columns(SOURCE, &names);
+    let fields = [
+        &source::SOURCE,
+        &source::KIND,
+        &source::MIN_NS,
+        &source::MAX_NS,
+        &source::COUNT,
+        &source::MEAN_NS,
+        &source::STDDEV_NS,
+        &source::TOTAL_NS,
+        &source::SHARE_RATIO,
+    ];
     let mut table = Table::new(&fields);
     sources.iter().take(SHOWN).for_each(|source| table.row(&fields, source));
     table.print(out)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::{Usage, pin_current_thread};
-use becalm_tune::check::{TickCount, TicksFrom};
+use becalm_model::tune::{TickCount, TicksFrom};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// More CPUs than these are not kept busy at once; those that were measured stand for the others.

@@ -1,17 +1,13 @@
 //! `becalm tune study`: configurations of a machine recorded one after another, and what each costs a job of many ranks.
 //!
-//! Each configuration is recorded by a process of its own, as a user would do it; nothing of the study runs on the measured
-//! CPUs meanwhile but its waiting.
+//! Each configuration is recorded by a process of its own, as a user would do it.
 
-mod configurations;
+mod command;
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
@@ -19,7 +15,7 @@ use becalm_bundle::Bundle;
 use becalm_bundle::study::{self, FILE};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
-use becalm_linux::signals::{self, StopSignals};
+use becalm_linux::signals::StopSignals;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node::Rung;
@@ -29,10 +25,12 @@ use becalm_report::{Studied, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Profile;
-use becalm_units::{Count, CpuList, Nanos};
+use becalm_tune::study::{Configuration, Cpus, Ended, Means, planned, record};
+use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use self::configurations::{Configuration, Cpus, Recording, arguments, planned, run_name};
+use self::command::{Recording, arguments, command, run_name};
 use crate::arguments::some_cpus;
 use crate::commands::predict::short_recording;
 use crate::exit::{Exit, UsageError};
@@ -51,7 +49,7 @@ use crate::progress;
 #[derive(Args, Debug)]
 pub struct StudyArgs {
     /// Only these configurations
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum, conflicts_with = "from")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with = "from")]
     only: Vec<Configuration>,
 
     /// The CPUs that a job would use [default: all that are online]
@@ -111,6 +109,22 @@ pub struct StudyArgs {
     html: Option<PathBuf>,
 }
 
+/// The configurations, each with what it is.
+fn configurations() -> impl TypedValueParser<Value = Configuration> {
+    let values = Configuration::ALL.iter().map(|configuration| {
+        let help = match configuration {
+            Configuration::Baseline => "Every CPU, as an ordinary process",
+            Configuration::Priority => "Every CPU, in a real-time class",
+            Configuration::Isolated => "On CPUs that everything else is moved off, by becalm tune run",
+            Configuration::SiblingIdle => "One hardware thread of each core, the others idle",
+            Configuration::OneLeftIdle => "Every CPU but those of one core, which everything else may use",
+            Configuration::Combined => "Isolated, in a real-time class, the siblings and one core idle",
+        };
+        PossibleValue::new(configuration.name()).help(help)
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
+}
+
 /// Records what is to be recorded, and shows what it comes to.
 ///
 /// # Errors
@@ -126,8 +140,11 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
         Some(folder) => (folder.clone(), study::load(folder)?, Exit::Done),
         None => record_all(args)?,
     };
-    let studied =
-        doc.configurations.iter().map(|of| studied(&folder, of, args, question)).collect::<Result<Vec<_>>>()?;
+    let studied = doc
+        .configurations
+        .iter()
+        .map(|configuration| studied(&folder, configuration, args, question))
+        .collect::<Result<Vec<_>>>()?;
     let report = StudyReport { doc: &doc, studied: &studied, question };
     emit(&report, output, out)?;
     if args.from.is_none() {
@@ -186,13 +203,15 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     fs::create_dir(&folder).with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
     let recording = Recording {
         duration: args.duration,
-        priority: args.priority.to_string(),
-        profile: args.profile,
+        means: Means { priority: args.priority.to_string(), profile: args.profile },
         sources: !args.no_sources,
         folder: &folder,
     };
     let cpus = Cpus::find(root, &all, &online)?;
-    let wanted = |of: &Configuration| args.only.is_empty() || args.only.contains(of);
+    let wanted = |configuration: &Configuration| args.only.is_empty() || args.only.contains(configuration);
+    let planned = |configuration| {
+        planned(configuration, &cpus, &recording.means, |cpus| command(configuration, cpus, &recording))
+    };
     let mut doc = StudyDoc {
         schema: SCHEMA.to_owned(),
         program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -200,11 +219,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         begun,
         machine: machine::describe(root),
         duration_ns: args.duration.get(),
-        configurations: Configuration::ALL
-            .into_iter()
-            .filter(wanted)
-            .map(|of| planned(of, &cpus, &recording))
-            .collect(),
+        configurations: Configuration::ALL.iter().copied().filter(wanted).map(planned).collect(),
     };
     study::store(&doc, &folder)?;
     let bar = progress::bar(doc.configurations.len() as u64, "recording {msg} {wide_bar} {pos} of {len}");
@@ -215,14 +230,16 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         bar.set_message(configuration.name.clone());
         bar.tick();
         if configuration.outcome == Outcome::Planned {
-            match record(&program, configuration, &signals)? {
-                Recorded::Stopped => {
+            match record(&program, &arguments(&configuration.command, &program), &signals)? {
+                Ended::Stopped => {
                     say(format_args!("interrupted at {}", configuration.name));
                     exit = Exit::Failed;
                     break;
                 }
-                Recorded::Whole => doc.configurations[at].outcome = Outcome::Recorded { run: run_name(configuration) },
-                Recorded::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
+                Ended::Whole => {
+                    doc.configurations[at].outcome = Outcome::Recorded { run: run_name(&configuration.name) };
+                }
+                Ended::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
             }
             study::store(&doc, &folder)?;
         }
@@ -231,67 +248,14 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     Ok((folder, doc, exit))
 }
 
-/// How the recording of a configuration ended.
-enum Recorded {
-    Whole,
-    /// What it said last.
-    Failed(String),
-    /// A signal is to end the study.
-    Stopped,
-}
-
-/// How often it is looked whether a recording has ended: seldom, as that is noise.
-const LOOK: Duration = Duration::from_millis(200);
-
-fn record(program: &Path, configuration: &ConfigurationDoc, signals: &StopSignals) -> Result<Recorded> {
-    let mut command = Command::new(program);
-    command.args(arguments(&configuration.command, program));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child =
-        signals.let_through(|| command.spawn()).with_context(|| format!("cannot start {}", program.display()))?;
-    // Or a recording with much to say would wait for its reader for ever.
-    let said = child.stderr.take().map(|mut stderr| {
-        thread::spawn(move || {
-            let mut said = Vec::new();
-            // What cannot be read was not said.
-            let _ = stderr.read_to_end(&mut said);
-            String::from_utf8_lossy(&said).into_owned()
-        })
-    });
-    let (status, stopped) = wait(&mut child, signals)?;
-    let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
-    Ok(match (stopped, status.success()) {
-        (true, _) => Recorded::Stopped,
-        (false, true) => Recorded::Whole,
-        (false, false) => Recorded::Failed(last_words(&said, &status.to_string())),
-    })
-}
-
-/// Waits for the end; a signal is passed on, so that the recording ends in order and isolation is undone.
-fn wait(child: &mut Child, signals: &StopSignals) -> Result<(std::process::ExitStatus, bool)> {
-    let mut stopped = false;
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for the recording")? {
-            return Ok((status, stopped));
-        }
-        if signals.take().is_some() {
-            stopped = true;
-            // One that is gone has ended.
-            let _ = signals::terminate(child.id());
-        }
-        thread::sleep(LOOK);
-    }
-}
-
-/// The last line of messages without the program's name, or how the process ended.
-fn last_words(said: &str, status: &str) -> String {
-    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    last.map_or_else(|| status.to_owned(), |line| line.strip_prefix("becalm: ").unwrap_or(line).to_owned())
-}
-
 /// Reads a recording and simulates the job under its noise; nothing where there is none.
-fn studied(folder: &Path, of: &ConfigurationDoc, args: &StudyArgs, question: Question) -> Result<Option<Studied>> {
-    let Outcome::Recorded { run } = &of.outcome else { return Ok(None) };
+fn studied(
+    folder: &Path,
+    configuration: &ConfigurationDoc,
+    args: &StudyArgs,
+    question: Question,
+) -> Result<Option<Studied>> {
+    let Outcome::Recorded { run } = &configuration.outcome else { return Ok(None) };
     let bundle = Bundle::open(&folder.join(run))
         .with_context(|| format!("cannot read {}, which {} of the study names", run, folder.join(FILE).display()))?;
     let everything = Selection { node: None, cpus: None };
@@ -304,18 +268,4 @@ fn studied(folder: &Path, of: &ConfigurationDoc, args: &StudyArgs, question: Que
     let mut warnings = std::mem::take(&mut source.warnings);
     warnings.extend(short_recording(&source, &question, &ranks));
     Ok(Some(Studied { summary, rows, warnings }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::last_words;
-
-    #[test]
-    fn the_last_words_say_why() {
-        assert_eq!(
-            last_words("becalm: 1\nbecalm: cannot set the class rr:80\n\n", "exit status: 1"),
-            "cannot set the class rr:80"
-        );
-        assert_eq!(last_words(" \n", "exit status: 1"), "exit status: 1");
-    }
 }

@@ -1,15 +1,15 @@
 //! Profiles: what a quiet CPU is wanted for decides which changes are worth their price.
 
-use std::fmt;
-use std::str::FromStr;
-
+use becalm_units::UnknownName;
 use serde::{Deserialize, Serialize};
 
-use crate::Family;
+use super::Family;
 
 /// What the CPUs are wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Profile {
     /// Bulk-synchronous jobs: everything that can be moved away is, and throughput is not paid for it.
     #[default]
@@ -23,20 +23,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Hpc, Self::Rt, Self::Benchmark, Self::CloudGuest];
-
-    /// The name by which it is chosen, and in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hpc => "hpc",
-            Self::Rt => "rt",
-            Self::Benchmark => "benchmark",
-            Self::CloudGuest => "cloud-guest",
-        }
-    }
-
     /// Whether the profile changes knobs of a family at all.
     #[must_use]
     pub const fn wants(self, family: Family) -> bool {
@@ -52,32 +38,19 @@ impl Profile {
     }
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that no profile has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no profile; there are {known}", known = Profile::ALL.map(Profile::name).join(", "))]
-pub struct UnknownProfile(String);
-
-impl FromStr for Profile {
-    type Err = UnknownProfile;
-
-    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
-        Self::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(|| UnknownProfile(text.to_owned()))
-    }
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Profile>("profile", text)
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::Named;
+
     use super::*;
 
     #[test]
     fn names_read_back_and_are_those_of_documents() {
-        for profile in Profile::ALL {
+        for profile in Profile::ALL.iter().copied() {
             assert_eq!(profile.to_string().parse(), Ok(profile));
             assert_eq!(serde_json::to_value(profile).unwrap(), profile.name());
         }
@@ -86,7 +59,7 @@ mod tests {
 
     #[test]
     fn only_real_time_gives_up_the_throttling() {
-        let giving_up = Profile::ALL.into_iter().filter(|profile| profile.wants(Family::Throttling));
+        let giving_up = Profile::ALL.iter().copied().filter(|profile| profile.wants(Family::Throttling));
         assert_eq!(giving_up.collect::<Vec<_>>(), [Profile::Rt]);
     }
 }

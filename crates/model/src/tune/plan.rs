@@ -3,7 +3,7 @@
 use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
 
-use crate::{BootParameter, Change, Family, Profile};
+use super::{BootParameter, Change, Family, Profile};
 
 /// What is to be done to make some CPUs quiet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,10 +34,10 @@ impl Plan {
     }
 }
 
-/// Something about a family of knobs that is no change.
+/// Something to know about a family of knobs that is no change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Note {
-    /// Of which family.
+    /// The family that was being planned.
     pub family: Family,
     /// What was seen, and what follows.
     pub text: String,

@@ -1,0 +1,84 @@
+//! The command that records a configuration of a study, as a user would type it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use becalm_tune::study::{Configuration, Means};
+use becalm_units::{CpuList, Named, Nanos};
+
+/// How everything is recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recording<'a> {
+    /// How long each configuration is recorded.
+    pub duration: Nanos,
+    /// In which real-time class, and how CPUs are made quiet.
+    pub means: Means,
+    /// Whether the kernel is traced.
+    pub sources: bool,
+    /// The folder of the study.
+    pub folder: &'a Path,
+}
+
+/// The name of a configuration's bundle in the study's folder.
+pub fn run_name(configuration: &str) -> String {
+    format!("{configuration}.becalm")
+}
+
+/// The words of the command; `becalm` stands for this program.
+pub fn command(configuration: Configuration, cpus: &CpuList, recording: &Recording<'_>) -> Vec<String> {
+    let run = recording.folder.join(run_name(configuration.name()));
+    let sched = recording.means.sched(configuration);
+    let (cpus, duration, run) = (cpus.to_string(), recording.duration.to_string(), run.display().to_string());
+    let mut words: Vec<String> = Vec::new();
+    if configuration.is_isolated() {
+        words.extend(["becalm", "tune", "run", "--cpus", &cpus, "--profile"].map(str::to_owned));
+        words.push(recording.means.profile.to_string());
+        if configuration.has_priority() {
+            words.extend(["--priority", sched].map(str::to_owned));
+        }
+        words.push("--".to_owned());
+    }
+    let record = ["becalm", "record", "--quiet", "--cpus", &cpus, "--duration", &duration, "--sched", sched];
+    words.extend(record.map(str::to_owned));
+    if !recording.sources {
+        words.push("--no-sources".to_owned());
+    }
+    words.extend(["--output", &run].map(str::to_owned));
+    words
+}
+
+/// The words of a command for this program, wherever it lies.
+pub fn arguments(command: &[String], program: &Path) -> Vec<OsString> {
+    let own = |word: &String| if word == "becalm" { program.as_os_str().to_owned() } else { word.into() };
+    command.iter().skip(1).map(own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_tune::Profile;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_those_that_a_user_would_type() {
+        let recording = Recording {
+            duration: Nanos::from_secs(5),
+            means: Means { priority: "rr:80".to_owned(), profile: Profile::default() },
+            sources: true,
+            folder: Path::new("s.study"),
+        };
+        let command = |configuration, cpus: &str| command(configuration, &cpus.parse().unwrap(), &recording);
+        assert_eq!(
+            command(Configuration::Baseline, "0-1").join(" "),
+            "becalm record --quiet --cpus 0-1 --duration 5s --sched other --output s.study/baseline.becalm"
+        );
+        let combined = command(Configuration::Combined, "1");
+        assert_eq!(
+            combined.join(" "),
+            "becalm tune run --cpus 1 --profile hpc --priority rr:80 -- becalm record --quiet --cpus 1 --duration 5s --sched \
+             rr:80 --output s.study/combined.becalm"
+        );
+        let words = arguments(&combined, Path::new("/opt/becalm"));
+        assert_eq!((words[0].to_str(), words.iter().filter(|word| *word == "/opt/becalm").count()), (Some("tune"), 1));
+    }
+}

@@ -1,0 +1,24 @@
+//! The word size of a synthetic kernel, on which the layout of its pages and records depends.
+
+/// The size of the kernel's `long`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Long {
+    /// 4 bytes.
+    Bits32,
+    /// 8 bytes.
+    Bits64,
+}
+
+impl Long {
+    pub(super) const fn bytes(self) -> usize {
+        match self {
+            Self::Bits32 => 4,
+            Self::Bits64 => 8,
+        }
+    }
+
+    /// Where a page's records begin: behind the time stamp and the commit word.
+    pub(super) const fn data_at(self) -> usize {
+        8 + self.bytes()
+    }
+}

@@ -1,0 +1,228 @@
+//! The catalogue of known sources of noise and of what removes each: the one table that advice, checks and plans read.
+//!
+//! A source that it does not know has the advice of its kind.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Kind;
+use crate::tune::Family;
+
+/// Sources of noise, as recordings name them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Noise {
+    /// The kind of the activity.
+    pub kind: Kind,
+    /// The name of the source; a final `*` stands for any ending.
+    pub source: String,
+}
+
+impl Noise {
+    /// The noise of a source by its own name: an interrupt by that of its handler, a thread by that of its program.
+    pub fn new(kind: Kind, source: impl Into<String>) -> Self {
+        Self { kind, source: source.into() }
+    }
+
+    /// Whether it is the source of a recording with this kind and name.
+    #[must_use]
+    pub fn matches(&self, kind: Kind, source: &str) -> bool {
+        kind == self.kind && fits(&self.source, source)
+    }
+}
+
+impl From<Known> for Noise {
+    fn from(known: Known) -> Self {
+        let remedy = known.remedy();
+        Self::new(remedy.kind, remedy.source)
+    }
+}
+
+/// Whether a name is that of a pattern, whose final `*` stands for any ending.
+fn fits(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
+}
+
+/// A row of the catalogue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Remedy {
+    /// The kind of the activity.
+    pub kind: Kind,
+    /// The name of the source; a final `*` stands for any ending.
+    pub source: &'static str,
+    /// The families of knobs among whose changes is one that removes it while the kernel runs.
+    pub families: &'static [Family],
+    /// What usually removes or lessens it, in a sentence; `None` if nothing is known, or if a later row that fits says it.
+    pub advice: Option<&'static str>,
+}
+
+macro_rules! catalogue {
+    ($($(#[doc = $doc:literal])+ $known:ident: $kind:ident $source:literal, [$($family:ident),*], $advice:expr;)+) => {
+        /// The known sources of noise. Where several fit a name, the first one tells.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Known {
+            $($(#[doc = $doc])+ $known,)+
+        }
+
+        impl Known {
+            /// Every known source, the special ones of a kind before the general ones.
+            pub const ALL: &[Self] = &[$(Self::$known,)+];
+
+            /// The row of the catalogue.
+            #[must_use]
+            pub const fn remedy(self) -> Remedy {
+                match self {
+                    $(Self::$known => Remedy {
+                        kind: Kind::$kind,
+                        source: $source,
+                        families: &[$(Family::$family),*],
+                        advice: $advice,
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+const TICK: Option<&str> =
+    Some("the tick: boot with nohz_full= and rcu_nocbs= for these CPUs, and keep one runnable thread on each");
+const OTHER_CPUS: Option<&str> =
+    Some("other CPUs interrupt these: keep threads of one process, and its memory, away from isolated CPUs");
+const NETWORK: Option<&str> =
+    Some("it follows the network's interrupts: move those, and set the queues' rps_cpus and xps_cpus");
+const TIMERS: Option<&str> = Some("timers started on these CPUs: set kernel.timer_migration, or isolate them");
+
+catalogue! {
+    /// The tick, as x86 names it.
+    LocalTimer: Irq "local_timer", [], TICK;
+    /// The tick, as ARM names it.
+    ArchTimer: Irq "arch_timer", [], TICK;
+    /// The tick of a machine whose CPUs have no timers of their own.
+    SharedTimer: Irq "timer", [], TICK;
+    /// Another CPU has the scheduler look again.
+    Reschedule: Irq "reschedule", [], OTHER_CPUS;
+    /// Another CPU has a function run on all CPUs, as after memory was unmapped.
+    CallFunction: Irq "call_function", [Memory], OTHER_CPUS;
+    /// Another CPU has a function run on this one.
+    CallFunctionSingle: Irq "call_function_single", [], OTHER_CPUS;
+    /// Another CPU has a function run, on this one or on all.
+    AnyCallFunction: Irq "call_function*", [], OTHER_CPUS;
+    /// Work that the kernel puts off to an interrupt of its own.
+    IrqWork: Irq "irq_work", [], OTHER_CPUS;
+    /// A device's interrupt.
+    Device: Irq "*", [Irq], Some("move it to another CPU: write that CPU's number to /proc/irq/N/smp_affinity_list");
+    /// Packets that arrive.
+    NetRx: Softirq "net_rx", [Rps], NETWORK;
+    /// Packets that were sent.
+    NetTx: Softirq "net_tx", [], NETWORK;
+    /// The kernel's ordinary timers.
+    Timer: Softirq "timer", [Timers], TIMERS;
+    /// The kernel's precise timers.
+    Hrtimer: Softirq "hrtimer", [], TIMERS;
+    /// Callbacks of the kernel's memory reclaiming.
+    Rcu: Softirq "rcu", [], Some("boot with rcu_nocbs= for these CPUs");
+    /// The scheduler's load balancing.
+    Balancing: Softirq "sched", [Cpuset],
+        Some("load balancing: isolate the CPUs, with a cpuset partition or isolcpus=");
+    /// Requests of disks that were done.
+    Block: Softirq "block", [], Some("it follows the disk's interrupts: move those");
+    /// Writing back of files.
+    Writeback: Workqueue "kworker:wb_workfn", [Workqueue], None;
+    /// Folding of the memory statistics of a CPU.
+    VmstatUpdate: Workqueue "kworker:vmstat_update", [Vmstat], None;
+    /// Folding of memory statistics, and looking after it.
+    AnyVmstatWorker: Workqueue "kworker:vmstat_*", [Vmstat], None;
+    /// Folding of memory statistics, where the worker has no name.
+    AnyVmstat: Workqueue "vmstat_*", [], None;
+    /// The gate of the kernel's sampling allocator (KFENCE).
+    AllocationGateWorker: Workqueue "kworker:toggle_allocation_gate", [], None;
+    /// The gate of the kernel's sampling allocator, where the worker has no name.
+    AllocationGate: Workqueue "toggle_allocation_gate", [], None;
+    /// Work items that kernel threads run.
+    Work: Workqueue "*", [], Some(
+        "take these CPUs out of /sys/devices/virtual/workqueue/cpumask; items bound to a CPU need their cause removed",
+    );
+    /// The thread of a CPU that runs callbacks of memory reclaiming.
+    Rcuc: Kthread "rcuc", [], None;
+    /// The thread of a soft lockup detector.
+    Watchdog: Kthread "watchdog", [Watchdog], None;
+    /// The thread that moves tasks between CPUs, and that the soft lockup detector runs in.
+    Migration: Kthread "migration", [Watchdog, Cpuset], None;
+    /// The thread of an interrupt's handler, which runs where the interrupt does.
+    IrqThread: Kthread "irq/*", [Irq], None;
+    /// The threads that run work items.
+    Kworker: Kthread "kworker", [Workqueue], None;
+    /// The thread that joins pages to huge ones.
+    Khugepaged: Kthread "khugepaged", [Memory], None;
+    /// The thread that merges equal pages.
+    Ksmd: Kthread "ksmd", [Memory], None;
+    /// The thread that compacts memory.
+    Kcompactd: Kthread "kcompactd", [], None;
+    /// The thread that swaps memory out.
+    Kswapd: Kthread "kswapd", [], None;
+    /// A kernel thread.
+    Kthread: Kthread "*", [Affinity],
+        Some("move it with taskset -p where it may move; threads bound to a CPU need their cause removed");
+    /// A process.
+    Task: Task "*", [Affinity, Cpuset, Throttling],
+        Some("keep processes off these CPUs: with a cpuset partition, isolcpus=, or taskset");
+    /// A page fault.
+    Fault: Fault "*", [Memory], Some("lock and touch the memory before the work: mlockall, huge pages");
+    /// A bandwidth limit.
+    Throttling: Throttling "*", [Throttling],
+        Some("a bandwidth limit took the CPU: see kernel.sched_rt_runtime_us, and cpu.max of the cgroup");
+    /// What takes time without the kernel knowing.
+    Unseen: Unseen "*", [], Some(
+        "not the kernel: the hypervisor (dedicate its CPUs), firmware (turn off SMI sources), or a hardware sibling",
+    );
+    /// A non-maskable interrupt.
+    Nmi: Nmi "*", [Watchdog],
+        Some("the watchdog or a profiler: set kernel.nmi_watchdog to 0, end perf sessions");
+    /// The measuring program itself.
+    Becalm: Becalm "*", [], Some("becalm's own work: leave it a CPU that is not measured");
+    /// The way into the kernel and out of it.
+    Edge: Edge "*", [], None;
+}
+
+/// What usually removes or lessens a source, in a sentence; `None` if nothing is known.
+#[must_use]
+pub fn advice(kind: Kind, source: &str) -> Option<&'static str> {
+    let rows = Known::ALL.iter().map(|known| known.remedy());
+    rows.filter(|remedy| remedy.kind == kind && fits(remedy.source, source)).find_map(|remedy| remedy.advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_matched_by_kind_and_name() {
+        let noise = Noise::new(Kind::Task, "sshd");
+        let matches = |kind, source| noise.matches(kind, source);
+        assert!(matches(Kind::Task, "sshd") && !matches(Kind::Kthread, "sshd") && !matches(Kind::Task, "sshd2"));
+        let workers = Noise::new(Kind::Workqueue, "kworker:*");
+        assert!(workers.matches(Kind::Workqueue, "kworker:vmstat_update"));
+        assert!(!workers.matches(Kind::Workqueue, "other"));
+        assert!(Noise::from(Known::Task).matches(Kind::Task, "anything"));
+    }
+
+    #[test]
+    fn no_source_is_hidden_behind_a_more_general_one() {
+        for (at, known) in Known::ALL.iter().enumerate() {
+            let row = known.remedy();
+            let hides =
+                |earlier: &&Known| earlier.remedy().kind == row.kind && fits(earlier.remedy().source, row.source);
+            assert_eq!(Known::ALL[..at].iter().find(hides), None, "{known:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_without_advice_of_its_own_has_that_of_its_kind() {
+        assert_eq!(advice(Kind::Kthread, "ksmd"), advice(Kind::Kthread, "any"));
+        assert_eq!(advice(Kind::Irq, "local_timer"), TICK);
+        assert!(advice(Kind::Irq, "nvme0q1").is_some_and(|text| text.contains("smp_affinity_list")));
+        assert_eq!((advice(Kind::Softirq, "tasklet"), advice(Kind::Edge, "edge")), (None, None));
+        let quiet = [Kind::Softirq, Kind::Edge];
+        for kind in Kind::ALL.iter().filter(|kind| !quiet.contains(kind)) {
+            assert!(advice(*kind, "any").is_some(), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What came of a plan, or of taking it back: one attempt for each knob.
+
+use serde::Serialize;
+
+use super::Change;
+
+/// A knob that was to be changed or brought back, and what came of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    /// The change that was made, refused or undone.
+    pub change: Change,
+    /// The value before, without white space around it.
+    pub before: String,
+    /// The value after, without white space around it; empty where the knob is gone.
+    pub after: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why it came so; `None` where the outcome says it all.
+    pub why: Option<String>,
+}
+
+impl Attempt {
+    /// An attempt whose outcome needs no reason. White space around the values is dropped.
+    #[must_use]
+    pub fn new(change: Change, before: &str, after: &str, outcome: Outcome) -> Self {
+        Self { before: before.trim().to_owned(), after: after.trim().to_owned(), change, outcome, why: None }
+    }
+
+    /// The same attempt with the reason for its outcome.
+    #[must_use]
+    pub fn because(self, why: impl Into<String>) -> Self {
+        Self { why: Some(why.into()), ..self }
+    }
+}
+
+/// What came of one knob.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Outcome {
+    /// It has the wanted value now.
+    Changed,
+    /// It had the wanted value already.
+    Already,
+    /// It is not there any more: a thread that ended, a device or a group that was removed.
+    Gone,
+    /// The kernel did not take the value; the knob is as it was.
+    Refused,
+    /// Another change that it needs was not made, so it was not tried.
+    LeftOut,
+    /// Its original value is back.
+    Restored,
+    /// It had its original value already.
+    Unchanged,
+    /// Others changed it meanwhile; it was left so.
+    Foreign,
+    /// The kernel did not take the original value.
+    Failed,
+}
+
+impl Outcome {
+    /// Whether somebody should look at the knob.
+    #[must_use]
+    pub const fn needs_attention(self) -> bool {
+        matches!(self, Self::Refused | Self::LeftOut | Self::Foreign | Self::Failed)
+    }
+
+    /// Whether a knob that was to be brought back still has to be.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Foreign | Self::Failed)
+    }
+}
+
+/// How far a machine's settings are changed or brought back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Nothing is changed.
+    Untuned,
+    /// Settings are changed, and stay so until they are restored.
+    Tuned,
+    /// A command runs on changed settings, which are restored when it ends.
+    Running,
+    /// The process that was changing settings, or ran a command on them, died or is still at it.
+    Unfinished,
+    /// Everything is as it was.
+    Restored,
+    /// Some settings are still changed.
+    PartlyRestored,
+    /// The settings were those of an earlier boot of the machine, and are gone.
+    EarlierBoot,
+}

@@ -1,0 +1,30 @@
+//! What only a reboot can give: parameters of the kernel's command line.
+
+use serde::{Deserialize, Serialize};
+
+use super::text;
+
+/// A parameter that the kernel's command line lacks, or has with another value.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BootParameter {
+    /// The parameter's name: `nohz_full`.
+    pub name: String,
+    /// The value that it should have; `None` for a parameter that takes no value.
+    #[serde(with = "text")]
+    pub value: Option<String>,
+    /// What the running kernel was booted with; `None` if the parameter is not on its command line.
+    pub from: Option<String>,
+    /// What it gives that nothing can give at run time.
+    pub reason: String,
+    /// What it may cost; `None` if it costs nothing.
+    #[serde(with = "text")]
+    pub risk: Option<String>,
+}
+
+impl BootParameter {
+    /// The parameter as it stands on the command line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.value.as_ref().map_or_else(|| self.name.clone(), |value| format!("{}={value}", self.name))
+    }
+}

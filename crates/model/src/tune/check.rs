@@ -1,0 +1,87 @@
+//! What a check of a machine found out about the CPUs that are to be quiet.
+
+use becalm_units::{CpuId, CpuList, Nanos};
+use serde::Serialize;
+
+use super::{Finding, Severity};
+
+/// Everything that was found out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Check {
+    /// The CPUs that are to be quiet, and why these.
+    pub choice: Choice,
+    /// What was found: the gravest first, within that in the order of [`Area`](super::Area).
+    pub findings: Vec<Finding>,
+}
+
+impl Check {
+    /// How many findings have a severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// The gravest severity that was found; `None` where nothing was found.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+/// The CPUs that are to be quiet, and the others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The CPUs that are to be quiet: never empty, all online.
+    pub cpus: CpuList,
+    /// Why these CPUs.
+    pub chosen: Chosen,
+    /// The CPUs that are online and left for everything else.
+    pub others: CpuList,
+}
+
+/// How the CPUs were chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chosen {
+    /// The user named them.
+    Named,
+    /// The machine keeps them apart: `isolcpus`, `nohz_full` or an isolated cpuset partition.
+    KeptApart,
+    /// The machine keeps none apart, and these are all but the first.
+    AllButFirst,
+    /// The machine has no other.
+    OnlyOne,
+}
+
+/// Where a count of timer interrupts is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TicksFrom {
+    /// The kernel's count grew while a thread of becalm was busy on the CPU.
+    Measured {
+        /// How often other threads took the CPU from it meanwhile: with two threads the kernel needs the tick.
+        preempted: u64,
+    },
+    /// A recording saw them inside of detours.
+    Recorded,
+}
+
+/// How many timer interrupts a CPU took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TickCount {
+    /// The CPU that was interrupted.
+    pub cpu: CpuId,
+    /// The number of interrupts.
+    pub interrupts: u64,
+    /// The time in which they came.
+    pub during: Nanos,
+    /// Where the count is from.
+    pub from: TicksFrom,
+}
+
+impl TickCount {
+    /// Interrupts a second.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }
+    }
+}

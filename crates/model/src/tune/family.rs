@@ -1,0 +1,59 @@
+//! The families of knobs, by which `--only` and `--skip` choose.
+
+use becalm_units::UnknownName;
+use serde::{Deserialize, Serialize};
+
+/// A family of knobs. The order is that in which a plan changes them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
+pub enum Family {
+    /// Which CPUs take a device's interrupts.
+    Irq,
+    /// Where the workers of unbound work queues run.
+    Workqueue,
+    /// Where the softirqs of received packets run (receive packet steering).
+    Rps,
+    /// Which CPUs the lockup detectors watch.
+    Watchdog,
+    /// How often each CPU folds its memory statistics.
+    Vmstat,
+    /// Whether timers of an idle CPU fire on a busy one.
+    Timers,
+    /// What the kernel does to memory in the background: huge pages, merging, NUMA balancing.
+    Memory,
+    /// At which frequency the CPUs run.
+    Frequency,
+    /// How deep idle CPUs sleep.
+    Idle,
+    /// How much time the kernel keeps from real-time threads.
+    Throttling,
+    /// On which CPUs tasks and kernel threads may run.
+    Affinity,
+    /// The other hardware threads of the CPUs' cores.
+    Smt,
+    /// A cpuset of their own, out of the scheduler's balancing.
+    Cpuset,
+}
+
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Family>("family of knobs", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_units::Named;
+
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_are_those_of_documents() {
+        assert!(Family::ALL.is_sorted());
+        for family in Family::ALL.iter().copied() {
+            assert_eq!(family.to_string().parse(), Ok(family));
+            assert_eq!(serde_json::to_value(family).unwrap(), family.name());
+        }
+        assert!("irqs".parse::<Family>().unwrap_err().to_string().contains("'irqs'"));
+    }
+}

@@ -1,0 +1,38 @@
+//! What a plan gains at scale: the slowdown of a job by the noise of a recording, with and without what the plan removes.
+
+use std::path::PathBuf;
+
+use becalm_units::Nanos;
+
+/// What the changes of a plan gain, by one recording of the CPUs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Gains {
+    /// The recording that tells the gains.
+    pub run: PathBuf,
+    /// The length of the job's phases.
+    pub grain: Nanos,
+    /// For each size of the job, the slowdown now and without all that the plan removes.
+    pub total: Vec<Gain>,
+    /// For each step of the plan, in order, what it gains alone.
+    pub steps: Vec<StepGain>,
+}
+
+/// What the noise costs a job of some size, as a ratio of 1 or more: the time that it takes over the time without noise.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gain {
+    /// The ranks of the job.
+    pub ranks: u64,
+    /// The slowdown as recorded.
+    pub slowdown: f64,
+    /// The slowdown without all sources that the plan removes.
+    pub without: f64,
+}
+
+/// What one step gains.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StepGain {
+    /// The recorded sources that it removes; empty if none was recorded.
+    pub sources: Vec<String>,
+    /// Numbers of ranks, and the slowdown that is left without those sources; empty if there are none.
+    pub without: Vec<(u64, f64)>,
+}

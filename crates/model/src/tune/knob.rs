@@ -1,0 +1,123 @@
+//! Knobs: the things that a change changes.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use becalm_units::chosen;
+use serde::{Deserialize, Serialize};
+
+/// Something with a value that can be read, changed and put back.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Knob {
+    /// A file of the kernel.
+    File {
+        /// Its path, from the root.
+        path: PathBuf,
+        /// What its text means.
+        meaning: Meaning,
+    },
+    /// The CPUs on which a thread may run: a list.
+    Affinity {
+        /// The thread's number.
+        tid: i32,
+        /// When it was started, in clock ticks since boot; tells it from a later one with its number.
+        start_ticks: u64,
+        /// The thread's name.
+        comm: String,
+    },
+    /// A control group: `there` or `absent`.
+    Group {
+        /// Its folder, from the root.
+        path: PathBuf,
+    },
+    /// Whether a control group of version 2 lets its children use a controller: `on` or `off`.
+    Controller {
+        /// The group's folder, from the root.
+        path: PathBuf,
+        /// The controller: `cpuset`.
+        name: String,
+    },
+    /// A property of a unit of systemd, set for as long as the machine runs.
+    Property {
+        /// The unit: `system.slice`.
+        unit: String,
+        /// The property: `AllowedCPUs`.
+        name: String,
+    },
+    /// Whether a unit of systemd runs: `active` or `inactive`.
+    Unit {
+        /// The unit's name: `becalm.slice`.
+        unit: String,
+    },
+}
+
+/// What the text of a file means: when two texts are the same value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meaning {
+    /// A word or a number.
+    Word,
+    /// A list of CPUs, `0-3,8`.
+    CpuList,
+    /// A mask of CPUs in hexadecimal words, `ff,ffffffff`.
+    CpuMask,
+    /// One of several words, of which the file shows the present one in brackets: `always [madvise] never`.
+    Choice,
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, .. } => write!(f, "{}", path.display()),
+            Self::Affinity { tid, comm, .. } => write!(f, "CPUs of {comm} ({tid})"),
+            Self::Group { path } => write!(f, "{}/", path.display()),
+            Self::Controller { path, name } => write!(f, "{}/cgroup.subtree_control: {name}", path.display()),
+            Self::Property { unit, name } => write!(f, "{name} of {unit}"),
+            Self::Unit { unit } => f.write_str(unit),
+        }
+    }
+}
+
+impl Knob {
+    /// A file whose text is a word or a number.
+    pub fn word(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), meaning: Meaning::Word }
+    }
+
+    /// A file that holds a list of CPUs.
+    pub fn cpu_list(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), meaning: Meaning::CpuList }
+    }
+
+    /// A file that holds a mask of CPUs.
+    pub fn cpu_mask(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), meaning: Meaning::CpuMask }
+    }
+
+    /// A file that shows its value among the possible ones.
+    pub fn choice(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), meaning: Meaning::Choice }
+    }
+
+    /// The value itself in a text that was read: of a choice only the chosen word. It is also what brings that value back when it is
+    /// written.
+    #[must_use]
+    pub fn value<'a>(&self, text: &'a str) -> &'a str {
+        match self {
+            Self::File { meaning: Meaning::Choice, .. } => chosen(text),
+            _ => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_of_a_choice_is_the_chosen_word() {
+        assert_eq!(Knob::choice("/x").value("always [madvise] never\n"), "madvise");
+        assert_eq!(Knob::word("/x").value("1\n"), "1\n");
+    }
+}

@@ -1,0 +1,26 @@
+//! Tuning: what a plan changes, what came of each change, and what a check of a machine found.
+//!
+//! A [`Plan`] is stored in the journal of the settings that it changed, so that its serialized form has to stay readable.
+
+mod attempt;
+mod boot;
+mod change;
+mod check;
+mod family;
+mod finding;
+mod gain;
+mod knob;
+mod plan;
+mod profile;
+mod text;
+
+pub use attempt::{Attempt, Outcome, Stage};
+pub use boot::BootParameter;
+pub use change::Change;
+pub use check::{Check, Choice, Chosen, TickCount, TicksFrom};
+pub use family::Family;
+pub use finding::{Area, Cost, Evidence, Finding, Fix, Severity, SourceCost};
+pub use gain::{Gain, Gains, StepGain};
+pub use knob::{Knob, Meaning};
+pub use plan::{Note, Plan};
+pub use profile::Profile;

@@ -1,0 +1,21 @@
+use becalm_analyze::compare::{Limit, Metric, compare};
+use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
+use becalm_report::{Check, CompareReport};
+
+use crate::{bundles, check, check_forms};
+
+#[test]
+fn two_recordings() {
+    let folder = bundles();
+    let all = Selection { node: None, cpus: None };
+    let open = |name: &str| Bundle::open(&folder.path().join(name)).unwrap();
+    let (busy, quieter) = (open("busy.becalm"), open("quieter.becalm"));
+    let mut comparison = compare((&busy, &all), (&quieter, &all)).unwrap();
+    comparison.a.path = "busy.becalm".into();
+    comparison.b.path = "quieter.becalm".into();
+    let checks = [Check { metric: Metric::NoiseRatio, share: 0.1, outcome: Limit::NotShown }];
+    let report = CompareReport { comparison: &comparison, checks: &checks };
+    check("compare", &report);
+    check_forms("compare", &report);
+}

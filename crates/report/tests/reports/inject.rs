@@ -1,0 +1,45 @@
+use becalm_report::{InjectReport, Injected, InjectedPlace, NoisePlace, Way};
+use becalm_units::Nanos;
+
+use crate::check;
+
+fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
+    let requested = Injected {
+        count: 2_000,
+        interval_ns: Some(1e6),
+        interval_stddev_ns: Some(0.0),
+        length_ns: Some(50_000.0),
+        length_stddev_ns: Some(0.0),
+        ends: Some((Nanos::new(50_000), Nanos::new(50_000))),
+        ratio: Some(0.05),
+    };
+    InjectedPlace {
+        place,
+        observed: Nanos::from_secs(2),
+        requested,
+        delivered: Injected { count: 2_000 - missed, ..requested },
+        missed,
+        joined: 1,
+        late: Some((Nanos::new(900), Nanos::new(5_000))),
+        shortest: Nanos::new(12_000),
+        left_out: (missed, Nanos::new(9_000)),
+        merged: 1,
+    }
+}
+
+fn report(way: Way, places: Vec<InjectedPlace>) -> InjectReport {
+    InjectReport { noise: "periodic:interval=1ms,detour=50us".to_owned(), synchronized: false, seed: 1, way, places }
+}
+
+#[test]
+fn noise_on_cpus_with_one_and_with_several_exceptions() {
+    let places = vec![place(NoisePlace::Cpu(2), 1), place(NoisePlace::Cpu(3), 2)];
+    check("inject_cpus", &report(Way::Preempt("fifo:51".to_owned()), places));
+}
+
+#[test]
+fn noise_in_threads_that_are_more_than_are_shown() {
+    let way = Way::Signal { processes: 2, unattended: 1, given_up: 2, without_signal: 1 };
+    let threads = (0..17).map(|tid| place(NoisePlace::Thread { pid: 7, tid: 100 + tid }, 0)).collect();
+    check("inject_threads", &report(way, threads));
+}

@@ -1,0 +1,57 @@
+use becalm_bundle::PhaseRun;
+use becalm_report::{MpiReport, ValidateCell, ValidateReport};
+use becalm_scale::estimate::Estimate;
+
+use crate::{check, check_forms};
+
+#[test]
+fn phases_of_a_job() {
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::phases::write_phases(folder.path());
+    let run = PhaseRun::open(&folder.path().join("job.becalm")).unwrap();
+    let report = MpiReport::of_run(&run).unwrap();
+    check("mpi", &report);
+    check_forms("mpi", &report);
+}
+
+#[test]
+fn predictions_against_measurements() {
+    let estimate = |mean: f64| Some(Estimate { mean, low: mean * 0.98, high: mean * 1.02 });
+    let cell = |synchronized, detour_ns, measured, predicted, why_not: Option<&str>| ValidateCell {
+        interval_ns: 1_000_000,
+        detour_ns,
+        synchronized,
+        constant_ratio: None,
+        requested_ratio: detour_ns as f64 / 1e6,
+        delivered_ratio: Some(detour_ns as f64 / 1e6),
+        measured,
+        predicted,
+        why_not: why_not.map(ToOwned::to_owned),
+    };
+    let report = ValidateReport {
+        library: "Some MPI 1.0".to_owned(),
+        ranks: 2,
+        nodes: 1,
+        collective: "barrier:dissemination".to_owned(),
+        grain_ns: 0,
+        sched: "other".to_owned(),
+        quiet_phase_ns: 300.5,
+        quiet: vec![310.0, 320.0],
+        unsteady: 1,
+        own_noise_ratio: vec![0.01, 0.02],
+        network: "L=200ns,o=50ns,g=0ns,G=0.1ns".to_owned(),
+        one_way_ns: 290.0,
+        repetitions: 2,
+        replicas: 4,
+        seed: 1,
+        cells: vec![
+            cell(false, 200_000, estimate(1.5), estimate(1.65), None),
+            cell(false, 16_000, estimate(1.01), estimate(1.01), None),
+            cell(true, 200_000, estimate(1.25), estimate(1.25), None),
+            cell(true, 1_000, None, None, Some("it is too short")),
+        ],
+        warnings: vec!["the ranks share a core".to_owned()],
+    };
+    check("mpi_validate", &report);
+    insta::assert_snapshot!("mpi_validate_svg", becalm_report::validate_figure(&report));
+}

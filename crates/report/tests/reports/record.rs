@@ -1,0 +1,54 @@
+use std::path::Path;
+
+use becalm_analyze::summary::{Selection, Summary, longest, summarize, timelines};
+use becalm_bundle::Bundle;
+use becalm_report::{DetoursReport, Report, RunReport, SourcesReport};
+
+use crate::{bundles, check, check_forms};
+
+/// The summary of a bundle, as if it lay in the current folder.
+fn summary(folder: &Path, name: &str) -> Summary {
+    let bundle = Bundle::open(&folder.join(name)).unwrap();
+    let mut summary = summarize(&bundle, &Selection { node: None, cpus: None }).unwrap();
+    summary.path = name.into();
+    summary
+}
+
+#[test]
+fn a_recording_with_sources() {
+    let folder = bundles();
+    let summary = summary(folder.path(), "busy.becalm");
+    let report = RunReport { summary: &summary, drawn: None };
+    check("run", &report);
+    check_forms("run", &report);
+    assert!(report.page("becalm 0.0.0").is_none(), "nothing is drawn of it");
+}
+
+#[test]
+fn a_recording_with_counters_alone() {
+    let folder = bundles();
+    check("run_counters", &RunReport { summary: &summary(folder.path(), "plain.becalm"), drawn: None });
+}
+
+#[test]
+fn a_recording_that_did_not_end() {
+    let folder = bundles();
+    check("run_killed", &RunReport { summary: &summary(folder.path(), "killed.becalm"), drawn: None });
+}
+
+#[test]
+fn sources_of_all_and_of_each_cpu() {
+    let folder = bundles();
+    let summary = summary(folder.path(), "busy.becalm");
+    for (name, per_cpu) in [("sources", false), ("sources_per_cpu", true)] {
+        check(name, &SourcesReport { summary: &summary, per_cpu });
+    }
+}
+
+#[test]
+fn the_longest_detours() {
+    let folder = bundles();
+    let bundle = Bundle::open(&folder.path().join("busy.becalm")).unwrap();
+    let detours = longest(&bundle, &Selection { node: None, cpus: None }, 3).unwrap();
+    check("detours", &DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
+}

@@ -1,0 +1,24 @@
+//! Making a plan: each family of knobs that the request wants adds its changes.
+
+use becalm_units::Named;
+
+use crate::draft::Draft;
+use crate::machine::Machine;
+use crate::request::{PlanError, Request};
+use crate::{Family, Plan, boot, families};
+
+/// Plans everything that the request wants on this machine. Changes nothing.
+///
+/// # Errors
+/// If the request cannot be meant, or the machine's CPUs cannot be read. What else cannot be read is a note of the plan.
+pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
+    let mut draft = Draft::new(machine, request)?;
+    for family in Family::ALL.iter().copied() {
+        if request.wants(family) {
+            draft.begin(family);
+            families::add(family, &mut draft);
+        }
+    }
+    let boot = boot::parameters(machine, request, &draft.division);
+    Ok(draft.finish(boot))
+}

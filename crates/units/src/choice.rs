@@ -1,0 +1,28 @@
+//! Settings that offer several words, as the kernel writes them: the chosen one in brackets, `always [madvise] never`.
+
+/// The chosen word of such a setting. A text without brackets is the choice itself.
+#[must_use]
+pub fn chosen(text: &str) -> &str {
+    bracketed(text).unwrap_or(text).trim()
+}
+
+/// The text between the first bracket and the one that closes it; `None` without brackets.
+#[must_use]
+pub fn bracketed(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(inside, _)| inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_in_brackets_is_chosen() {
+        assert_eq!(
+            (chosen("always [madvise] never\n"), bracketed("always [madvise] never")),
+            ("madvise", Some("madvise"))
+        );
+        assert_eq!((chosen("performance"), chosen("a ] b [")), ("performance", "a ] b ["));
+    }
+}
