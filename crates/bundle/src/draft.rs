@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Draft::replace(folder.path()).err().expect("a folder cannot be replaced");
+        let error = Draft::replace(folder.path()).expect_err("a folder cannot be replaced");
         assert!(error.to_string().ends_with("it is a folder"), "{error}");
     }
 }

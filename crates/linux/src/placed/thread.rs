@@ -103,6 +103,10 @@ impl Thread {
     }
 
     /// What the thread does, and the two ends over which it reports and is let go.
+    #[expect(
+        clippy::type_complexity,
+        reason = "the body, and the two ends of its channels, which the caller takes apart at once"
+    )]
     fn phases<P, R, E: From<SchedError>, G, T>(
         self,
         prepare: impl FnOnce() -> Result<(P, R), E>,

@@ -46,15 +46,15 @@ pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileEr
     if matches!(stat.state, 'Z' | 'X') {
         return Ok(None);
     }
-    let cpus = optional(parse(root, &format!("proc/{tid}/status"), what, allowed))?;
+    let cpus = optional(parse(root, format!("proc/{tid}/status"), what, allowed))?;
     Ok(cpus.map(|cpus| (stat.start_ticks, cpus)))
 }
 
 fn placed_task(root: &Path, task: Task) -> Result<Option<Placed>, FileError> {
     let file = |name: &str| format!("proc/{}/task/{}/{name}", task.tgid, task.pid);
     let what = "where a thread may run";
-    let stat = optional(parse(root, &file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
-    let cpus = optional(parse(root, &file("status"), what, allowed))?;
+    let stat = optional(parse(root, file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
+    let cpus = optional(parse(root, file("status"), what, allowed))?;
     let Some(((stat, bound), cpus)) = stat.zip(cpus) else { return Ok(None) };
     Ok((!matches!(stat.state, 'Z' | 'X')).then_some(Placed { task, start_ticks: stat.start_ticks, bound, cpus }))
 }

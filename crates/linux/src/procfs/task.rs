@@ -69,7 +69,7 @@ impl TaskStat {
     /// If it is there and cannot be read or understood.
     pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
         // A thread that is not its process's first is not listed under /proc, but found there.
-        optional(parse(root, &format!("proc/{pid}/stat"), "a thread's name", Self::parse))
+        optional(parse(root, format!("proc/{pid}/stat"), "a thread's name", Self::parse))
     }
 }
 

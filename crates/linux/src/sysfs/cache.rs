@@ -40,16 +40,16 @@ pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
     // The kernel numbers them without gaps; no processor has nearly as many.
     for index in 0..64 {
         let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
-        let Some(kind) = optional(read(root, &file("type"), "what a cache holds"))? else { break };
+        let Some(kind) = optional(read(root, file("type"), "what a cache holds"))? else { break };
         let kind = match kind.trim() {
             "Data" => CacheKind::Data,
             "Instruction" => CacheKind::Instruction,
             _ => CacheKind::Unified,
         };
-        let Some(level) = optional(value(root, &file("level"), "a cache's level"))? else { continue };
-        let Some(bytes) = optional(parse(root, &file("size"), "a cache's size", bytes))? else { continue };
+        let Some(level) = optional(value(root, file("level"), "a cache's level"))? else { continue };
+        let Some(bytes) = optional(parse(root, file("size"), "a cache's size", bytes))? else { continue };
         let list = |text: &str| text.trim().parse().map_err(|_| FormatError::new("a list of CPUs was expected", text));
-        let shared = optional(parse(root, &file("shared_cpu_list"), "who shares a cache", list))?.unwrap_or_default();
+        let shared = optional(parse(root, file("shared_cpu_list"), "who shares a cache", list))?.unwrap_or_default();
         if bytes > 0 {
             caches.push(Cache { level, kind, bytes, shared });
         }

@@ -139,7 +139,7 @@ fn micros(us: i64) -> Nanos {
 }
 
 fn number(root: &Path, path: &Path) -> Result<Option<i64>, FileError> {
-    optional(value(root, &path, "a limit of the control group"))
+    optional(value(root, path, "a limit of the control group"))
 }
 
 #[cfg(test)]

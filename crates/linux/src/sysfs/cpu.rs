@@ -93,9 +93,9 @@ pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError>
     // The kernel numbers them without gaps, 10 at most (CPUIDLE_STATE_MAX).
     for number in 0..10 {
         let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/{name}");
-        let Some(name) = optional(read(root, &file("name"), "an idle state"))? else { break };
-        let latency: u32 = value(root, &file("latency"), "an idle state's latency")?;
-        let disable: u64 = value(root, &file("disable"), "whether an idle state is off")?;
+        let Some(name) = optional(read(root, file("name"), "an idle state"))? else { break };
+        let latency: u32 = value(root, file("latency"), "an idle state's latency")?;
+        let disable: u64 = value(root, file("disable"), "whether an idle state is off")?;
         states.push(IdleState {
             name: name.trim().to_owned(),
             exit_latency: Nanos::from_micros(latency.into()),

@@ -15,7 +15,7 @@ const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 /// # Errors
 /// If the file exists and cannot be read.
 pub fn clocksource(root: &Path) -> Result<Option<String>, FileError> {
-    let text = optional(read(root, &format!("{CLOCKSOURCE}/current_clocksource"), "the clock source"))?;
+    let text = optional(read(root, format!("{CLOCKSOURCE}/current_clocksource"), "the clock source"))?;
     Ok(text.map(|text| text.trim().to_owned()))
 }
 

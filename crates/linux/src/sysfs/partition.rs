@@ -67,7 +67,7 @@ fn descend(root: &Path, group: &Path, deeper: usize, found: &mut Vec<Partition>,
 }
 
 fn of_version_2(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
-    let state = file::text(root, &group.join("cpuset.cpus.partition"))?;
+    let state = file::text(root, group.join("cpuset.cpus.partition"))?;
     let Some(state) = state.filter(|state| state != "member" && !state.is_empty()) else { return Ok(None) };
     let cpus = list(root, &group.join("cpuset.cpus.effective"))?;
     Ok(Some(Partition { group: group.to_owned(), state, cpus }))
@@ -75,7 +75,7 @@ fn of_version_2(root: &Path, group: &Path) -> Result<Option<Partition>, FileErro
 
 fn of_version_1(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
     let is =
-        |name: &str, wanted: &str| Ok::<_, FileError>(file::text(root, &group.join(name))?.as_deref() == Some(wanted));
+        |name: &str, wanted: &str| Ok::<_, FileError>(file::text(root, group.join(name))?.as_deref() == Some(wanted));
     if !is("cpuset.cpu_exclusive", "1")? || !is("cpuset.sched_load_balance", "0")? {
         return Ok(None);
     }
@@ -84,7 +84,7 @@ fn of_version_1(root: &Path, group: &Path) -> Result<Option<Partition>, FileErro
 }
 
 fn list(root: &Path, path: &Path) -> Result<CpuList, FileError> {
-    let list = parse(root, &path, "the CPUs of a control group", |text| {
+    let list = parse(root, path, "the CPUs of a control group", |text| {
         text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
     });
     Ok(optional(list)?.unwrap_or_default())

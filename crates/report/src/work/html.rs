@@ -337,9 +337,9 @@ fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
     };
     let fields = text::TONES;
     let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::spectrum(cpus, &text)])];
-    blocks.extend(tables(cpus, "Frequencies", &fields, |cpu, table| {
+    blocks.extend(tables(cpus, "Frequencies", fields, |cpu, table| {
         cpu.tones.iter().flat_map(|tones| &tones.tones).for_each(|tone| {
-            table.row(&fields, tone);
+            table.row(fields, tone);
         });
     }));
     blocks.push(Block::Note(format!(

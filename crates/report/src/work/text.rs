@@ -173,14 +173,14 @@ fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     if let Some(against) = &cpu.against {
         writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
         let fields = AGAINST_SAMPLES;
-        let mut table = Table::new(&fields);
-        table.row(&fields, against);
+        let mut table = Table::new(fields);
+        table.row(fields, against);
         table.print(out)?;
         if against.repetitions.is_some() {
             writeln!(out, "\nRepetitions of a second, by the baseline's mean for the same work")?;
             let fields = AGAINST_REPETITIONS;
-            let mut table = Table::new(&fields);
-            table.row(&fields, against);
+            let mut table = Table::new(fields);
+            table.row(fields, against);
             table.print(out)?;
         }
     }
@@ -289,8 +289,8 @@ fn tones(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         );
     }
     let fields = TONES;
-    let mut table = Table::new(&fields);
-    tones.tones.iter().for_each(|tone| table.row(&fields, tone));
+    let mut table = Table::new(fields);
+    tones.tones.iter().for_each(|tone| table.row(fields, tone));
     table.print(out)
 }
 

@@ -86,7 +86,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
 
 /// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
 fn events(root: &Path, folder: &Path) -> Vec<Answer> {
-    let folder = below(root, &folder).join("events");
+    let folder = below(root, folder).join("events");
     let none = |what: String| {
         let advice = "use a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING";
         let consequence = "detours are recorded, but the kernel does not name their sources";

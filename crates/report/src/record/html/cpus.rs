@@ -129,7 +129,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
     let mut table = HtmlTable::new("The map as figures", fields);
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
-        table.row(&fields, stretch);
+        table.row(fields, stretch);
     });
     table.note =
         "from: since the beginning of the map. worst: the CPU with the cell in which most was lost, and how much of \
