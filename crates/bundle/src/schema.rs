@@ -74,7 +74,7 @@ const fn column(name: &'static str, content: Content) -> Column {
     Column { name, content, optional: false }
 }
 
-/// See [`crate::Detour`].
+/// See [`becalm_model::Detour`].
 pub(super) const DETOURS: Table = Table {
     name: "detours",
     schema: DETOURS_SCHEMA,
@@ -86,7 +86,7 @@ pub(super) const DETOURS: Table = Table {
     ],
 };
 
-/// See [`crate::Activity`].
+/// See [`becalm_model::Activity`].
 pub(super) const ACTIVITIES: Table = Table {
     name: "activities",
     schema: ACTIVITIES_SCHEMA,
@@ -101,7 +101,7 @@ pub(super) const ACTIVITIES: Table = Table {
     ],
 };
 
-/// See [`crate::Sample`].
+/// See [`becalm_model::Sample`].
 pub(super) const SAMPLES: Table = Table {
     name: "samples",
     schema: SAMPLES_SCHEMA,

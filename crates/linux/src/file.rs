@@ -1,7 +1,7 @@
 //! The kernel's small text files below a root folder: reading, listing and writing them, with errors that name the file.
 //!
 //! A file of its own form has a parser of its own, in [`procfs`](crate::procfs) or [`sysfs`](crate::sysfs), which reads through this
-//! module; the many settings that hold one value are read with [`text`] and written with [`write`]. Leaves out what a
+//! module; the many settings that hold one value are read with [`text`] and written with [`write()`]. Leaves out what a
 //! value means, and whether it should be changed.
 
 use std::fs::{self, File, OpenOptions};

@@ -1,8 +1,8 @@
 //! The loops that measure, one on each CPU, and what they need: rings to hand over what they find, a common start, the
 //! counters of the processor beside them.
 //!
-//! Two kinds of loops are recorded: [`Watch`] reads the counter and keeps what is longer than a threshold
-//! ([`acquire`]), [`WorkLoop`] does work, of a fixed amount or for a fixed time ([`sampling`]).
+//! Two kinds of loops are recorded: `Watch` reads the counter and keeps what is longer than a threshold
+//! ([`acquire`]), `WorkLoop` does work, of a fixed amount or for a fixed time ([`sampling`]).
 
 pub mod acquire;
 mod event_counts;

@@ -97,7 +97,7 @@ fn open(row: &CpuRow) -> bool {
     [figures.median_bounds, figures.p99_bounds, figures.p999_bounds].iter().any(|bounds| bounds.high.is_none())
 }
 
-/// The figures of a tail that fits, as [`CPU`] names them.
+/// The figures of a tail that fits, as the fields of a CPU names them.
 pub(crate) const TAIL: [&Field<CpuRow>; 8] = [
     &cpu::CPU,
     &cpu::RETURN_PERIOD_NS,
