@@ -124,7 +124,7 @@ impl<'a> Bench<'a> {
     fn run_for<C: Counter>(&mut self, time: Nanos, batch: Nanos) -> f64 {
         let phases = self.phases_in(batch);
         let (mut means, mut took) = (Vec::new(), 0);
-        while took < time.get() {
+        while means.is_empty() || took < time.get() {
             let batch = self.batch::<C>(phases);
             means.push(batch as f64 / phases as f64);
             took += batch;
