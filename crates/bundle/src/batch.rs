@@ -2,12 +2,8 @@
 
 use std::str::FromStr;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, RecordBatch, StringArray};
-use arrow_buffer::{BooleanBuffer, ScalarBuffer};
-
 use super::order::check_intervals;
+use super::rows::{Names, Rows};
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use becalm_model::Kind;
 
@@ -20,7 +16,7 @@ pub(super) trait Batch: Sized {
     ///
     /// # Errors
     /// Says which column holds what it must not.
-    fn take(segment: u32, record: &RecordBatch) -> Result<Self, String>;
+    fn take(segment: u32, rows: Rows) -> Result<Self, String>;
 
     /// The rows' CPUs, and what must not decrease within a CPU.
     fn order(&self) -> (&[i32], &[i64]);
@@ -30,10 +26,10 @@ pub(super) trait Batch: Sized {
 #[derive(Clone, Debug)]
 pub struct DetourBatch {
     segment: u32,
-    cpus: ScalarBuffer<i32>,
-    starts: ScalarBuffer<i64>,
-    durations: ScalarBuffer<i64>,
-    incomplete: Option<BooleanBuffer>,
+    cpus: Vec<i32>,
+    starts: Vec<i64>,
+    durations: Vec<i64>,
+    incomplete: Option<Vec<bool>>,
 }
 
 impl DetourBatch {
@@ -75,7 +71,7 @@ impl DetourBatch {
     #[must_use]
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
-        self.incomplete.as_ref().is_some_and(|flags| flags.value(row))
+        self.incomplete.as_ref().is_some_and(|flags| flags[row])
     }
 
     /// The number of the segment that holds them.
@@ -88,13 +84,13 @@ impl DetourBatch {
 impl Batch for DetourBatch {
     const TABLE: &'static Table = &DETOURS;
 
-    fn take(segment: u32, record: &RecordBatch) -> Result<Self, String> {
+    fn take(segment: u32, mut rows: Rows) -> Result<Self, String> {
         let batch = Self {
             segment,
-            cpus: column(record, "cpu")?.as_primitive::<Int32Type>().values().clone(),
-            starts: column(record, "start_ns")?.as_primitive::<Int64Type>().values().clone(),
-            durations: column(record, "duration_ns")?.as_primitive::<Int64Type>().values().clone(),
-            incomplete: optional_flags(record, "incomplete")?,
+            cpus: rows.int32("cpu")?,
+            starts: rows.int64("start_ns")?,
+            durations: rows.int64("duration_ns")?,
+            incomplete: rows.flags("incomplete")?,
         };
         check_intervals(&batch.starts, &batch.durations)?;
         Ok(batch)
@@ -109,11 +105,11 @@ impl Batch for DetourBatch {
 #[derive(Clone, Debug)]
 pub struct SampleBatch {
     segment: u32,
-    cpus: ScalarBuffer<i32>,
-    starts: ScalarBuffer<i64>,
-    durations: ScalarBuffer<i64>,
-    work: ScalarBuffer<i64>,
-    incomplete: Option<BooleanBuffer>,
+    cpus: Vec<i32>,
+    starts: Vec<i64>,
+    durations: Vec<i64>,
+    work: Vec<i64>,
+    incomplete: Option<Vec<bool>>,
 }
 
 impl SampleBatch {
@@ -160,7 +156,7 @@ impl SampleBatch {
     #[must_use]
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
-        self.incomplete.as_ref().is_some_and(|flags| flags.value(row))
+        self.incomplete.as_ref().is_some_and(|flags| flags[row])
     }
 
     /// The number of the segment that holds them.
@@ -173,14 +169,14 @@ impl SampleBatch {
 impl Batch for SampleBatch {
     const TABLE: &'static Table = &SAMPLES;
 
-    fn take(segment: u32, record: &RecordBatch) -> Result<Self, String> {
+    fn take(segment: u32, mut rows: Rows) -> Result<Self, String> {
         let batch = Self {
             segment,
-            cpus: column(record, "cpu")?.as_primitive::<Int32Type>().values().clone(),
-            starts: column(record, "start_ns")?.as_primitive::<Int64Type>().values().clone(),
-            durations: column(record, "duration_ns")?.as_primitive::<Int64Type>().values().clone(),
-            work: column(record, "work")?.as_primitive::<Int64Type>().values().clone(),
-            incomplete: optional_flags(record, "incomplete")?,
+            cpus: rows.int32("cpu")?,
+            starts: rows.int64("start_ns")?,
+            durations: rows.int64("duration_ns")?,
+            work: rows.int64("work")?,
+            incomplete: rows.flags("incomplete")?,
         };
         check_intervals(&batch.starts, &batch.durations)?;
         match batch.work.iter().find(|work| **work < 0) {
@@ -198,11 +194,11 @@ impl Batch for SampleBatch {
 #[derive(Clone, Debug)]
 pub struct ActivityBatch {
     segment: u32,
-    cpus: ScalarBuffer<i32>,
-    detours: ScalarBuffer<i64>,
-    starts: ScalarBuffer<i64>,
-    self_times: ScalarBuffer<i64>,
-    kinds: ScalarBuffer<i32>,
+    cpus: Vec<i32>,
+    detours: Vec<i64>,
+    starts: Vec<i64>,
+    self_times: Vec<i64>,
+    kinds: Names,
     kind_values: Vec<Kind>,
     sources: Names,
     details: Names,
@@ -261,7 +257,7 @@ impl ActivityBatch {
     /// If there is no such row.
     #[must_use]
     pub fn source(&self, row: usize) -> &str {
-        self.sources.values.value(self.source_key(row))
+        self.sources.name(row)
     }
 
     /// Which instance one is.
@@ -270,7 +266,7 @@ impl ActivityBatch {
     /// If there is no such row.
     #[must_use]
     pub fn detail(&self, row: usize) -> &str {
-        self.details.values.value(self.detail_key(row))
+        self.details.name(row)
     }
 
     /// Where in [`Self::kind_values`] the kind of one stands. Keys and values are good for this batch only.
@@ -279,7 +275,7 @@ impl ActivityBatch {
     /// If there is no such row.
     #[must_use]
     pub fn kind_key(&self, row: usize) -> usize {
-        self.kinds[row] as usize
+        self.kinds.key(row)
     }
 
     /// The kinds by key. One may stand there more than once, or be that of no row.
@@ -294,13 +290,13 @@ impl ActivityBatch {
     /// If there is no such row.
     #[must_use]
     pub fn source_key(&self, row: usize) -> usize {
-        self.sources.keys[row] as usize
+        self.sources.key(row)
     }
 
     /// The sources by key. One may stand there more than once, or be that of no row.
     #[must_use]
     pub fn source_values(&self) -> Vec<&str> {
-        self.sources.to_vec()
+        self.sources.values()
     }
 
     /// Where in [`Self::detail_values`] the detail of one stands. Keys and values are good for this batch only.
@@ -309,13 +305,13 @@ impl ActivityBatch {
     /// If there is no such row.
     #[must_use]
     pub fn detail_key(&self, row: usize) -> usize {
-        self.details.keys[row] as usize
+        self.details.key(row)
     }
 
     /// The details by key. One may stand there more than once, or be that of no row.
     #[must_use]
     pub fn detail_values(&self) -> Vec<&str> {
-        self.details.to_vec()
+        self.details.values()
     }
 
     /// The number of the segment that holds them.
@@ -328,19 +324,19 @@ impl ActivityBatch {
 impl Batch for ActivityBatch {
     const TABLE: &'static Table = &ACTIVITIES;
 
-    fn take(segment: u32, record: &RecordBatch) -> Result<Self, String> {
-        let kinds = Names::take(record, "kind")?;
-        let kind_values = kinds.to_vec().into_iter().map(Kind::from_str).collect::<Result<_, _>>();
+    fn take(segment: u32, mut rows: Rows) -> Result<Self, String> {
+        let kinds = rows.names("kind")?;
+        let kind_values = kinds.values().into_iter().map(Kind::from_str).collect::<Result<_, _>>();
         let batch = Self {
             segment,
-            cpus: column(record, "cpu")?.as_primitive::<Int32Type>().values().clone(),
-            detours: column(record, "detour")?.as_primitive::<Int64Type>().values().clone(),
-            starts: column(record, "start_ns")?.as_primitive::<Int64Type>().values().clone(),
-            self_times: column(record, "self_ns")?.as_primitive::<Int64Type>().values().clone(),
-            kinds: kinds.keys,
+            cpus: rows.int32("cpu")?,
+            detours: rows.int64("detour")?,
+            starts: rows.int64("start_ns")?,
+            self_times: rows.int64("self_ns")?,
+            kinds,
             kind_values: kind_values.map_err(|error| error.to_string())?,
-            sources: Names::take(record, "source")?,
-            details: Names::take(record, "detail")?,
+            sources: rows.names("source")?,
+            details: rows.names("detail")?,
         };
         check_intervals(&batch.starts, &batch.self_times)?;
         match batch.detours.iter().find(|detour| **detour < 0) {
@@ -352,54 +348,4 @@ impl Batch for ActivityBatch {
     fn order(&self) -> (&[i32], &[i64]) {
         (&self.cpus, &self.detours)
     }
-}
-
-/// A column of names: for each row a key, for each key a name.
-#[derive(Clone, Debug)]
-pub(super) struct Names {
-    keys: ScalarBuffer<i32>,
-    values: StringArray,
-}
-
-impl Names {
-    pub(super) fn take(record: &RecordBatch, name: &str) -> Result<Self, String> {
-        let names = column(record, name)?.as_dictionary::<Int32Type>();
-        let values: &StringArray = names.values().as_string();
-        if values.null_count() > 0 {
-            return Err(no_value(name));
-        }
-        // The decoder does not look at the keys where the dictionary is empty.
-        let keys = names.keys().values().clone();
-        if keys.iter().any(|key| usize::try_from(*key).map_or(true, |key| key >= values.len())) {
-            return Err(format!("the column {name} has rows outside of its dictionary"));
-        }
-        Ok(Self { keys, values: values.clone() })
-    }
-
-    /// The name of a row.
-    pub(super) fn of_row(&self, row: usize) -> &str {
-        self.values.value(self.keys[row] as usize)
-    }
-
-    fn to_vec(&self) -> Vec<&str> {
-        (0..self.values.len()).map(|key| self.values.value(key)).collect()
-    }
-}
-
-/// A column of yes and no that a file need not have.
-fn optional_flags(record: &RecordBatch, name: &str) -> Result<Option<BooleanBuffer>, String> {
-    match record.schema_ref().index_of(name) {
-        Ok(_) => Ok(Some(column(record, name)?.as_boolean().values().clone())),
-        Err(_) => Ok(None),
-    }
-}
-
-/// A column without gaps, of the type that the decoder was told to give.
-pub(super) fn column<'a>(record: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
-    let column = record.column_by_name(name).ok_or_else(|| format!("it has no column {name}"))?;
-    if column.null_count() > 0 { Err(no_value(name)) } else { Ok(column.as_ref()) }
-}
-
-fn no_value(name: &str) -> String {
-    format!("the column {name} has rows without a value")
 }

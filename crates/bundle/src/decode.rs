@@ -1,26 +1,49 @@
-//! From a Parquet file to records whose columns have the schema's types.
+//! From a Parquet file to rows whose columns have the schema's types.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{FieldRef, Fields, Schema};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
+use parquet::column::page::PageReader;
+use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
+use parquet::data_type::{BoolType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy};
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
+};
+use parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::BundleError;
-use super::pages::FilePages;
+use super::names::NameReader;
+use super::pages::CheckedPages;
+use super::rows::{Column, Rows, Values};
 use super::schema::{BATCH_ROWS, Content, SCHEMA_KEY, Table};
 
 /// An open segment of a table, read from front to back.
 pub(super) struct Decoder {
-    reader: ParquetRecordBatchReader,
-    /// How many rows the footer tells that have not come yet.
-    remaining: u64,
+    file: Arc<File>,
+    metadata: Arc<ParquetMetaData>,
+    columns: Vec<Located>,
+    /// The number of the next row group.
+    next: usize,
+    group: Option<Group>,
+}
+
+/// A column of the table and where the file has it.
+struct Located {
+    name: &'static str,
+    content: Content,
+    /// Its number among the file's columns that hold values.
+    leaf: usize,
+}
+
+/// The row group that is being read.
+struct Group {
+    columns: Vec<ColumnDecoder>,
+    /// How many rows have not come yet, by the footer.
+    left: usize,
 }
 
 impl Decoder {
@@ -32,40 +55,142 @@ impl Decoder {
         let file = File::open(path).map_err(BundleError::io("read", path))?;
         let length = file.metadata().map_err(BundleError::io("read", path))?.len();
 
-        // The Arrow schema that other writers put beside Parquet's own is of no use here, nor are the statistics: what
-        // is not read can do no harm.
-        let options = ArrowReaderOptions::new()
-            .with_skip_arrow_metadata(true)
-            .with_page_index_policy(PageIndexPolicy::Skip)
+        // The statistics are of no use here, and what is not read can do no harm.
+        let options = ParquetMetaDataOptions::new()
             .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
             .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
-        let stored = fenced(|| ArrowReaderMetadata::load(&file, options)).map_err(parquet)?;
-        let metadata = stored.metadata();
-        check_version(path, table, metadata)?;
-        let remaining = check_parts(metadata, length).map_err(refuse)?;
-        let fields = typed_fields(stored.schema(), table).map_err(refuse)?;
-
-        let reader = fenced(|| {
-            let schema = metadata.file_metadata().schema_descr();
-            let columns = ProjectionMask::columns(schema, table.columns.iter().map(|column| column.name));
-            let levels = parquet_to_arrow_field_levels(schema, columns, Some(&fields))?;
-            let pages = FilePages::new(file, Arc::clone(metadata));
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, BATCH_ROWS, None)
-        });
-        Ok(Self { reader: reader.map_err(parquet)?, remaining })
+        let footer = ParquetMetaDataReader::new()
+            .with_page_index_policy(PageIndexPolicy::Skip)
+            .with_metadata_options(Some(options));
+        let metadata = fenced(|| footer.parse_and_finish(&file)).map_err(parquet)?;
+        check_version(path, table, &metadata)?;
+        check_parts(&metadata, length).map_err(refuse)?;
+        let columns = located(metadata.file_metadata().schema_descr(), table).map_err(refuse)?;
+        Ok(Self { file: Arc::new(file), metadata: Arc::new(metadata), columns, next: 0, group: None })
     }
 
-    /// The next rows, or nothing at the end.
-    pub(super) fn next(&mut self) -> ParquetResult<Option<RecordBatch>> {
-        let batch = fenced(|| Ok(self.reader.next().transpose()?))?;
-        let rows = batch.as_ref().map_or(0, RecordBatch::num_rows);
-        let remaining = self.remaining.checked_sub(u64::try_from(rows).expect("a batch is small"));
-        match (remaining, &batch) {
-            (Some(remaining), Some(_)) => self.remaining = remaining,
-            (Some(0), None) => {}
-            _ => return Err(ParquetError::General("its pages do not hold as many rows as its footer says".to_owned())),
+    /// The next rows, all of one row group; nothing at the end.
+    pub(super) fn next(&mut self) -> ParquetResult<Option<Rows>> {
+        fenced(|| {
+            loop {
+                let group = match &mut self.group {
+                    Some(group) => group,
+                    None if self.next == self.metadata.num_row_groups() => return Ok(None),
+                    None => {
+                        let group = self.open_group(self.next)?;
+                        self.next += 1;
+                        self.group.insert(group)
+                    }
+                };
+                match group.read(&self.columns)? {
+                    Some(rows) => return Ok(Some(rows)),
+                    None => self.group = None,
+                }
+            }
+        })
+    }
+
+    fn open_group(&self, number: usize) -> ParquetResult<Group> {
+        let group = self.metadata.row_group(number);
+        let open = |column: &Located| {
+            let pages = CheckedPages::new(&self.file, group, column.leaf)?;
+            Ok(ColumnDecoder::new(column.content, group.column(column.leaf).column_descr_ptr(), pages))
+        };
+        let columns = self.columns.iter().map(open).collect::<ParquetResult<_>>()?;
+        Ok(Group { columns, left: usize::try_from(group.num_rows()).unwrap_or(usize::MAX) })
+    }
+}
+
+impl Group {
+    /// The next rows; nothing behind the last.
+    fn read(&mut self, located: &[Located]) -> ParquetResult<Option<Rows>> {
+        // Behind the last row one more is asked for, which must not come.
+        let expected = self.left.min(BATCH_ROWS);
+        let mut columns = Vec::with_capacity(located.len());
+        for (decoder, at) in self.columns.iter_mut().zip(located) {
+            let (count, values, has_gaps) = decoder.read(expected.max(1))?;
+            if count != expected {
+                let why = "its pages do not hold as many rows as its footer says";
+                return Err(ParquetError::General(why.to_owned()));
+            }
+            columns.push(Column { name: at.name, values, has_gaps });
         }
-        Ok(batch)
+        self.left -= expected;
+        Ok((expected > 0).then_some(Rows::new(columns)))
+    }
+}
+
+/// What reads a column of a row group.
+enum ColumnDecoder {
+    Int32(Numbers<Int32Type>),
+    Int64(Numbers<Int64Type>),
+    Flag(Numbers<BoolType>),
+    Name(NameReader),
+}
+
+impl ColumnDecoder {
+    fn new(content: Content, descriptor: parquet::schema::types::ColumnDescPtr, pages: CheckedPages) -> Self {
+        let optional = descriptor.max_def_level() > 0;
+        let reader = |pages| get_column_reader(Arc::clone(&descriptor), Box::new(pages) as Box<dyn PageReader>);
+        match content {
+            Content::Cpu | Content::Rank => {
+                Self::Int32(Numbers { reader: get_typed_column_reader(reader(pages)), optional })
+            }
+            Content::Rising | Content::Length | Content::Amount => {
+                Self::Int64(Numbers { reader: get_typed_column_reader(reader(pages)), optional })
+            }
+            Content::Flag => Self::Flag(Numbers { reader: get_typed_column_reader(reader(pages)), optional }),
+            Content::Name => Self::Name(NameReader::new(pages)),
+        }
+    }
+
+    /// Up to so many rows: how many came, their values, and whether some row has none.
+    fn read(&mut self, rows: usize) -> ParquetResult<(usize, Values, bool)> {
+        Ok(match self {
+            Self::Int32(numbers) => {
+                let (count, values, has_gaps) = numbers.read(rows)?;
+                (count, Values::Int32(values), has_gaps)
+            }
+            Self::Int64(numbers) => {
+                let (count, values, has_gaps) = numbers.read(rows)?;
+                (count, Values::Int64(values), has_gaps)
+            }
+            Self::Flag(numbers) => {
+                let (count, values, has_gaps) = numbers.read(rows)?;
+                (count, Values::Flags(values), has_gaps)
+            }
+            Self::Name(names) => {
+                let mut keys = Vec::with_capacity(rows);
+                let count = names.read(rows, &mut keys)?;
+                (count, Values::Names { keys, table: names.table() }, names.has_gaps())
+            }
+        })
+    }
+}
+
+/// Reads a column of numbers or flags.
+struct Numbers<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    /// Whether rows may lack a value, so that levels say which.
+    optional: bool,
+}
+
+impl<T: DataType> Numbers<T> {
+    fn read(&mut self, rows: usize) -> ParquetResult<(usize, Vec<T::T>, bool)> {
+        let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
+        let mut count = 0;
+        let mut present = 0;
+        // A call may end with a page.
+        while count < rows {
+            let levels = self.optional.then_some(&mut levels);
+            let (records, some, _) = self.reader.read_records(rows - count, levels, None, &mut values)?;
+            if records == 0 {
+                break;
+            }
+            count += records;
+            present += some;
+        }
+        Ok((count, values, present < count))
     }
 }
 
@@ -87,8 +212,8 @@ fn check_version(path: &Path, table: &'static Table, metadata: &ParquetMetaData)
     Err(BundleError::Version { path: path.to_owned(), found, known: table.schema })
 }
 
-/// Every row group's columns have the group's rows, and lie within the file. Returns the number of all rows.
-fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<u64, String> {
+/// Every row group's columns have the group's rows, and lie within the file.
+fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
     let mut rows = 0_u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let total = u64::try_from(group.num_rows()).ok().and_then(|more| rows.checked_add(more));
@@ -109,14 +234,14 @@ fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<u64, String> {
             }
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
-/// The file's columns with the names as dictionaries, whatever way of packing their writer chose.
-fn typed_fields(stored: &Schema, table: &Table) -> Result<Fields, String> {
-    let mut fields: Vec<FieldRef> = stored.fields().iter().cloned().collect();
+/// Finds the table's columns among the file's.
+fn located(stored: &SchemaDescriptor, table: &Table) -> Result<Vec<Located>, String> {
+    let mut found = Vec::with_capacity(table.columns.len());
     for column in table.columns {
-        let mut same_name = fields.iter_mut().filter(|field| field.name() == column.name);
+        let mut same_name = stored.root_schema().get_fields().iter().filter(|field| field.name() == column.name);
         let Some(field) = same_name.next() else {
             if column.optional {
                 continue;
@@ -126,14 +251,58 @@ fn typed_fields(stored: &Schema, table: &Table) -> Result<Fields, String> {
         if same_name.next().is_some() {
             return Err(format!("it has more than one column {}", column.name));
         }
-        let (expected, found) = (column.content.stored_type(), field.data_type());
-        if *found != expected {
-            return Err(format!("its column {} is of type {found} instead of {expected}", column.name));
+        if !holds(field, column.content) {
+            let expected = column.content.type_name();
+            return Err(format!("its column {} is of type {} instead of {expected}", column.name, described(field)));
         }
-        if column.content == Content::Name {
-            let typed = field.as_ref().clone().with_data_type(column.content.data_type());
-            *field = Arc::new(typed);
-        }
+        // A column of values, not a group, so that its path is its name.
+        let is_it = |descriptor: &parquet::schema::types::ColumnDescPtr| descriptor.path().parts() == [column.name];
+        let leaf = stored.columns().iter().position(is_it);
+        let leaf = leaf.ok_or_else(|| format!("it has no column {}", column.name))?;
+        found.push(Located { name: column.name, content: column.content, leaf });
     }
-    Ok(fields.into())
+    Ok(found)
+}
+
+/// Whether a column of a file holds single values of the type that is wanted.
+fn holds(field: &Type, content: Content) -> bool {
+    let info = field.get_basic_info();
+    if !field.is_primitive() || (info.has_repetition() && info.repetition() == Repetition::REPEATED) {
+        return false;
+    }
+    let physical = content.physical();
+    let is_signed = |width: i8| match (info.logical_type_ref(), info.converted_type()) {
+        (None, ConvertedType::NONE) => true,
+        (Some(LogicalType::Integer(integer)), _) => integer.is_signed && integer.bit_width == width,
+        (None, ConvertedType::INT_32) => width == 32,
+        (None, ConvertedType::INT_64) => width == 64,
+        _ => false,
+    };
+    field.get_physical_type() == physical
+        && match physical {
+            Physical::INT32 => is_signed(32),
+            Physical::INT64 => is_signed(64),
+            Physical::BYTE_ARRAY => {
+                matches!(info.logical_type_ref(), Some(LogicalType::String))
+                    || info.converted_type() == ConvertedType::UTF8
+            }
+            _ => true,
+        }
+}
+
+/// The type of a column, in the words in which the types are named that are wanted.
+fn described(field: &Type) -> String {
+    let info = field.get_basic_info();
+    if info.has_repetition() && info.repetition() == Repetition::REPEATED {
+        return "List".to_owned();
+    }
+    if !field.is_primitive() {
+        return "Struct".to_owned();
+    }
+    let known = [Content::Cpu, Content::Rising, Content::Flag, Content::Name];
+    if let Some(known) = known.into_iter().find(|content| holds(field, *content)) {
+        return known.type_name().to_owned();
+    }
+    let physical = field.get_physical_type();
+    info.logical_type_ref().map_or_else(|| physical.to_string(), |logical| format!("{physical} ({logical:?})"))
 }

@@ -6,75 +6,16 @@
 //! columns, are refused here.
 
 use std::fs::File;
-use std::ops::Range;
 use std::sync::Arc;
 
-use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{Encoding, Type};
-use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-/// The row groups of one file.
-pub(super) struct FilePages {
-    file: Arc<File>,
-    metadata: Arc<ParquetMetaData>,
-}
-
-impl FilePages {
-    pub(super) fn new(file: File, metadata: Arc<ParquetMetaData>) -> Self {
-        Self { file: Arc::new(file), metadata }
-    }
-}
-
-impl RowGroups for FilePages {
-    fn num_rows(&self) -> usize {
-        self.row_groups().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).fold(0, usize::saturating_add)
-    }
-
-    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
-        Ok(Box::new(ColumnChunks {
-            file: Arc::clone(&self.file),
-            groups: 0..self.metadata.num_row_groups(),
-            metadata: Arc::clone(&self.metadata),
-            column,
-        }))
-    }
-
-    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
-        Box::new(self.metadata.row_groups().iter())
-    }
-
-    fn metadata(&self) -> &ParquetMetaData {
-        &self.metadata
-    }
-}
-
-/// One column, row group after row group.
-struct ColumnChunks {
-    file: Arc<File>,
-    metadata: Arc<ParquetMetaData>,
-    groups: Range<usize>,
-    column: usize,
-}
-
-impl Iterator for ColumnChunks {
-    type Item = Result<Box<dyn PageReader>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let group = self.metadata.row_group(self.groups.next()?);
-        let chunk = group.column(self.column);
-        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
-        let reader = SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None);
-        Some(reader.map(|reader| Box::new(CheckedPages::new(reader, chunk)) as Box<dyn PageReader>))
-    }
-}
-
-impl PageIterator for ColumnChunks {}
-
 /// The pages of one column in one row group.
-struct CheckedPages {
+pub(super) struct CheckedPages {
     reader: SerializedPageReader<File>,
     column: String,
     /// Whether the column's values can be missing, so that pages begin with levels that say which are.
@@ -84,13 +25,45 @@ struct CheckedPages {
 }
 
 impl CheckedPages {
-    fn new(reader: SerializedPageReader<File>, chunk: &ColumnChunkMetaData) -> Self {
-        Self {
-            reader,
+    /// Of the column with this number among those that hold values.
+    ///
+    /// # Errors
+    /// If the place of the column in the file makes no sense.
+    pub(super) fn new(file: &Arc<File>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
+        let chunk = group.column(column);
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        Ok(Self {
+            reader: SerializedPageReader::new(Arc::clone(file), chunk, rows, None)?,
             column: chunk.column_path().string(),
             optional: chunk.column_descr().max_def_level() > 0,
             physical_type: chunk.column_type(),
             dictionary_seen: false,
+        })
+    }
+
+    /// The column's path.
+    pub(super) fn column(&self) -> &str {
+        &self.column
+    }
+
+    /// Where in a page's buffer its values begin, behind the levels that say which rows have one.
+    ///
+    /// # Errors
+    /// If that is behind its end.
+    pub(super) fn values_begin(&self, page: &Page) -> Result<usize> {
+        let levels = match page {
+            Page::DataPage { buf, .. } if self.optional => match buf.first_chunk() {
+                Some(length) => u64::from(u32::from_le_bytes(*length)) + size_of::<u32>() as u64,
+                None => return self.refuse("is cut off"),
+            },
+            Page::DataPage { .. } | Page::DictionaryPage { .. } => 0,
+            Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
+                u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len)
+            }
+        };
+        match usize::try_from(levels) {
+            Ok(levels) if levels <= page.buffer().len() => Ok(levels),
+            _ => self.refuse("has levels longer than itself"),
         }
     }
 
@@ -99,24 +72,11 @@ impl CheckedPages {
     }
 
     fn check(&mut self, page: &Page) -> Result<()> {
-        let levels = match page {
-            Page::DictionaryPage { .. } => {
-                self.dictionary_seen = true;
-                0
-            }
-            Page::DataPage { buf, .. } if self.optional => match buf.first_chunk() {
-                Some(length) => u64::from(u32::from_le_bytes(*length)) + 4,
-                None => return self.refuse("is cut off"),
-            },
-            Page::DataPage { .. } => 0,
-            Page::DataPageV2 { num_nulls: 1.., .. } => return self.refuse("has rows without a value"),
-            Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
-                u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len)
-            }
-        };
-        let Some(values) = usize::try_from(levels).ok().and_then(|levels| page.buffer().get(levels..)) else {
-            return self.refuse("has levels longer than itself");
-        };
+        if matches!(page, Page::DataPageV2 { num_nulls: 1.., .. }) {
+            return self.refuse("has rows without a value");
+        }
+        let values = &page.buffer()[self.values_begin(page)?..];
+        self.dictionary_seen |= matches!(page, Page::DictionaryPage { .. });
         if matches!(page, Page::DictionaryPage { .. }) {
             return self.check_plain(page, values);
         }

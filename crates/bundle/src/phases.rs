@@ -11,10 +11,6 @@
 
 use std::path::{Path, PathBuf};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-
-use super::batch::column;
 use super::contents::open;
 use super::decode::Decoder;
 use super::draft::Draft;
@@ -158,12 +154,10 @@ fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> 
     let mut ranks = doc.ranks.iter().map(|doc| doc.rank);
     let mut rank = ranks.next().expect("a document that was read has ranks");
     let mut number = 0;
-    while let Some(record) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
-        let times = |name| Ok(column(&record, name)?.as_primitive::<Int64Type>().values().clone());
-        let found_ranks = column(&record, "rank").map_err(refuse)?.as_primitive::<Int32Type>().values().clone();
-        let starts = times("start_ns").map_err(refuse)?;
-        let computes = times("compute_ns").map_err(refuse)?;
-        let collectives = times("collective_ns").map_err(refuse)?;
+    while let Some(mut rows) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
+        let found_ranks = rows.int32("rank").map_err(refuse)?;
+        let mut times = |name| rows.int64(name).map_err(refuse);
+        let (starts, computes, collectives) = (times("start_ns")?, times("compute_ns")?, times("collective_ns")?);
         for (row, &found) in found_ranks.iter().enumerate() {
             if number == doc.job.phases {
                 number = 0;

@@ -226,7 +226,7 @@ impl<B: Batch> Batches<B> {
                 continue;
             };
             let order = &mut self.order;
-            let batch = B::take(segment.number, &record).and_then(|batch| {
+            let batch = B::take(segment.number, record).and_then(|batch| {
                 let (cpus, keys) = batch.order();
                 order.check(segment.number, cpus, keys)?;
                 Ok(batch)

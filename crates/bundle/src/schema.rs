@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 /// The version of the detours' table that this program writes and reads.
 pub const DETOURS_SCHEMA: &str = "becalm.detours/1";
@@ -23,15 +22,18 @@ pub const COSTS_SCHEMA: &str = "becalm.costs/1";
 /// The version of the table of a parallel benchmark's phases that this program writes and reads.
 pub const PHASES_SCHEMA: &str = "becalm.phases/1";
 
+/// The key under which Arrow's readers look for a schema.
+const ARROW_KEY: &str = "ARROW:schema";
+
 /// The key in a Parquet file's metadata under which its version stands. Files without it were made by others, and are
 /// read if their columns fit.
 pub(super) const SCHEMA_KEY: &str = "becalm.schema";
 
-/// How many rows are written and read at a time.
+/// How many rows are read at a time.
 pub(super) const BATCH_ROWS: usize = 1 << 16;
 
-/// How many rows make a row group, which is what a writer must hold in memory, packed: below 10 MB.
-const GROUP_ROWS: usize = 1 << 18;
+/// How many rows make a row group, whose columns a writer holds in memory: about 10 MB.
+pub(super) const GROUP_ROWS: usize = 1 << 18;
 
 /// One of the tables.
 pub(super) struct Table {
@@ -41,6 +43,9 @@ pub(super) struct Table {
     pub(super) schema: &'static str,
     /// Its columns, in their order.
     pub(super) columns: &'static [Column],
+    /// The same columns as an Arrow schema, packed as in Arrow's files and in base64. Readers that know it give the columns the
+    /// types that the writer had: names as dictionaries (categories), not as texts.
+    arrow: &'static str,
 }
 
 /// One column of a table.
@@ -84,6 +89,7 @@ pub(super) const DETOURS: Table = Table {
         column("duration_ns", Content::Length),
         Column { name: "incomplete", content: Content::Flag, optional: true },
     ],
+    arrow: include_str!("arrow/detours.base64"),
 };
 
 /// See [`becalm_model::Activity`].
@@ -99,6 +105,7 @@ pub(super) const ACTIVITIES: Table = Table {
         column("source", Content::Name),
         column("detail", Content::Name),
     ],
+    arrow: include_str!("arrow/activities.base64"),
 };
 
 /// See [`becalm_model::Sample`].
@@ -112,6 +119,7 @@ pub(super) const SAMPLES: Table = Table {
         column("work", Content::Amount),
         Column { name: "incomplete", content: Content::Flag, optional: true },
     ],
+    arrow: include_str!("arrow/samples.base64"),
 };
 
 /// See [`super::cost`].
@@ -119,6 +127,7 @@ pub(super) const COSTS: Table = Table {
     name: "costs",
     schema: COSTS_SCHEMA,
     columns: &[column("probe", Content::Name), column("round", Content::Rising), column("time_ps", Content::Length)],
+    arrow: include_str!("arrow/costs.base64"),
 };
 
 /// See [`super::PhaseRun`].
@@ -131,33 +140,48 @@ pub(super) const PHASES: Table = Table {
         column("compute_ns", Content::Length),
         column("collective_ns", Content::Length),
     ],
+    arrow: include_str!("arrow/phases.base64"),
 };
 
 impl Content {
-    /// The type in memory, and the one by which Arrow's readers know the column.
-    pub(super) fn data_type(self) -> DataType {
+    /// The type of the column's values in a Parquet file.
+    pub(super) const fn physical(self) -> Physical {
         match self {
-            Self::Cpu | Self::Rank => DataType::Int32,
-            Self::Rising | Self::Length | Self::Amount => DataType::Int64,
-            Self::Flag => DataType::Boolean,
-            Self::Name => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Self::Cpu | Self::Rank => Physical::INT32,
+            Self::Rising | Self::Length | Self::Amount => Physical::INT64,
+            Self::Flag => Physical::BOOLEAN,
+            Self::Name => Physical::BYTE_ARRAY,
         }
     }
 
-    /// The type that a Parquet file tells, which has no dictionaries: they are a way of packing.
-    pub(super) fn stored_type(self) -> DataType {
+    /// What the type is called in messages.
+    pub(super) const fn type_name(self) -> &'static str {
         match self {
-            Self::Name => DataType::Utf8,
-            other => other.data_type(),
+            Self::Cpu | Self::Rank => "Int32",
+            Self::Rising | Self::Length | Self::Amount => "Int64",
+            Self::Flag => "Boolean",
+            Self::Name => "Utf8",
         }
     }
 }
 
+impl Column {
+    fn parquet(&self) -> Type {
+        let logical = matches!(self.content, Content::Name).then_some(LogicalType::String);
+        Type::primitive_type_builder(self.name, self.content.physical())
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(logical)
+            .build()
+            .expect("texts are byte arrays, and nothing else has a logical type")
+    }
+}
+
 impl Table {
-    /// The table's columns in memory.
-    pub(super) fn arrow(&self) -> SchemaRef {
-        let field = |column: &Column| Field::new(column.name, column.content.data_type(), false);
-        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    /// The schema of the table's files. Its root has the name that Arrow's writers give.
+    pub(super) fn parquet(&self) -> TypePtr {
+        let columns = self.columns.iter().map(|column| Arc::new(column.parquet())).collect();
+        let root = Type::group_type_builder("arrow_schema").with_fields(columns).build();
+        Arc::new(root.expect("a group may hold any columns"))
     }
 
     /// How the table is packed.
@@ -167,7 +191,10 @@ impl Table {
     pub(super) fn packing(&self) -> WriterProperties {
         let mut packing = WriterProperties::builder()
             .set_created_by(concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_key_value_metadata(Some(vec![KeyValue::new(SCHEMA_KEY.to_owned(), self.schema.to_owned())]))
+            .set_key_value_metadata(Some(vec![
+                KeyValue::new(SCHEMA_KEY.to_owned(), self.schema.to_owned()),
+                KeyValue::new(ARROW_KEY.to_owned(), self.arrow.to_owned()),
+            ]))
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
@@ -181,5 +208,28 @@ impl Table {
             }
         }
         packing.build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::{DataType, Field, Schema};
+    use parquet::arrow::encode_arrow_schema;
+
+    #[test]
+    fn arrow_would_describe_the_columns_alike() {
+        for table in [&DETOURS, &ACTIVITIES, &SAMPLES, &COSTS, &PHASES] {
+            let data_type = |content| match content {
+                Content::Cpu | Content::Rank => DataType::Int32,
+                Content::Rising | Content::Length | Content::Amount => DataType::Int64,
+                Content::Flag => DataType::Boolean,
+                Content::Name => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            };
+            let field = |column: &Column| Field::new(column.name, data_type(column.content), false);
+            let schema = Schema::new(table.columns.iter().map(field).collect::<Vec<_>>());
+            // What stands on the left is what belongs into the file beside this one.
+            assert_eq!(encode_arrow_schema(&schema), table.arrow, "{}", table.name);
+        }
     }
 }

@@ -13,15 +13,10 @@ pub mod tick;
 
 use std::path::{Path, PathBuf};
 
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_buffer::ScalarBuffer;
-
-use crate::batch::{Names, column};
 use crate::contents::open_node;
 use crate::decode::Decoder;
 use crate::draft::Draft;
+use crate::rows::{Names, Rows};
 use crate::schema::COSTS;
 use crate::writer::MadeFolders;
 use crate::{BundleError, document, encode, layout};
@@ -107,8 +102,8 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
     let mut decoder = Decoder::open(path, &COSTS)?;
     let mut samples = CostSamples::new();
     let mut last: Option<String> = None;
-    while let Some(record) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
-        let rows = CostRows::take(&record).map_err(refuse)?;
+    while let Some(rows) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
+        let rows = CostRows::take(rows).map_err(refuse)?;
         for row in 0..rows.len() {
             let (probe, round, time) = rows.row(row);
             if last.as_deref() != Some(probe) {
@@ -135,8 +130,8 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
 /// Consecutive samples of probes.
 struct CostRows {
     probes: Names,
-    rounds: ScalarBuffer<i64>,
-    times: ScalarBuffer<i64>,
+    rounds: Vec<i64>,
+    times: Vec<i64>,
 }
 
 impl CostRows {
@@ -144,12 +139,8 @@ impl CostRows {
     ///
     /// # Errors
     /// Says which column holds what it must not.
-    fn take(record: &RecordBatch) -> Result<Self, String> {
-        Ok(Self {
-            probes: Names::take(record, "probe")?,
-            rounds: column(record, "round")?.as_primitive::<Int64Type>().values().clone(),
-            times: column(record, "time_ps")?.as_primitive::<Int64Type>().values().clone(),
-        })
+    fn take(mut rows: Rows) -> Result<Self, String> {
+        Ok(Self { probes: rows.names("probe")?, rounds: rows.int64("round")?, times: rows.int64("time_ps")? })
     }
 
     fn len(&self) -> usize {
@@ -158,7 +149,7 @@ impl CostRows {
 
     /// The probe's name, the number of the round, and the sample's time in picoseconds.
     fn row(&self, row: usize) -> (&str, i64, i64) {
-        (self.probes.of_row(row), self.rounds[row], self.times[row])
+        (self.probes.name(row), self.rounds[row], self.times[row])
     }
 }
 

@@ -1,0 +1,211 @@
+//! Columns of names, read as a key for each row and a name for each key, without making a text of each row.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageReader};
+use parquet::errors::{ParquetError, Result};
+
+use super::hybrid::Hybrid;
+use super::pages::CheckedPages;
+
+/// The names of a column by key, in the order in which the file tells them.
+pub(super) type NameTable = Arc<Vec<Box<str>>>;
+
+/// Reads the names of one column in one row group.
+///
+/// A file packs them as keys of a dictionary that comes first, as plain texts, or as both, where its writer found the
+/// dictionary too large: plain texts are added to the dictionary.
+pub(super) struct NameReader {
+    pages: CheckedPages,
+    column: String,
+    table: NameTable,
+    /// The keys of the names; filled when the first plain text comes.
+    keys: HashMap<Box<str>, i32>,
+    page: Values,
+    /// How many rows of the present page have not come yet.
+    left: usize,
+    gaps: bool,
+}
+
+/// The values of a page.
+enum Values {
+    None,
+    Keys(Hybrid),
+    /// Texts behind their lengths; the check of the pages has seen that they are whole.
+    Plain(Bytes),
+    /// Some rows have no value, so that none of them is used.
+    Gaps,
+}
+
+impl NameReader {
+    pub(super) fn new(pages: CheckedPages) -> Self {
+        let (column, table) = (pages.column().to_owned(), NameTable::default());
+        Self { pages, column, table, keys: HashMap::new(), page: Values::None, left: 0, gaps: false }
+    }
+
+    /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
+    ///
+    /// # Errors
+    /// If a page is damaged, or a text is not UTF-8.
+    pub(super) fn read(&mut self, rows: usize, keys: &mut Vec<i32>) -> Result<usize> {
+        let wanted = keys.len() + rows;
+        while keys.len() < wanted {
+            if self.left == 0 && !self.next_page()? {
+                break;
+            }
+            let count = self.left.min(wanted - keys.len());
+            let begin = keys.len();
+            match &mut self.page {
+                Values::None => break,
+                Values::Gaps => keys.resize(begin + count, 0),
+                Values::Keys(packed) => {
+                    if !packed.read(count, keys) {
+                        return self.refuse("does not hold a value for each row");
+                    }
+                    if keys[begin..].iter().any(|key| usize::try_from(*key).map_or(true, |key| key >= self.table.len()))
+                    {
+                        return Err(general(format!("the column {} has rows outside of its dictionary", self.column)));
+                    }
+                }
+                Values::Plain(rest) => {
+                    for _ in 0..count {
+                        let text = next_text(&self.column, rest)?;
+                        keys.push(key(text.as_str(), &mut self.keys, &mut self.table));
+                    }
+                }
+            }
+            self.left -= count;
+        }
+        Ok(rows - (wanted - keys.len()))
+    }
+
+    /// The names by key, until now.
+    pub(super) fn table(&self) -> NameTable {
+        Arc::clone(&self.table)
+    }
+
+    /// Whether a row without a value came.
+    pub(super) const fn has_gaps(&self) -> bool {
+        self.gaps
+    }
+
+    fn refuse<T>(&self, why: &str) -> Result<T> {
+        Err(general(format!("a page of the column {} {why}", self.column)))
+    }
+
+    /// Takes the next page of rows; no is the end.
+    fn next_page(&mut self) -> Result<bool> {
+        while let Some(page) = self.pages.get_next_page()? {
+            let begin = self.pages.values_begin(&page)?;
+            let values = page.buffer().slice(begin..);
+            if let Page::DictionaryPage { num_values, .. } = page {
+                self.take_dictionary(num_values, values)?;
+                continue;
+            }
+            self.left = page.num_values() as usize;
+            self.page = if self.is_gapless(&page)? { self.values(page.encoding(), values)? } else { Values::Gaps };
+            return Ok(true);
+        }
+        self.page = Values::None;
+        Ok(false)
+    }
+
+    fn take_dictionary(&mut self, count: u32, mut values: Bytes) -> Result<()> {
+        if !self.table.is_empty() {
+            return self.refuse("is a dictionary behind other values");
+        }
+        // The check of the pages has seen that so many texts fill it.
+        let mut names = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            names.push(next_text(&self.column, &mut values)?.as_str().into());
+        }
+        self.table = Arc::new(names);
+        Ok(())
+    }
+
+    fn values(&mut self, encoding: Encoding, mut values: Bytes) -> Result<Values> {
+        match encoding {
+            Encoding::PLAIN => {
+                if self.keys.is_empty() {
+                    self.keys = (0..).zip(self.table.iter()).map(|(key, name)| (name.clone(), key)).collect();
+                }
+                Ok(Values::Plain(values))
+            }
+            Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => match values.first().copied() {
+                Some(width @ 0..=32) => Ok(Values::Keys(Hybrid::new(values.split_off(1), width.into()))),
+                _ => self.refuse("does not say how its keys are packed"),
+            },
+            other => self.refuse(&format!("is packed as {other}, which is not read here; pack it plainly")),
+        }
+    }
+
+    /// Whether all rows of a page have a value, as its definition levels say. Later versions of pages count their gaps, and were
+    /// refused for any.
+    fn is_gapless(&mut self, page: &Page) -> Result<bool> {
+        let Page::DataPage { buf, num_values, def_level_encoding, .. } = page else { return Ok(true) };
+        let begin = self.pages.values_begin(page)?;
+        if begin == 0 {
+            return Ok(true);
+        }
+        if *def_level_encoding != Encoding::RLE {
+            return self.refuse("has levels of a kind that is not read here");
+        }
+        let mut levels = Hybrid::new(buf.slice(size_of::<u32>()..begin), 1);
+        let (mut left, mut some) = (*num_values as usize, Vec::new());
+        while left > 0 {
+            some.clear();
+            let count = left.min(1 << 16);
+            if !levels.read(count, &mut some) {
+                return self.refuse("does not hold a level for each row");
+            }
+            if some.contains(&0) {
+                self.gaps = true;
+                return Ok(false);
+            }
+            left -= count;
+        }
+        Ok(true)
+    }
+}
+
+fn general(why: String) -> ParquetError {
+    ParquetError::General(why)
+}
+
+/// A text of a page, which shares its memory.
+struct Text(Bytes);
+
+impl Text {
+    fn as_str(&self) -> &str {
+        // It was checked when it was made.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// Takes the first text from the values of a page.
+fn next_text(column: &str, rest: &mut Bytes) -> Result<Text> {
+    let (length, _) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
+    let end = size_of::<u32>() + u32::from_le_bytes(*length) as usize;
+    if end > rest.len() {
+        return Err(general(format!("a page of the column {column} does not hold a value for each row")));
+    }
+    let text = rest.split_to(end).slice(size_of::<u32>()..);
+    match std::str::from_utf8(&text) {
+        Ok(_) => Ok(Text(text)),
+        Err(_) => Err(general(format!("the column {column} has a text that is not UTF-8"))),
+    }
+}
+
+/// The key of a name, which is added where it is new.
+fn key(name: &str, keys: &mut HashMap<Box<str>, i32>, table: &mut NameTable) -> i32 {
+    if let Some(key) = keys.get(name) {
+        return *key;
+    }
+    let key = i32::try_from(table.len()).unwrap_or(i32::MAX);
+    Arc::make_mut(table).push(name.into());
+    keys.insert(name.into(), key);
+    key
+}

@@ -1,0 +1,112 @@
+//! Some rows of a table as they come from a file: each column's values, not looked at yet.
+
+use super::names::NameTable;
+
+/// Consecutive rows of one row group.
+pub(super) struct Rows {
+    columns: Vec<Column>,
+}
+
+/// The values of one column.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) values: Values,
+    /// Whether some row has no value; then there are fewer values than rows.
+    pub(super) has_gaps: bool,
+}
+
+/// Values, one for each row.
+pub(super) enum Values {
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Flags(Vec<bool>),
+    Names { keys: Vec<i32>, table: NameTable },
+}
+
+impl Rows {
+    pub(super) const fn new(columns: Vec<Column>) -> Self {
+        Self { columns }
+    }
+
+    /// Takes the CPUs or ranks of the rows.
+    ///
+    /// # Errors
+    /// Says what is wrong with the column.
+    pub(super) fn int32(&mut self, name: &str) -> Result<Vec<i32>, String> {
+        match self.values(name)? {
+            Some(Values::Int32(values)) => Ok(values),
+            _ => Err(missing(name)),
+        }
+    }
+
+    /// Takes the times or amounts of the rows.
+    ///
+    /// # Errors
+    /// Says what is wrong with the column.
+    pub(super) fn int64(&mut self, name: &str) -> Result<Vec<i64>, String> {
+        match self.values(name)? {
+            Some(Values::Int64(values)) => Ok(values),
+            _ => Err(missing(name)),
+        }
+    }
+
+    /// Takes the flags of the rows; nothing where the file has no such column.
+    ///
+    /// # Errors
+    /// Says what is wrong with the column.
+    pub(super) fn flags(&mut self, name: &str) -> Result<Option<Vec<bool>>, String> {
+        match self.values(name)? {
+            Some(Values::Flags(values)) => Ok(Some(values)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the names of the rows.
+    ///
+    /// # Errors
+    /// Says what is wrong with the column.
+    pub(super) fn names(&mut self, name: &str) -> Result<Names, String> {
+        match self.values(name)? {
+            Some(Values::Names { keys, table }) => Ok(Names { keys, table }),
+            _ => Err(missing(name)),
+        }
+    }
+
+    fn values(&mut self, name: &str) -> Result<Option<Values>, String> {
+        let Some(at) = self.columns.iter().position(|column| column.name == name) else { return Ok(None) };
+        let column = self.columns.swap_remove(at);
+        if column.has_gaps {
+            Err(format!("the column {name} has rows without a value"))
+        } else {
+            Ok(Some(column.values))
+        }
+    }
+}
+
+fn missing(name: &str) -> String {
+    format!("it has no column {name}")
+}
+
+/// A column of names: for each row a key, for each key a name.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    keys: Vec<i32>,
+    table: NameTable,
+}
+
+impl Names {
+    /// Where the name of a row stands among [`Self::values`].
+    pub(super) fn key(&self, row: usize) -> usize {
+        self.keys[row] as usize
+    }
+
+    /// The name of a row.
+    pub(super) fn name(&self, row: usize) -> &str {
+        &self.table[self.key(row)]
+    }
+
+    /// The names by key. One may stand there more than once, or be that of no row.
+    pub(super) fn values(&self) -> Vec<&str> {
+        self.table.iter().map(|name| &**name).collect()
+    }
+}
