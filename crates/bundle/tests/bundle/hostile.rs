@@ -124,6 +124,55 @@ fn usual_packings_are_read_and_others_refused() {
     }
 }
 
+/// Names that could be missing, as most writers declare theirs, in every packing; and one that is.
+#[test]
+fn names_are_read_in_every_usual_packing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    foreign(
+        &segment(&path, "detours"),
+        vec![("cpu", cpus(&[5])), ("start_ns", i64s(&[0])), ("duration_ns", i64s(&[900]))],
+        None,
+    );
+    let file = segment(&path, "activities");
+    // Many names, so that a small dictionary is given up in the middle.
+    let count = 600;
+    let sources: Vec<Option<String>> = (0..count).map(|row| Some(format!("task:{}", row * row % 217))).collect();
+    let table = |sources: &[Option<String>]| {
+        let columns: [(&str, ArrayRef); 7] = [
+            ("cpu", cpus(&vec![5; count])),
+            ("detour", i64s(&vec![0; count])),
+            ("start_ns", i64s(&vec![0; count])),
+            ("self_ns", i64s(&vec![1; count])),
+            ("kind", names(&vec!["thread"; count])),
+            ("source", Arc::new(StringArray::from(sources.to_vec()))),
+            ("detail", names(&vec![""; count])),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
+    };
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        for limit in [None, Some(200), Some(1 << 20)] {
+            let packing = WriterProperties::builder()
+                .set_writer_version(version)
+                .set_encoding(Encoding::PLAIN)
+                .set_dictionary_enabled(limit.is_some())
+                .set_dictionary_page_size_limit(limit.unwrap_or(1))
+                .set_data_page_row_count_limit(50)
+                .set_write_batch_size(10)
+                .set_max_row_group_row_count(Some(250));
+            let packing = packing.build();
+            pack(&file, &table(&sources), packing.clone());
+            let activities = read_activities(&Bundle::open(&path).unwrap(), "a").unwrap();
+            let found: Vec<_> = activities.into_iter().map(|activity| Some(activity.5)).collect();
+            assert!(found == sources, "{version:?} {limit:?}");
+            let mut gaps = sources.clone();
+            gaps[count - 7] = None;
+            pack(&file, &table(&gaps), packing);
+            assert!(refusal(&path, &file).contains("has rows without a value"), "{version:?} {limit:?}");
+        }
+    }
+}
+
 #[test]
 fn tables_that_contradict_the_schema_are_refused() {
     let folder = tempfile::tempdir().unwrap();
