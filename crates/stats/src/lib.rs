@@ -10,6 +10,7 @@ mod cells;
 pub mod chance;
 mod clusters;
 mod distributions;
+pub mod fourier;
 mod interval;
 mod lengths;
 mod longest;

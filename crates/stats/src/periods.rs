@@ -23,11 +23,11 @@
 //! What it does not find: a period with less than a quarter of its beats, one that fewer than about a tenth of the events
 //! belong to, and one whose beat drifts so much that the events that are kept add up nowhere.
 
-use crate::median_high;
-use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
 use super::distributions::ln_erlang_tail;
+use super::fourier::{Fourier, Signal};
+use super::median_high;
 
 /// How many events of a kind are kept to be searched: the first ones.
 pub const EVENTS: usize = 1_024;
@@ -353,14 +353,16 @@ struct Powers {
 impl Powers {
     fn from_times(times: &[f64], length: f64) -> Self {
         let bins = (16 * times.len()).next_power_of_two();
-        let mut buffer = vec![Complex::new(0.0_f32, 0.0); 2 * bins];
+        // As many zeros as bins follow, for a frequency between each two.
+        let mut counts = Signal::zeros(2 * bins);
         let begin = times[0];
         for time in times {
-            buffer[(((time - begin) / length * bins as f64) as usize).min(bins - 1)].re += 1.0;
+            counts[(((time - begin) / length * bins as f64) as usize).min(bins - 1)] += 1.0;
         }
-        FftPlanner::new().plan_fft_forward(buffer.len()).process(&mut buffer);
         let n = times.len() as f64;
-        let powers: Vec<f64> = buffer[..bins].iter().map(|x| f64::from(x.norm_sqr()) / n).collect();
+        let mut powers = Fourier::new(2 * bins).powers(counts);
+        powers.truncate(bins);
+        powers.iter_mut().for_each(|power| *power /= n);
         let step = 1.0 / (2.0 * length);
         // A period of which a quarter of the beats is there comes four times as often as the events.
         let highest = (n / length / FILL_MIN).min(1.0 / SHORTEST_NS);

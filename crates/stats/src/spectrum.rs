@@ -5,10 +5,7 @@
 //! spectra*, IEEE Trans. Audio Electroacoust. 15 (1967), with Hann windows and without overlap. A CPU contributes up to
 //! eight stretches of 1.6 s, spread over the run; a shorter run one, of the longest power of two of bins that fits.
 
-use std::sync::Arc;
-
-use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
+use super::fourier::Fourier;
 
 /// The length of a bin in nanoseconds: two bins for a cycle of 10 kHz.
 const BIN_NS: i64 = 50_000;
@@ -134,7 +131,7 @@ pub struct Welch {
     /// Over the squares of the window; empty before the first.
     power: Vec<f64>,
     segments: u32,
-    transform: Option<Arc<dyn Fft<f32>>>,
+    transform: Option<Fourier>,
 }
 
 impl std::fmt::Debug for Welch {
@@ -151,13 +148,11 @@ impl Welch {
             self.power = vec![0.0; n / 2];
         }
         if self.power.len() == n / 2 {
-            let transform = self.transform.get_or_insert_with(|| FftPlanner::new().plan_fft_forward(n));
+            let transform = self.transform.get_or_insert_with(|| Fourier::new(n));
             let mean = noise.iter().sum::<f32>() / n as f32;
             let hann = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * at as f32 / n as f32).cos();
-            let mut signal: Vec<Complex<f32>> =
-                noise.iter().enumerate().map(|(at, x)| Complex::new((x - mean) * hann(at), 0.0)).collect();
-            transform.process(&mut signal);
-            self.power.iter_mut().zip(&signal).for_each(|(sum, x)| *sum += f64::from(x.norm_sqr()));
+            let signal = noise.iter().enumerate().map(|(at, x)| f64::from((x - mean) * hann(at))).collect();
+            self.power.iter_mut().zip(transform.powers(signal)).for_each(|(sum, power)| *sum += power);
             self.segments += 1;
         }
         noise.fill(0.0);

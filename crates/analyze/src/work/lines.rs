@@ -16,9 +16,7 @@
 
 use std::f64::consts::PI;
 
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex;
-
+use becalm_stats::fourier::Fourier;
 use becalm_stats::{fisher_tail, median_high};
 
 /// Stretches that are averaged, at most.
@@ -61,21 +59,19 @@ pub(super) struct Line {
 }
 
 impl Power {
-    /// Of a signal, in stretches of this length; there is at least one.
+    /// Of a signal, in stretches of this length, a power of two; there is at least one.
     pub(super) fn from_signal(signal: &[f64], length: usize) -> Self {
         let window: Vec<f64> = (0..length).map(|i| 0.5 - 0.5 * (2.0 * PI * i as f64 / length as f64).cos()).collect();
         let weight: f64 = window.iter().sum();
-        let fft = FftPlanner::new().plan_fft_forward(length);
+        let fourier = Fourier::new(length);
         let places = length / 2 + 1;
         let mut power = Self { mean: vec![0.0; places], leveled: vec![0.0; places], stretches: 0, independent: 0 };
         for begin in (0..=signal.len() - length).step_by(length / 2).take(STRETCHES) {
             let stretch = &signal[begin..begin + length];
             let mean = stretch.iter().sum::<f64>() / length as f64;
-            let mut buffer: Vec<Complex<f64>> =
-                stretch.iter().zip(&window).map(|(x, w)| Complex::new((x - mean) * w, 0.0)).collect();
-            fft.process(&mut buffer);
+            let mut own = fourier.powers(stretch.iter().zip(&window).map(|(x, w)| (x - mean) * w).collect());
             // A sine of amplitude a has |X| = a * weight / 2.
-            let own: Vec<f64> = buffer[..places].iter().map(|value| (value * 2.0 / weight).norm_sqr()).collect();
+            own.iter_mut().for_each(|power| *power *= (2.0 / weight).powi(2));
             let levels = levels(&own);
             for (at, value) in own.into_iter().enumerate() {
                 power.mean[at] += value;
