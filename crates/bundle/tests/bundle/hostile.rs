@@ -144,7 +144,7 @@ fn names_are_read_in_every_usual_packing() {
             ("detour", i64s(&vec![0; count])),
             ("start_ns", i64s(&vec![0; count])),
             ("self_ns", i64s(&vec![1; count])),
-            ("kind", names(&vec!["thread"; count])),
+            ("kind", names(&vec!["irq"; count])),
             ("source", Arc::new(StringArray::from(sources.to_vec()))),
             ("detail", names(&vec![""; count])),
         ];
