@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod compare;
 mod cost;
 mod form;
