@@ -6,10 +6,11 @@ mod work;
 use std::io::Write;
 use std::path::PathBuf;
 
+use becalm_analyze::job::JobPhases;
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{MpiReport, RunReport};
+use becalm_report::RunReport;
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -106,8 +107,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
         );
-        let report = MpiReport::of_run(&run)?;
-        emit(&report, Output::new(args.json, args.all), out)?;
+        emit(&JobPhases::of_run(&run)?, Output::new(args.json, args.all), out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use becalm_model::Estimate;
 use becalm_model::node::Warning;
 use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
@@ -54,12 +55,12 @@ impl Predicted {
         Self { row, replicas }
     }
 
-    fn slowdown(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
+    fn slowdown(&self, end: fn(&Estimate) -> f64) -> Value {
         self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
     }
 
     /// An end of the interval; one replica has none.
-    fn end(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
+    fn end(&self, end: fn(&Estimate) -> f64) -> Value {
         if self.replicas > 1 { self.slowdown(end) } else { Value::Missing }
     }
 }
