@@ -2,7 +2,7 @@
 
 use becalm_analyze::compare::{Family, Metric, Row, Unit, Verdict};
 
-use super::words::reason;
+use super::doubt::reason;
 use crate::Value;
 use crate::form::field::fields;
 use crate::form::value::time;

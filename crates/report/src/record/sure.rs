@@ -14,8 +14,8 @@ use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, time};
 use crate::record::figures::{CpuRow, cpu, period};
+use crate::record::notes::print_notes;
 use crate::record::tails;
-use crate::record::text::print_notes;
 
 /// How many periods are shown unless all are asked for.
 const SHOWN: usize = 12;

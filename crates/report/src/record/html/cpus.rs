@@ -14,7 +14,7 @@ use crate::html::{Block, Section};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
 use crate::record::figures::{CpuRow, cpu, interval_note};
 use crate::record::sure;
-use crate::record::text;
+use crate::record::notes;
 
 /// How many stretches of time the map has as a table, at most.
 const STRETCHES: usize = 24;
@@ -43,7 +43,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     }
     blocks.push(Block::Table(table(summary)));
     let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
-    let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
+    let notes = notes::notes(summary, &rows, |row| interval_note(&row.figures));
     blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
     blocks.extend(
         sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))),
