@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod catalogue;
 mod compare;
 mod cost;
 mod form;

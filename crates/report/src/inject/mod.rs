@@ -8,6 +8,7 @@ use becalm_units::{CpuId, Nanos};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -26,9 +27,9 @@ fn end(ns: Option<Nanos>) -> Value {
 fields! {
     FIGURES, figures: Injected {
         COUNT = "count", "detours", |row| Value::Count(row.count);
-        INTERVAL_NS = "interval_ns", "interval", |row| time(row.interval_ns);
+        INTERVAL_NS = catalogue::INTERVAL_NS, |row| time(row.interval_ns);
         INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| time(row.interval_stddev_ns);
-        LENGTH_NS = "length_ns", "length", |row| time(row.length_ns);
+        LENGTH_NS = catalogue::LENGTH_NS, |row| time(row.length_ns);
         LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| time(row.length_stddev_ns);
         LENGTH_MIN_NS = "length_min_ns", "min", |row| end(row.ends.map(|ends| ends.0));
         LENGTH_MAX_NS = "length_max_ns", "max", |row| end(row.ends.map(|ends| ends.1));
@@ -49,17 +50,17 @@ struct InjectLine {
 
 fields! {
     LINE, line: InjectLine {
-        CPU = "cpu", "cpu", place;
+        CPU = catalogue::CPU, place;
         THREAD = "thread", "thread", place;
         WHAT = "what", "", |line| Value::Text(line.what.to_owned());
-        COUNT = "count", "detours", |line| (figures::COUNT.get)(&line.figures);
-        INTERVAL_NS = "interval_ns", "interval", |line| (figures::INTERVAL_NS.get)(&line.figures);
-        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |line| (figures::INTERVAL_STDDEV_NS.get)(&line.figures);
-        LENGTH_NS = "length_ns", "length", |line| (figures::LENGTH_NS.get)(&line.figures);
-        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |line| (figures::LENGTH_STDDEV_NS.get)(&line.figures);
-        LENGTH_MIN_NS = "length_min_ns", "min", |line| (figures::LENGTH_MIN_NS.get)(&line.figures);
-        LENGTH_MAX_NS = "length_max_ns", "max", |line| (figures::LENGTH_MAX_NS.get)(&line.figures);
-        RATIO = "ratio", "noise", |line| (figures::RATIO.get)(&line.figures);
+        COUNT = figures::COUNT => |line| &line.figures;
+        INTERVAL_NS = figures::INTERVAL_NS => |line| &line.figures;
+        INTERVAL_STDDEV_NS = figures::INTERVAL_STDDEV_NS => |line| &line.figures;
+        LENGTH_NS = figures::LENGTH_NS => |line| &line.figures;
+        LENGTH_STDDEV_NS = figures::LENGTH_STDDEV_NS => |line| &line.figures;
+        LENGTH_MIN_NS = figures::LENGTH_MIN_NS => |line| &line.figures;
+        LENGTH_MAX_NS = figures::LENGTH_MAX_NS => |line| &line.figures;
+        RATIO = figures::RATIO => |line| &line.figures;
         LATE_MEDIAN_NS = "late_median_ns", "late", |line| end(line.late.map(|late| late.0));
         LATE_P99_NS = "late_p99_ns", "late p99", |line| end(line.late.map(|late| late.1));
     }

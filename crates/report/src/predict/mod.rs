@@ -12,6 +12,7 @@ use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
@@ -67,11 +68,11 @@ impl Predicted {
 
 fields! {
     pub(crate) ROW, row: Predicted {
-        RANKS = "ranks", "ranks", |line| Value::Count(line.row.ranks);
+        RANKS = catalogue::RANKS, |line| Value::Count(line.row.ranks);
         GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
         PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
         COLLECTIVE = "collective", "collective", |line| Value::Text(line.row.collective.to_string());
-        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |line| line.slowdown(|slowdown| slowdown.mean);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |line| line.slowdown(|slowdown| slowdown.mean);
         SLOWDOWN_LOW = "slowdown_low", "low", |line| line.end(|slowdown| slowdown.low);
         SLOWDOWN_HIGH = "slowdown_high", "high", |line| line.end(|slowdown| slowdown.high);
         EXPECTED_RATIO = "expected_ratio", "expected",

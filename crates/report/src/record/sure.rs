@@ -185,8 +185,8 @@ fields! {
     pub(crate) PERIODIC, periodic: PeriodRow {
         SOURCE = "source", "what", |row| Value::Text(what(&row.found.origin));
         INTERVAL_NS = "interval_ns", "every", |row| Value::Text(row.found.every());
-        JITTER_NS = "jitter_ns", "jitter", |row| (period::JITTER_NS.get)(&row.found);
-        SEEN_RATIO = "seen_ratio", "of beats", |row| (period::SEEN_RATIO.get)(&row.found);
+        JITTER_NS = period::JITTER_NS => |row| &row.found;
+        SEEN_RATIO = period::SEEN_RATIO => |row| &row.found;
         CPUS = "cpus", "CPUs", |row| Value::Text(row.cpus.to_string());
     }
 }

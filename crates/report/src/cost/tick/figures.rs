@@ -4,6 +4,7 @@ use becalm_analyze::cost::tick::{Comparison, EventRow, HandlerRow, Pair};
 
 use super::TickRow;
 use crate::Value;
+use crate::catalogue;
 use crate::cost::events;
 use crate::form::field::Field;
 
@@ -78,7 +79,7 @@ pub(super) const PAIR: &[Field<Pair>] = &[
 /// The figures of a measurement beside the model.
 pub(super) const COMPARISON: &[Field<Comparison>] = &[
     Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
-    Field { name: "rate_hz", title: "rate", get: |row| Value::Rate(row.rate_hz) },
+    catalogue::RATE_HZ.of(|row| Value::Rate(row.rate_hz)),
     Field { name: "observed_ns", title: "observed", get: |row| Value::time(row.observed_ns) },
     Field { name: "predicted_ns", title: "predicted", get: |row| or_missing(row.predicted_ns, Value::time) },
     Field { name: "tickless_ns", title: "tickless", get: |row| or_missing(row.tickless_ns, Value::time) },
@@ -92,17 +93,17 @@ pub(super) const HANDLER: &[Field<HandlerRow>] = &[
     Field { name: "handler_ns", title: "mean handler", get: |row| Value::time(row.handler_ns) },
     Field { name: "recorded_ratio", title: "recorded share", get: |row| Value::Ratio(row.recorded_ratio) },
     Field { name: "model_ratio", title: "by the model", get: |row| Value::Ratio(row.model_ratio) },
-    Field { name: "lost_events", title: "lost events", get: |row| Value::Count(row.lost_events) },
+    catalogue::LOST_EVENTS.of(|row| Value::Count(row.lost_events)),
 ];
 
 /// The figures of what the processor counted beside the sorts.
 pub(super) const EVENT: &[Field<EventRow>] = &[
     Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
     Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
-    Field { name: "user_per_sort", title: "user, a sort", get: |row| events::often(row.rate.user) },
-    Field { name: "kernel_per_sort", title: "kernel, a sort", get: |row| events::often(row.rate.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
+    events::event(),
+    events::user("user_per_sort", "user, a sort"),
+    events::kernel("kernel_per_sort", "kernel, a sort"),
+    events::counted(),
 ];
 
 /// The model beside the measurements of one rate, over all numbers of processes.

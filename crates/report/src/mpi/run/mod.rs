@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::nodes;
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -79,10 +80,10 @@ fields! {
         WHAT = "what", "", |row| Value::Text(row.what.to_owned());
         MEANING = "meaning", "slowest rank", |row| Value::Text(row.meaning.to_owned());
         MEAN_NS = "mean_ns", "average", |row| Value::time(row.figures.mean_ns);
-        MEDIAN_NS = "median_ns", "median", |row| Value::Time(row.figures.median_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Time(row.figures.median_ns);
         WORST_NS = "worst_ns", "worst 1%", |row| Value::time(row.figures.worst_ns);
-        MIN_NS = "min_ns", "min", |row| Value::Time(row.figures.min_ns);
-        MAX_NS = "max_ns", "max", |row| Value::Time(row.figures.max_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Value::Time(row.figures.min_ns);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Time(row.figures.max_ns);
         SLOWDOWN_RATIO = "slowdown_ratio", "over grain", |row| match (row.what, row.grain_ns) {
             ("bt", _) | (_, 0) => Value::Missing,
             (_, grain) => Value::Factor(row.figures.mean_ns / grain as f64),
@@ -94,8 +95,8 @@ fields! {
     /// The fields of a rank.
     RANK, rank: RankPhases {
         RANK = "rank", "rank", |row| Value::Number(row.rank.into());
-        NODE = "node", "node", |row| Value::Text(row.node.clone());
-        CPU = "cpu", "cpu", |row| Value::Number(row.cpu.get().into());
+        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
+        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
         COMPUTE_MEAN_NS = "compute_mean_ns", "qt average", |row| Value::time(row.compute.mean_ns);
         COMPUTE_WORST_NS = "compute_worst_ns", "worst 1%", |row| Value::time(row.compute.worst_ns);
         COMPUTE_MAX_NS = "compute_max_ns", "max", |row| Value::Time(row.compute.max_ns);

@@ -12,6 +12,7 @@ use serde::Serialize;
 pub use self::figure::validate_figure;
 use super::{nodes, ranks};
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -28,7 +29,7 @@ fields! {
     CELL, cell: ValidationCell {
         NOISE = "noise", "noise", |cell| Value::Text(if cell.synchronized { "together" } else { "apart" }.to_owned());
         SYNCHRONIZED = "synchronized", "together", |cell| Value::Flag(cell.synchronized);
-        INTERVAL_NS = "interval_ns", "interval", |cell| Value::Time(cell.interval_ns.get());
+        INTERVAL_NS = catalogue::INTERVAL_NS, |cell| Value::Time(cell.interval_ns.get());
         DETOUR_NS = "detour_ns", "detour", |cell| Value::Time(cell.detour_ns.get());
         CONSTANT_RATIO = "constant_ratio", "constant", |cell| ratio(cell.constant_ratio);
         REQUESTED_RATIO = "requested_ratio", "asked", |cell| Value::Ratio(cell.requested_ratio);
