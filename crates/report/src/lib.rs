@@ -2,8 +2,9 @@
 //! one JSON document, and for some commands a page for a browser.
 //!
 //! What a command has to say implements [`Report`]. What a figure is called, in which unit it is and how it is written is
-//! said once, as a field, in its command's folder; tables and JSON both read it there. `form` and `html` know nothing of the
-//! commands. Nothing here computes a figure: that is the work of the crates `analyze` and `scale`.
+//! said once, as a field, in its command's folder, and what several commands have in `catalogue`; tables and JSON both read
+//! it there. `form` and `html` know nothing of the commands. Nothing here computes a figure: that is the work of the crates
+//! `analyze` and `scale`.
 
 #![forbid(unsafe_code)]
 

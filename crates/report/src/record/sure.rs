@@ -7,6 +7,7 @@ use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
 use becalm_units::CpuList;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::paragraph::heading;
 use crate::form::paragraph::paragraph;
@@ -192,8 +193,7 @@ fields! {
 }
 
 /// The node of a period, where there are several.
-pub(crate) const NODE: Field<PeriodRow> =
-    Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
+pub(crate) const NODE: Field<PeriodRow> = catalogue::NODE.of(|row| Value::Text(row.found.node.clone()));
 
 fn what(origin: &Origin) -> String {
     match origin {

@@ -180,7 +180,7 @@ struct Longest {
     owner: Option<(Kind, String)>,
 }
 
-const NODE: Field<Longest> = Field { name: "node", title: "node", get: |row| Value::Text(row.node.clone()) };
+const NODE: Field<Longest> = catalogue::NODE.of(|row| Value::Text(row.node.clone()));
 
 fields! {
     LONGEST, longest: Longest {
