@@ -1,4 +1,5 @@
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
+use becalm_units::CpuList;
 
 use crate::{check, check_forms};
 
@@ -25,7 +26,7 @@ fn audit() -> Audit {
             Answer::limited(Ability::Hypervisor, "a virtual machine", "what lies below is seen as time stolen", ""),
         ],
         measurable: "0-1".parse().unwrap(),
-        isolated: "".parse().unwrap_or_default(),
+        isolated: CpuList::default(),
         first_steps: vec![
             first_step("becalm record --duration 10s", "what interrupts the CPUs, and how often"),
             first_step("becalm tune check", "what keeps the CPUs from being quiet"),
