@@ -1,9 +1,7 @@
 //! A figure that is known with an error.
 
-use serde::Serialize;
-
 /// A mean and the interval that holds the true one with 95 % confidence.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The mean over the replicas.
     pub mean: f64,
