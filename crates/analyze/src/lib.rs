@@ -8,8 +8,11 @@
 pub mod compare;
 pub mod cost;
 pub mod events;
+pub mod inject;
+pub mod job;
 pub mod noise;
 pub mod phases;
 pub mod picture;
 pub mod summary;
+pub mod validation;
 pub mod work;

@@ -5,7 +5,7 @@
 //! - [`preempt`]: real-time threads that take the CPUs from whoever runs there.
 //! - [`signal`]: the same inside of an unmodified program, by a signal in each of its threads.
 //! - [`program`]: whether a program can be reached so.
-//! - [`tally`]: what was delivered, beside what was asked for.
+//! - [`tally`]: what was delivered, beside what was asked for, and what that comes to as a document of the crate `model`.
 //!
 //! Nothing here parses arguments or prints.
 
@@ -21,4 +21,4 @@ pub mod toll;
 
 pub use error::InjectError;
 pub use preempt::{Delivered, Detour, Injection, Plan};
-pub use signal::{DeliveredSignals, DeliveredThread, SignalNoise, SignalPlan};
+pub use signal::{DeliveredSignals, SignalNoise, SignalPlan};

@@ -15,6 +15,7 @@ use becalm_linux::memory::LockedWords;
 use becalm_linux::placed::Thread;
 use becalm_linux::procfs::kernel::RtThrottling;
 use becalm_linux::sched::Policy;
+use becalm_model::inject::{InjectedPlace, NoisePlace};
 use becalm_scale::NoiseTrace;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
@@ -76,6 +77,16 @@ pub struct Delivered {
     pub tally: Tally,
     /// The first detours that were delivered; empty if no log was asked for.
     pub log: Vec<Detour>,
+}
+
+impl Delivered {
+    /// What the detours come to.
+    #[must_use]
+    pub fn place(&self) -> InjectedPlace {
+        let left_out = (self.left_out.0 as u64, self.left_out.1);
+        let place = self.tally.of_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
+        InjectedPlace { left_out, merged: self.merged, ..place }
+    }
 }
 
 /// Threads that inject. Dropping it ends them.

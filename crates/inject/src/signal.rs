@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
 use becalm_linux::shared::{SealedFile, SharedWords};
+use becalm_model::inject::{InjectedPlace, NoisePlace, SignalCounts};
 use becalm_preload::{IMAGE, layout};
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
@@ -50,36 +51,13 @@ pub struct SignalNoise {
     demands: (Nanos, Nanos),
 }
 
-/// What was delivered in one thread, or in several that ran one after the other in its place.
-#[derive(Clone, Debug)]
-pub struct DeliveredThread {
-    /// The number of the process.
-    pub pid: u32,
-    /// The number of the thread; that of the last one, if there were several.
-    pub tid: u32,
-    /// For how long detours were due.
-    pub observed: Nanos,
-    /// The shortest detour that can be made there: what a signal and its handler take.
-    pub shortest: Nanos,
-    /// The number of detours that were too short to be made, and the time that they take.
-    pub left_out: (u64, Nanos),
-    /// What was due and what was delivered.
-    pub tally: Tally,
-}
-
-/// What was delivered, and what was not.
-#[derive(Clone, Debug)]
+/// What was delivered in all processes of a program.
+#[derive(Clone, PartialEq, Debug)]
 pub struct DeliveredSignals {
     /// The threads for which detours were due, those with most of them first.
-    pub threads: Vec<DeliveredThread>,
-    /// The number of processes that loaded the library.
-    pub processes: u64,
-    /// The number of threads that had no noise, as there were too many or the kernel gave no timer.
-    pub unattended: u64,
-    /// How often a signal was given up because the program began to use it.
-    pub given_up: u64,
-    /// The number of processes whose noise ended early, as they use all signals.
-    pub without_signal: u64,
+    pub threads: Vec<InjectedPlace>,
+    /// How it went in all processes together.
+    pub counts: SignalCounts,
 }
 
 impl SignalNoise {
@@ -171,19 +149,19 @@ impl SignalNoise {
         let first = layout::first_slot(self.word(layout::CIRCLES) as usize);
         let slots = (0..layout::SLOTS).map(|slot| first + slot * layout::SLOT_WORDS);
         let used = slots.filter(|slot| self.word(slot + layout::STATE) != layout::SLOT_FREE);
-        let mut threads: Vec<DeliveredThread> = used.map(|slot| self.thread(slot)).collect();
-        threads.retain(|thread| thread.tally.due.count() > 0);
-        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.tally.due.count()), thread.pid, thread.tid));
-        Ok(DeliveredSignals {
-            threads,
+        let mut threads: Vec<InjectedPlace> = used.map(|slot| self.thread(slot)).collect();
+        threads.retain(|thread| thread.requested.count > 0);
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.requested.count), thread.place));
+        let counts = SignalCounts {
             processes,
             unattended: self.word(layout::UNATTENDED),
             given_up: self.word(layout::MOVES),
             without_signal: self.word(layout::GIVEN_UP),
-        })
+        };
+        Ok(DeliveredSignals { threads, counts })
     }
 
-    fn thread(&self, slot: usize) -> DeliveredThread {
+    fn thread(&self, slot: usize) -> InjectedPlace {
         let word = |at: usize| self.word(slot + at);
         let nanos = |at: usize| Nanos::new(word(at) as i64);
         let moments = |at: usize| {
@@ -207,13 +185,10 @@ impl SignalNoise {
             }
         }
         let seen = word(layout::SEEN_AT).saturating_sub(word(layout::BEGAN_AT));
-        DeliveredThread {
-            pid: word(layout::PID) as u32,
-            tid: word(layout::TID) as u32,
-            observed: Nanos::new((word(layout::OBSERVED_BEFORE) + seen) as i64),
-            shortest: nanos(layout::ENTRY) + nanos(layout::EXIT),
-            left_out: (word(layout::LEFT_OUT), nanos(layout::LEFT_OUT_NS)),
-            tally,
-        }
+        let place = NoisePlace::Thread { pid: word(layout::PID) as u32, tid: word(layout::TID) as u32 };
+        let observed = Nanos::new((word(layout::OBSERVED_BEFORE) + seen) as i64);
+        let shortest = nanos(layout::ENTRY) + nanos(layout::EXIT);
+        let left_out = (word(layout::LEFT_OUT), nanos(layout::LEFT_OUT_NS));
+        InjectedPlace { left_out, ..tally.of_place(place, observed, shortest) }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Kept while detours are injected, by the thread that injects them: adding to it takes no memory and no system call.
 
+use becalm_model::inject::{Injected, InjectedPlace, NoisePlace};
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 use hdrhistogram::Histogram;
@@ -75,10 +76,42 @@ impl Tally {
     pub fn late(&self, quantile: f64) -> Option<Nanos> {
         (!self.late.is_empty()).then(|| Nanos::new(self.late.value_at_quantile(quantile) as i64))
     }
+
+    /// What the detours of a place come to that were due for the time `observed`, and of which none was left out or became
+    /// one with another.
+    #[must_use]
+    pub fn of_place(&self, place: NoisePlace, observed: Nanos, shortest: Nanos) -> InjectedPlace {
+        InjectedPlace {
+            place,
+            observed,
+            requested: figures(&self.due, &self.due_intervals, observed),
+            delivered: figures(&self.delivered, &self.intervals, observed),
+            missed: self.missed,
+            joined: self.joined,
+            late: self.late(0.5).zip(self.late(0.99)),
+            shortest,
+            left_out: (0, Nanos::ZERO),
+            merged: 0,
+        }
+    }
+}
+
+fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
+    Injected {
+        count: lengths.count(),
+        interval_ns: intervals.mean(),
+        interval_stddev_ns: intervals.stddev(),
+        length_ns: lengths.mean(),
+        length_stddev_ns: lengths.stddev(),
+        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
+        ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::CpuId;
+
     use super::*;
 
     #[test]
@@ -93,5 +126,12 @@ mod tests {
         assert_eq!((tally.late(0.5), tally.late(1.0)), (Some(Nanos::new(3)), Some(Nanos::new(50))));
         tally.add_delivered(Nanos::new(700), Nanos::new(1), Nanos::MAX);
         assert!(tally.late(1.0).unwrap() >= Nanos::new(LATEST_NS as i64));
+    }
+
+    #[test]
+    fn a_place_without_detours_has_no_figures() {
+        let place = Tally::default().of_place(NoisePlace::Cpu(CpuId::new(1)), Nanos::ZERO, Nanos::ZERO);
+        assert_eq!((place.requested, place.delivered), (Injected::default(), Injected::default()));
+        assert_eq!(place.late, None);
     }
 }

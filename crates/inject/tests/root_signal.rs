@@ -23,23 +23,21 @@ fn a_program_loses_what_was_asked_for() {
         let mut command = Command::new(&program);
         let (output, delivered) = under(&plan("periodic:interval=5ms,detour=500us"), command.args(["2", "300"]));
         let delivered = delivered.unwrap();
-        let tally = &delivered.threads[0].tally;
+        let thread = &delivered.threads[0];
         let seen: Vec<f64> =
             text(&output).lines().take(2).flat_map(|line| line.split(' ')).map(|word| word.parse().unwrap()).collect();
         let (count, median_ns) = (seen[0] + seen[2], seen[1].midpoint(seen[3]));
         let said = format!(
             "{count} steps over 300 us of {median_ns:.0} ns at the median; {} due, {} delivered of {:?} ns, {} missed",
-            tally.due.count(),
-            tally.delivered.count(),
-            tally.delivered.mean(),
-            tally.missed
+            thread.requested.count, thread.delivered.count, thread.delivered.length_ns, thread.missed
         );
         eprintln!("{said}");
-        assert_eq!((delivered.processes, delivered.unattended, delivered.given_up), (1, 0, 0));
-        assert_eq!(tally.due.count(), tally.delivered.count() + tally.missed);
-        assert!((390..=410).contains(&tally.due.count()), "{said}");
+        let counts = delivered.counts;
+        assert_eq!((counts.processes, counts.unattended, counts.given_up), (1, 0, 0));
+        assert_eq!(thread.requested.count, thread.delivered.count + thread.missed);
+        assert!((390..=410).contains(&thread.requested.count), "{said}");
         // While others have the CPU, detours are missed or become one.
-        let expected = tally.delivered.count() as f64;
+        let expected = thread.delivered.count as f64;
         let seen =
             expected > 300.0 && (0.95..=1.1).contains(&(count / expected)) && (490e3..=525e3).contains(&median_ns);
         if seen { Ok(()) } else { Err(said) }
@@ -80,7 +78,7 @@ fn synchronized_programs_lose_the_same_instants() {
                 steps.filter(|(_, length)| *length < 250_000).map(|(start, _)| start).collect()
             })
             .collect();
-        assert_eq!(noise.delivered().unwrap().processes, 2);
+        assert_eq!(noise.delivered().unwrap().counts.processes, 2);
         let nearest = |at: &u64| starts[1].iter().map(|other| other.abs_diff(*at)).min();
         let mut apart: Vec<u64> = starts[0].iter().filter_map(nearest).filter(|apart| *apart <= 2_000_000).collect();
         apart.sort_unstable();

@@ -30,15 +30,15 @@ fn a_program_that_uses_every_signal_notices_nothing() {
     let (output, delivered) = under(&plan("periodic:interval=1ms,detour=100us"), &mut Command::new(&program));
     assert_eq!(text(&output), alone);
     let delivered = delivered.unwrap();
-    let detours: u64 = delivered.threads.iter().map(|thread| thread.tally.delivered.count()).sum();
+    let detours: u64 = delivered.threads.iter().map(|thread| thread.delivered.count).sum();
     eprintln!(
         "{detours} detours in {} processes and {} places of threads; {} signals were given up",
-        delivered.processes,
+        delivered.counts.processes,
         delivered.threads.len(),
-        delivered.given_up
+        delivered.counts.given_up
     );
     // From the top each one had been ours when the program began to use it; then none was left.
-    assert_eq!((delivered.given_up, delivered.without_signal), (31, 1));
+    assert_eq!((delivered.counts.given_up, delivered.counts.without_signal), (31, 1));
     assert!(detours > 100, "{detours}");
 }
 
@@ -67,9 +67,9 @@ fn noise_that_is_stopped_ends() {
     let child = command.args(["2", "300"]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
     noise.stop();
-    let before: u64 = noise.delivered().unwrap().threads.iter().map(|thread| thread.tally.delivered.count()).sum();
+    let before: u64 = noise.delivered().unwrap().threads.iter().map(|thread| thread.delivered.count).sum();
     child.wait_with_output().unwrap();
-    let after: u64 = noise.delivered().unwrap().threads.iter().map(|thread| thread.tally.delivered.count()).sum();
+    let after: u64 = noise.delivered().unwrap().threads.iter().map(|thread| thread.delivered.count).sum();
     assert!(before > 50 && after <= before + 1, "{before} then {after}");
 }
 

@@ -1,6 +1,6 @@
 //! The vocabulary of becalm: detours, activities, kernel events and samples, and the documents that tell of a recording,
-//! of measured costs, of a campaign, of a study and of a parallel benchmark; the plans that make CPUs quiet, and the
-//! catalogue of what removes which noise.
+//! of measured costs, of a campaign, of a study, of a parallel benchmark, of injected noise and of predictions held against a
+//! job; the plans that make CPUs quiet, and the catalogue of what removes which noise.
 //!
 //! These are plain types. Nothing here measures, stores, interprets or prints.
 
@@ -10,8 +10,10 @@ pub mod activity;
 pub mod audit;
 pub mod cost;
 mod document;
+mod estimate;
 pub mod event;
 pub mod event_count;
+pub mod inject;
 pub mod label;
 pub mod node;
 mod node_name;
@@ -21,10 +23,12 @@ mod step;
 pub mod study;
 pub mod task;
 pub mod tune;
+pub mod validation;
 pub mod warning;
 
 pub use activity::{Activity, Detour, Kind, Sample};
 pub use document::Document;
+pub use estimate::Estimate;
 pub use event::{Event, Happening, Pid};
 pub use label::{Label, Labels};
 pub use node::NodeDoc;

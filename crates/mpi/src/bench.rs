@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
+use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{PhaseFigures, Slowest};
 use becalm_bundle::{Phase, PhaseWriter};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
@@ -14,7 +15,7 @@ use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
-use becalm_report::{Form, MpiRank, MpiReport};
+use becalm_report::Form;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -142,7 +143,7 @@ fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Res
     if job.is_first() {
         let nodes = nodes.expect("rank 0 leads its node");
         let ranks = named(by_rank, &nodes);
-        let report = MpiReport { nodes, slowest, ranks };
+        let report = JobPhases { nodes, slowest, ranks };
         becalm_report::print(&report, args.json, Form::default(), out)?;
         if !args.json {
             writeln!(out, "\n  stored in {}", path.display())?;
@@ -303,7 +304,7 @@ fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {
     gather(&job.world, &told)
 }
 
-fn named(told: Vec<f64>, nodes: &[PhasesDoc]) -> Vec<MpiRank> {
+fn named(told: Vec<f64>, nodes: &[PhasesDoc]) -> Vec<RankPhases> {
     let figures = |told: &[f64]| PhaseFigures {
         mean_ns: told[0],
         median_ns: told[1] as i64,
@@ -311,10 +312,10 @@ fn named(told: Vec<f64>, nodes: &[PhasesDoc]) -> Vec<MpiRank> {
         min_ns: told[3] as i64,
         max_ns: told[4] as i64,
     };
-    let rank = |(rank, told): (usize, &[f64])| MpiRank {
+    let rank = |(rank, told): (usize, &[f64])| RankPhases {
         rank: rank as u32,
         node: nodes.get(told[0] as usize).map_or_else(String::new, |doc| doc.node.clone()),
-        cpu: told[1] as u32,
+        cpu: CpuId::new(told[1] as u32),
         compute: figures(&told[2..7]),
         collective: figures(&told[7..12]),
     };

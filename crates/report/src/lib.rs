@@ -2,11 +2,14 @@
 //! one JSON document, and for some commands a page for a browser.
 //!
 //! What a command has to say implements [`Report`]. What a figure is called, in which unit it is and how it is written is
-//! said once, as a field, in its command's folder; tables and JSON both read it there. `form` and `html` know nothing of the
-//! commands. Nothing here computes a figure: that is the work of the crates `analyze` and `scale`.
+//! said once, as a field, in its command's folder, and what several commands have in `catalogue`; tables and JSON both read
+//! it there. `form` and `html` know nothing of the commands. Nothing here computes a figure: that is the work of the crates
+//! `analyze` and `scale`.
 
 #![forbid(unsafe_code)]
 
+mod audit;
+mod catalogue;
 mod compare;
 mod cost;
 mod form;
@@ -28,10 +31,8 @@ pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
-pub use inject::{InjectReport, Injected, InjectedPlace, NoisePlace, Way};
 pub use law::LawReport;
-pub use mpi::run::{MpiRank, MpiReport};
-pub use mpi::validate::{ValidateCell, ValidateErrors, ValidateReport, validate_figure};
+pub use mpi::validate::validate_figure;
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
 pub use record::{DetoursReport, RunReport, SourcesReport};

@@ -15,6 +15,11 @@ pub trait Report {
     /// The fields of the document for scripts, which follow its `schema`.
     fn document(&self) -> impl Serialize;
 
+    /// The document for scripts with its name, which stands first unless a report says otherwise.
+    fn named_document(&self) -> impl Serialize {
+        Named { schema: self.schema(), document: self.document() }
+    }
+
     /// Writes the text for people.
     ///
     /// # Errors
@@ -41,8 +46,8 @@ struct Named<T> {
 /// Never: the names of all documents are texts, and their numbers are finite or `null`.
 #[must_use]
 pub fn json(report: &impl Report) -> String {
-    let document = Named { schema: report.schema(), document: report.document() };
-    let mut text = serde_json::to_string_pretty(&document).expect("the keys are texts and numbers are finite or null");
+    let document = serde_json::to_string_pretty(&report.named_document());
+    let mut text = document.expect("the keys are texts and numbers are finite or null");
     text.push('\n');
     text
 }

@@ -1,12 +1,13 @@
 //! What a job will suffer: rows of ranks and grains, with intervals over replicas.
 
+use becalm_model::Estimate;
 use becalm_units::Nanos;
 use rayon::prelude::*;
 
 use crate::ScaleError;
 use crate::collective::Collective;
 use crate::delay::DelayTable;
-use crate::estimate::Estimate;
+use crate::estimate::{from_replicas, not_below};
 use crate::law::{Law, LawPoint};
 use crate::machine::Machine;
 use crate::network::Network;
@@ -180,11 +181,11 @@ impl<'a> Prediction<'a> {
             phases: question.phases,
             collective: question.collective,
             // Noise only ever delays.
-            slowdown: Estimate::from_replicas(&slowdowns).map(|estimate| estimate.not_below(1.0)),
+            slowdown: from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0)),
             expected_ratio,
             law,
             worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
-            mean_phase_ns: Estimate::from_replicas(&means).map(|estimate| estimate.mean),
+            mean_phase_ns: from_replicas(&means).map(|estimate| estimate.mean),
             quiet_phase_ns,
         })
     }

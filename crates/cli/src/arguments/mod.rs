@@ -3,7 +3,9 @@
 mod cpus;
 mod place;
 mod program;
+mod run;
 
 pub use cpus::{cpu_id, some_cpus};
 pub use place::{default_path, refuse_existing};
 pub use program::refuse_missing;
+pub use run::RunArgs;

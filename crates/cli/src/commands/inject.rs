@@ -9,17 +9,15 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::tally::Tally;
-use becalm_inject::{Delivered, DeliveredThread, Injection, Plan, SignalNoise, SignalPlan, program};
+use becalm_inject::{Delivered, Injection, Plan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, select_cpus};
-use becalm_report::{InjectReport, Injected, InjectedPlace, NoisePlace, Way};
+use becalm_model::inject::{InjectDoc, InjectedPlace, Way};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
-use becalm_stats::Moments;
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
@@ -153,8 +151,8 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let (way, places) = stopped_noise.delivered(args)?;
 
     if args.json || !args.quiet {
-        let report = InjectReport { noise: name, synchronized: args.sync, seed: args.seed, way, places };
-        emit(&report, Output::new(args.json, false), out)?;
+        let done = InjectDoc { noise: name, synchronized: args.sync, seed: args.seed, way, places };
+        emit(&done, Output::new(args.json, false), out)?;
     }
     if let Some(status) = status
         && !stopped
@@ -250,17 +248,11 @@ impl Finished {
     fn delivered(self, args: &InjectArgs) -> Result<(Way, Vec<InjectedPlace>)> {
         match self {
             Self::Cpus(delivered) => {
-                Ok((Way::Preempt(args.sched.to_string()), delivered.iter().map(place_of_cpu).collect()))
+                Ok((Way::Preempt(args.sched.to_string()), delivered.iter().map(Delivered::place).collect()))
             }
             Self::Command(noise) => {
                 let delivered = noise.delivered()?;
-                let way = Way::Signal {
-                    processes: delivered.processes,
-                    unattended: delivered.unattended,
-                    given_up: delivered.given_up,
-                    without_signal: delivered.without_signal,
-                };
-                Ok((way, delivered.threads.iter().map(place_of_thread).collect()))
+                Ok((Way::Signal(delivered.counts), delivered.threads))
             }
         }
     }
@@ -350,51 +342,8 @@ fn number(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
-    Injected {
-        count: lengths.count(),
-        interval_ns: intervals.mean(),
-        interval_stddev_ns: intervals.stddev(),
-        length_ns: lengths.mean(),
-        length_stddev_ns: lengths.stddev(),
-        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
-        ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
-    }
-}
-
-fn place(place: NoisePlace, observed: Nanos, shortest: Nanos, tally: &Tally) -> InjectedPlace {
-    InjectedPlace {
-        place,
-        observed,
-        requested: figures(&tally.due, &tally.due_intervals, observed),
-        delivered: figures(&tally.delivered, &tally.intervals, observed),
-        missed: tally.missed,
-        joined: tally.joined,
-        late: tally.late(0.5).zip(tally.late(0.99)),
-        shortest,
-        left_out: (0, Nanos::ZERO),
-        merged: 0,
-    }
-}
-
-fn place_of_cpu(delivered: &Delivered) -> InjectedPlace {
-    let left_out = (delivered.left_out.0 as u64, delivered.left_out.1);
-    let named = NoisePlace::Cpu(delivered.cpu.get());
-    let place = place(named, delivered.observed, delivered.toll.shortest, &delivered.tally);
-    InjectedPlace { left_out, merged: delivered.merged, ..place }
-}
-
-fn place_of_thread(delivered: &DeliveredThread) -> InjectedPlace {
-    let named = NoisePlace::Thread { pid: delivered.pid, tid: delivered.tid };
-    let place = place(named, delivered.observed, delivered.shortest, &delivered.tally);
-    InjectedPlace { left_out: delivered.left_out, ..place }
-}
-
 #[cfg(test)]
 mod tests {
-    use becalm_inject::toll::Toll;
-    use becalm_units::CpuId;
-
     use super::*;
 
     #[test]
@@ -410,20 +359,5 @@ mod tests {
         for text in ["", "0", "-1", "nan", "inf", "1e9"] {
             assert!(factor(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn nothing_of_nothing() {
-        let nothing = Delivered {
-            cpu: CpuId::new(1),
-            observed: Nanos::ZERO,
-            toll: Toll::default(),
-            left_out: (0, Nanos::ZERO),
-            merged: 0,
-            tally: Tally::default(),
-            log: Vec::new(),
-        };
-        assert_eq!(place_of_cpu(&nothing).requested, Injected::default());
-        assert_eq!(place_of_cpu(&nothing).late, None);
     }
 }

@@ -8,8 +8,6 @@ use std::str::FromStr;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_model::node::Warning;
-use becalm_model::warning;
 use becalm_report::PredictReport;
 use becalm_scale::ScaleError;
 use becalm_scale::blame::{Blame, blame};
@@ -155,7 +153,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         cost::Verdict::TooLong(_) if args.allow_long => {}
         cost::Verdict::TooLong(refusal) => return Err(UsageError(refusal).into()),
     }
-    source.warnings.extend(questions.iter().find_map(|question| short_recording(&source, question, &ranks)));
+    source.warnings.extend(questions.iter().find_map(|question| noise::short_recording(&source, question, &ranks)));
 
     let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
     let mut rows: Vec<Row> = Vec::with_capacity(questions.len() * ranks.len());
@@ -247,13 +245,4 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
         _ => (MESSAGES_LIMIT, "a replay of messages", "; the ideal collective goes further"),
     };
     if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
-}
-
-/// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
-/// would decide.
-pub(in crate::commands) fn short_recording(source: &NoiseInput, question: &Question, ranks: &[u64]) -> Option<Warning> {
-    let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
-    let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
-    let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;
-    source.recorded.then(|| warning::short_recording(ranks, question.grain, Nanos::new((recorded * 1e9) as i64)))
 }

@@ -6,15 +6,15 @@ mod work;
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_analyze::summary::{Selection, summarize};
+use becalm_analyze::cost::tick::Live;
+use becalm_analyze::job::JobPhases;
+use becalm_analyze::summary::summarize;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{MpiReport, RunReport};
-use becalm_units::CpuList;
+use becalm_report::{CostRunReport, RunReport, TickReport};
 use clap::Args;
 
-use super::cost::{storing, tick};
-use crate::arguments::some_cpus;
+use crate::arguments::RunArgs;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Output, emit};
 use crate::progress::Reading;
@@ -44,34 +44,6 @@ pub struct ReportArgs {
     /// Hold samples of work against those of this run, of the same work on a quieter CPU, kernel or machine
     #[arg(long, value_name = "RUN")]
     baseline: Option<PathBuf>,
-}
-
-/// Which run, and which part of it.
-#[derive(Args, Debug)]
-pub struct RunArgs {
-    /// The run: the folder that `becalm record` wrote, with or without its ending .becalm
-    #[arg(value_name = "RUN")]
-    path: PathBuf,
-
-    /// Only these CPUs, like 0-3,8
-    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
-    cpus: Option<CpuList>,
-
-    /// Only this node of a run of several
-    #[arg(long, value_name = "NODE")]
-    node: Option<String>,
-}
-
-impl RunArgs {
-    /// Opens the run, be it of detours or of work.
-    pub fn open(&self) -> anyhow::Result<Bundle> {
-        Ok(Bundle::open(&self.path)?)
-    }
-
-    /// The part that was asked for.
-    pub fn selection(&self) -> Selection {
-        Selection { node: self.node.clone(), cpus: self.cpus.clone() }
-    }
 }
 
 /// Whether a bundle holds samples of work.
@@ -106,15 +78,16 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
         );
-        let report = MpiReport::of_run(&run)?;
-        emit(&report, Output::new(args.json, args.all), out)?;
+        emit(&JobPhases::of_run(&run)?, Output::new(args.json, args.all), out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {
         return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     if contents == Contents::Campaign {
-        tick::show_campaign(campaign::load(path, node.as_deref())?.1, args.json, out)?;
+        let (_, campaign) = campaign::load(path, node.as_deref())?;
+        let live = Live::new(&campaign)?;
+        emit(&TickReport::of_campaign(campaign, live), Output::new(args.json, false), out)?;
         return Ok(Exit::Done);
     }
     let run = becalm_bundle::cost::load(path, node.as_deref())?;
@@ -124,7 +97,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         path.display(),
         run.doc.measured.command()
     );
-    storing::show(&run, args.json, out)?;
+    emit(&CostRunReport::new(&run), Output::new(args.json, false), out)?;
     Ok(Exit::Done)
 }
 

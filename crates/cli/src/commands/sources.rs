@@ -9,7 +9,7 @@ use becalm_report::{DetoursReport, SourcesReport};
 use becalm_units::CpuId;
 use clap::Args;
 
-use super::report::RunArgs;
+use crate::arguments::RunArgs;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Output, emit};
 use crate::progress::Reading;

@@ -16,7 +16,9 @@ use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::{Body, Work};
-use becalm_report::{Form, ValidateCell, ValidateReport, validate_figure};
+use becalm_model::validation::{ValidationCell, ValidationDoc};
+use becalm_report::{Form, validate_figure};
+use becalm_scale::estimate::from_replicas;
 use becalm_units::{Nanos, Share};
 use clap::Args;
 
@@ -179,7 +181,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let heard = heard.iter().filter(|numbers| !numbers.is_empty());
     let own: Vec<OwnNoise> = heard.map(|numbers| OwnNoise::from_numbers(numbers)).collect();
     let report = predicted(args, job, &grid, &measured, &own)?;
-    let report = ValidateReport { nodes: nodes as u32, warnings: seat.warnings(), ..report };
+    let report = ValidationDoc { nodes: nodes as u32, warnings: seat.warnings(), ..report };
     becalm_report::print(&report, args.json, Form::default(), out)?;
     if let Some(file) = &args.figure {
         fs::write(file, validate_figure(&report)).with_context(|| format!("cannot write {}", file.display()))?;
@@ -239,7 +241,7 @@ fn predicted(
     grid: &[Cell],
     measured: &Measured,
     own: &[OwnNoise],
-) -> Result<ValidateReport> {
+) -> Result<ValidationDoc> {
     let Measured { cost, runs, quietest_ns, .. } = measured;
     let cost = cost.context("messages cost nothing")?;
     let ask = predict::Ask {
@@ -251,15 +253,15 @@ fn predicted(
         replicas: args.replicas,
     };
     let model = Model::new(ask, own, cost, *quietest_ns)?;
-    let cells: Result<Vec<ValidateCell>> =
+    let cells: Result<Vec<ValidationCell>> =
         grid.iter().zip(runs).map(|(cell, runs)| outcome(cell, runs, &model)).collect();
     let done = || runs.iter().flatten().flatten();
-    Ok(ValidateReport {
+    Ok(ValidationDoc {
         library: library(),
         ranks: job.ranks() as u32,
         nodes: 1,
         collective: model.collective().to_string(),
-        grain_ns: args.grain.get(),
+        grain_ns: args.grain,
         sched: args.sched.to_string(),
         quiet_phase_ns: *quietest_ns,
         quiet: done().map(|run| run.quiet_ns).collect(),
@@ -279,7 +281,7 @@ fn predicted(
 const PAYLOAD: u64 = 8;
 
 /// The slowdowns of a cell's runs, beside its prediction.
-fn outcome(cell: &Cell, runs: &[Result<Run, String>], model: &Model) -> Result<ValidateCell> {
+fn outcome(cell: &Cell, runs: &[Result<Run, String>], model: &Model) -> Result<ValidationCell> {
     let done: Vec<&Run> = runs.iter().flatten().collect();
     // An interval takes two.
     let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
@@ -289,14 +291,14 @@ fn outcome(cell: &Cell, runs: &[Result<Run, String>], model: &Model) -> Result<V
         Some(_) => None,
     };
     let delivered = (!done.is_empty()).then(|| done.iter().map(|run| run.delivered).sum::<f64>() / done.len() as f64);
-    Ok(ValidateCell {
-        interval_ns: cell.interval.get(),
-        detour_ns: cell.detour.get(),
+    Ok(ValidationCell {
+        interval_ns: cell.interval,
+        detour_ns: cell.detour,
         synchronized: cell.synchronized,
         constant_ratio: cell.ratio,
         requested_ratio: cell.detour.get() as f64 / cell.interval.get() as f64,
         delivered_ratio: delivered,
-        measured: if why_not.is_none() { becalm_scale::estimate::Estimate::from_replicas(&slowdowns) } else { None },
+        measured: if why_not.is_none() { from_replicas(&slowdowns) } else { None },
         predicted,
         why_not,
     })

@@ -2,8 +2,8 @@
 //! were measured to cost.
 
 use anyhow::{Context, Result};
+use becalm_model::Estimate;
 use becalm_scale::collective::{Allreduce, Alltoall, Barrier, Collective as Algorithm};
-use becalm_scale::estimate::Estimate;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};

@@ -2,8 +2,9 @@
 
 use becalm_analyze::compare::{Family, Metric, Row, Unit, Verdict};
 
-use super::words::reason;
+use super::doubt::reason;
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::fields;
 use crate::form::value::time;
 
@@ -39,11 +40,11 @@ fields! {
         WHAT = "what", "", |row| Value::Text(row.metric.name().to_owned());
         TITLE = "title", "", |row| Value::Text(title(row));
         FAMILY = "family", "family", |row| Value::Text(family(row.family).to_owned());
-        NODE = "node", "node", |row| text(row.place.as_ref().map(|place| place.node.as_str()));
-        CPU = "cpu", "cpu",
+        NODE = catalogue::NODE, |row| text(row.place.as_ref().map(|place| place.node.as_str()));
+        CPU = catalogue::CPU,
             |row| row.place.as_ref().map_or(Value::Missing, |place| Value::Number(u64::from(place.cpu.get())));
-        SOURCE = "source", "source", |row| text(row.source.as_ref().map(|(_, source)| source.as_str()));
-        KIND = "kind", "kind", |row| text(row.source.as_ref().map(|(kind, _)| kind.name()));
+        SOURCE = catalogue::SOURCE, |row| text(row.source.as_ref().map(|(_, source)| source.as_str()));
+        KIND = catalogue::KIND, |row| text(row.source.as_ref().map(|(kind, _)| kind.name()));
         STRETCH_NS = "stretch_ns", "stretch", |row| row.stretch_ns.map_or(Value::Missing, Value::Time);
         UNIT = "unit", "unit", |row| Value::Text(unit(row.metric.unit()).to_owned());
         A = "a", "A", |row| figure(row, row.a);
@@ -66,8 +67,8 @@ fields! {
 fields! {
     /// The columns of a table beside the row's name, narrow enough for 80 columns.
     pub(crate) COLUMNS, columns: Row {
-        A = "a", "A", |row| figure(row, row.a);
-        B = "b", "B", |row| figure(row, row.b);
+        A = row::A;
+        B = row::B;
         CHANGE = "change", "change", |row| change(ratio(row));
         LOW = "low", "low", |row| change(row.effect.and_then(|effect| effect.ratio_low));
         HIGH = "high", "high", |row| change(row.effect.and_then(|effect| effect.ratio_high));

@@ -1,5 +1,6 @@
 //! Two runs against each other, for a terminal and as `becalm.compare/1`; the page for a browser is made of the same parts.
 
+mod doubt;
 mod figures;
 mod html;
 mod json;
@@ -16,9 +17,10 @@ use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
 
+pub(crate) use doubt::reason;
 pub(crate) use figures::{COLUMNS, change, figure, title};
 pub(crate) use rows::{cpu_name, cpus, most_changed_first, place, sources, totals};
-pub(crate) use words::{NAMED, answer, changed, legend, reason, side};
+pub(crate) use words::{NAMED, answer, changed, legend, side};
 pub use words::{check_text, headline};
 
 /// What was compared, and what was asked of it.

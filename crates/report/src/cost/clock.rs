@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::{ClockCost, MeasuredCost};
+use becalm_analyze::cost::ClockCost;
 use becalm_model::cost::{ClockCosts, CostDoc, CostRun, InstrumentDoc};
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::events;
 use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
+use crate::cost::measured::measured;
 use crate::cost::probe::explain;
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
@@ -42,40 +43,30 @@ fn count(value: Option<u64>) -> Value {
     value.map_or(Value::Missing, Value::Count)
 }
 
-fn figure(cost: Option<&MeasuredCost>, get: impl Fn(&MeasuredCost) -> Value) -> Value {
-    cost.map_or(Value::Missing, get)
-}
-
-macro_rules! cost_field {
-    ($which:ident, $name:literal, $title:literal, $get:expr) => {
-        Field { name: $name, title: $title, get: |row: &ClockCost| figure(row.$which.as_ref(), $get) }
-    };
-}
-
 /// The fields of a row.
 const ROW: &[Field<ClockCost>] = &[
     Field { name: "name", title: "clock", get: |row| Value::Text(row.way.name.clone()) },
     Field { name: "path", title: "read by", get: |row| Value::Text(row.way.path.name().to_owned()) },
-    cost_field!(measured, "median_ps", "median", |m| Value::Picos(m.cost.median_ps)),
-    cost_field!(measured, "median_low_ps", "low", |m| ps(m.cost.interval_ps.map(|ends| ends.0))),
-    cost_field!(measured, "median_high_ps", "high", |m| ps(m.cost.interval_ps.map(|ends| ends.1))),
-    cost_field!(measured, "mean_ps", "mean", |m| Value::Picos(m.cost.mean_ps.round() as i64)),
-    cost_field!(measured, "min_ps", "min", |m| Value::Picos(m.cost.min_ps)),
-    cost_field!(measured, "p5_ps", "p5", |m| Value::Picos(m.cost.p5_ps)),
-    cost_field!(measured, "p95_ps", "p95", |m| Value::Picos(m.cost.p95_ps)),
-    cost_field!(measured, "max_ps", "max", |m| Value::Picos(m.cost.max_ps)),
-    cost_field!(measured, "samples", "samples", |m| Value::Count(m.cost.samples)),
-    cost_field!(measured, "batch", "each of", |m| Value::Count(m.cost.batch.into())),
-    cost_field!(measured, "slow", "slow", |m| Value::Count(m.cost.slow)),
-    cost_field!(measured, "interrupted", "interrupted", |m| Value::Count(m.cost.interrupted)),
-    cost_field!(measured, "interrupts", "interrupts", |m| count(m.interrupts)),
-    cost_field!(by_syscall, "syscall_median_ps", "by syscall", |m| Value::Picos(m.cost.median_ps)),
-    cost_field!(by_syscall, "syscall_low_ps", "low", |m| ps(m.cost.interval_ps.map(|ends| ends.0))),
-    cost_field!(by_syscall, "syscall_high_ps", "high", |m| ps(m.cost.interval_ps.map(|ends| ends.1))),
-    cost_field!(by_syscall, "syscall_min_ps", "min", |m| Value::Picos(m.cost.min_ps)),
-    cost_field!(by_syscall, "syscall_p5_ps", "p5", |m| Value::Picos(m.cost.p5_ps)),
-    cost_field!(by_syscall, "syscall_p95_ps", "p95", |m| Value::Picos(m.cost.p95_ps)),
-    cost_field!(by_syscall, "syscall_interrupted", "interrupted", |m| Value::Count(m.cost.interrupted)),
+    measured!(ClockCost, MEDIAN_PS),
+    measured!(ClockCost, MEDIAN_LOW_PS),
+    measured!(ClockCost, MEDIAN_HIGH_PS),
+    measured!(ClockCost, MEAN_PS),
+    measured!(ClockCost, MIN_PS),
+    measured!(ClockCost, P5_PS),
+    measured!(ClockCost, P95_PS),
+    measured!(ClockCost, MAX_PS),
+    measured!(ClockCost, SAMPLES),
+    measured!(ClockCost, BATCH),
+    measured!(ClockCost, SLOW),
+    measured!(ClockCost, INTERRUPTED),
+    measured!(ClockCost, INTERRUPTS),
+    measured!(ClockCost, MEDIAN_PS of by_syscall, "syscall_median_ps", "by syscall"),
+    measured!(ClockCost, MEDIAN_LOW_PS of by_syscall, "syscall_low_ps", "low"),
+    measured!(ClockCost, MEDIAN_HIGH_PS of by_syscall, "syscall_high_ps", "high"),
+    measured!(ClockCost, MIN_PS of by_syscall, "syscall_min_ps", "min"),
+    measured!(ClockCost, P5_PS of by_syscall, "syscall_p5_ps", "p5"),
+    measured!(ClockCost, P95_PS of by_syscall, "syscall_p95_ps", "p95"),
+    measured!(ClockCost, INTERRUPTED of by_syscall, "syscall_interrupted", "interrupted"),
     Field {
         name: "stated_resolution_ns",
         title: "stated",
@@ -172,7 +163,7 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         );
         paragraph(out, "  ! ", &text)?;
     }
-    events::table(&counted(report), out)?;
+    events::of_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
     cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;

@@ -2,35 +2,73 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::MeasuredCost;
+use becalm_analyze::cost::{MeasuredCost, tick};
 use becalm_analyze::events::EventRate;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::Field;
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 
-/// An event's name, as a cell.
-pub(crate) fn name(rate: &EventRate) -> Value {
-    Value::Text(rate.event.clone())
+/// An event beside what it was counted for.
+pub(crate) struct EventRow<A> {
+    /// What it was counted for.
+    pub(crate) of: A,
+    /// How often it came there.
+    pub(crate) rate: EventRate,
 }
 
-/// How often it came in a repetition, if it was counted.
-pub(crate) fn often(count: Option<f64>) -> Value {
+/// A row that tells how often an event came.
+pub(crate) trait Counted {
+    /// How often it came.
+    fn rate(&self) -> &EventRate;
+}
+
+impl<A> Counted for EventRow<A> {
+    fn rate(&self) -> &EventRate {
+        &self.rate
+    }
+}
+
+impl Counted for tick::EventRow {
+    fn rate(&self) -> &EventRate {
+        &self.rate
+    }
+}
+
+/// The name of the event.
+pub(crate) const fn event<R: Counted>() -> Field<R> {
+    catalogue::EVENT.of(|row| Value::Text(row.rate().event.clone()))
+}
+
+/// How often it came outside of the kernel.
+pub(crate) const fn user<R: Counted>(name: &'static str, title: &'static str) -> Field<R> {
+    Field { name, title, get: |row| often(row.rate().user) }
+}
+
+/// How often it came in the kernel.
+pub(crate) const fn kernel<R: Counted>(name: &'static str, title: &'static str) -> Field<R> {
+    Field { name, title, get: |row| often(row.rate().kernel) }
+}
+
+/// For which part of the time it was counted.
+pub(crate) const fn counted<R: Counted>() -> Field<R> {
+    catalogue::COUNTED_RATIO.of(|row| Value::Share(row.rate().counted_ratio))
+}
+
+fn often(count: Option<f64>) -> Value {
     count.map_or(Value::Missing, Value::Often)
 }
 
-/// An event beside what it was counted for.
-pub(crate) struct Row {
-    name: String,
-    rate: EventRate,
-}
+/// An event of a probe, by the probe's name.
+pub(crate) type Row = EventRow<String>;
 
 /// The events of probes, by the probes' names.
 pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a MeasuredCost>)>) -> Vec<Row> {
     let probe_rows = |(name, cost): (&'a str, Option<&'a MeasuredCost>)| {
-        let row = move |rate: &EventRate| Row { name: name.to_owned(), rate: rate.clone() };
+        let row = move |rate: &EventRate| Row { of: name.to_owned(), rate: rate.clone() };
         cost.into_iter().flat_map(move |cost| cost.events.iter().map(row))
     };
     costs.flat_map(probe_rows).collect()
@@ -38,30 +76,42 @@ pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a Measured
 
 /// The fields of an event of a probe.
 pub(crate) const ROW: &[Field<Row>] = &[
-    Field { name: "name", title: "of", get: |row| Value::Text(row.name.clone()) },
-    Field { name: "event", title: "event", get: |row| name(&row.rate) },
-    Field { name: "user_per_repetition", title: "user, each", get: |row| often(row.rate.user) },
-    Field { name: "kernel_per_repetition", title: "kernel, each", get: |row| often(row.rate.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
+    Field { name: "name", title: "of", get: |row| Value::Text(row.of.clone()) },
+    event(),
+    user("user_per_repetition", "user, each"),
+    kernel("kernel_per_repetition", "kernel, each"),
+    counted(),
 ];
 
 /// Prints events of probes as a table; nothing where nothing was counted.
-pub(crate) fn table(rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
+pub(crate) fn of_probes(rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
+    let title = ": in each repetition itself (user), and in the kernel meanwhile";
+    let fields: Vec<&Field<Row>> = ROW.iter().collect();
+    let mut columns = Table::new(&fields);
+    columns.keep_names_long();
+    table(title, columns, &fields, rows, out)
+}
+
+/// Prints events in columns; nothing where nothing was counted. The title says where they were counted.
+pub(crate) fn table<R: Counted>(
+    title: &str,
+    mut columns: Table,
+    fields: &[&Field<R>],
+    rows: &[R],
+    out: &mut Sheet<'_>,
+) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nThe processor's counters: in each repetition itself (user), and in the kernel meanwhile")?;
-    let fields: Vec<&Field<Row>> = ROW.iter().collect();
-    let mut table = Table::new(&fields);
-    table.keep_names_long();
-    rows.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    remark(rows.iter().map(|row| &row.rate), out)
+    writeln!(out, "\nThe processor's counters{title}")?;
+    rows.iter().for_each(|row| columns.row(fields, row));
+    columns.print(out)?;
+    remark(rows, out)
 }
 
 /// Below a table: what the part says for which events were counted.
-pub(crate) fn remark<'a>(mut all: impl Iterator<Item = &'a EventRate>, out: &mut Sheet<'_>) -> io::Result<()> {
-    if all.all(|rate| rate.counted_ratio >= 1.0) {
+fn remark<R: Counted>(rows: &[R], out: &mut Sheet<'_>) -> io::Result<()> {
+    if rows.iter().all(|row| row.rate().counted_ratio >= 1.0) {
         return Ok(());
     }
     let text = "counted: for which part of the time; the processor has too few counters for all at once, so they take turns, \

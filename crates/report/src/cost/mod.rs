@@ -3,6 +3,7 @@
 mod clock;
 mod events;
 mod header;
+mod measured;
 mod placement;
 mod probe;
 mod scheduler;

@@ -9,9 +9,10 @@ use becalm_units::CpuId;
 use serde::Serialize;
 
 use crate::Value;
-use crate::cost::events;
+use crate::catalogue;
+use crate::cost::events::{self, EventRow};
 use crate::cost::header::{self, SiteFields, incomplete, site_fields};
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -44,42 +45,35 @@ fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::Bounds) -> f64) 
     row.cost.and_then(|cost| cost.bounds).map_or(Value::Missing, |bounds| Value::time(end(&bounds)))
 }
 
-const ROW: &[Field<PlacedCost>] = &[
-    Field { name: "place", title: "place", get: |row| Value::Text(row.place.name().to_owned()) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.cpu.get().into()) },
-    Field { name: "body", title: "body", get: |row| Value::Text(row.body.clone()) },
-    Field {
-        name: "cost_ns",
-        title: "cost of an interrupt",
-        get: |row| row.cost.map_or(Value::Missing, |cost| Value::time(cost.mean_ns)),
-    },
-    Field { name: "cost_ns_low", title: "low", get: |row| bound(row, |bounds| bounds.low) },
-    Field { name: "cost_ns_high", title: "high", get: |row| bound(row, |bounds| bounds.high) },
-    Field { name: "rounds", title: "rounds", get: |row| Value::Count(row.cost.map_or(0, |cost| cost.rounds as u64)) },
-];
-
-/// An event beside where it was counted.
-struct EventRow {
-    at: PlacedCost,
-    rate: EventRate,
+fields! {
+    ROW, placed: PlacedCost {
+        PLACE = "place", "place", |row| Value::Text(row.place.name().to_owned());
+        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
+        BODY = "body", "body", |row| Value::Text(row.body.clone());
+        COST_NS = "cost_ns", "cost of an interrupt",
+            |row| row.cost.map_or(Value::Missing, |cost| Value::time(cost.mean_ns));
+        COST_NS_LOW = "cost_ns_low", "low", |row| bound(row, |bounds| bounds.low);
+        COST_NS_HIGH = "cost_ns_high", "high", |row| bound(row, |bounds| bounds.high);
+        ROUNDS = "rounds", "rounds", |row| Value::Count(row.cost.map_or(0, |cost| cost.rounds as u64));
+    }
 }
 
-const EVENT: &[Field<EventRow>] = &[
-    Field { name: "place", title: "place", get: |row| Value::Text(row.at.place.name().to_owned()) },
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.at.cpu.get().into()) },
-    Field { name: "body", title: "body", get: |row| Value::Text(row.at.body.clone()) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
-    Field { name: "user_per_interrupt", title: "user, an interrupt", get: |row| events::often(row.rate.user) },
-    Field { name: "kernel_per_interrupt", title: "kernel, an interrupt", get: |row| events::often(row.rate.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
-];
+fields! {
+    /// The fields of an event beside where it was counted.
+    EVENT, event: EventRow<PlacedCost> {
+        PLACE = placed::PLACE => |row| &row.of;
+        CPU = placed::CPU => |row| &row.of;
+        BODY = placed::BODY => |row| &row.of;
+        EVENT = events::event();
+        USER_PER_INTERRUPT = events::user("user_per_interrupt", "user, an interrupt");
+        KERNEL_PER_INTERRUPT = events::kernel("kernel_per_interrupt", "kernel, an interrupt");
+        COUNTED_RATIO = events::counted();
+    }
+}
 
-fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow> {
-    report
-        .rows
-        .iter()
-        .flat_map(|at| at.events.iter().map(|rate| EventRow { at: at.clone(), rate: rate.clone() }))
-        .collect()
+fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCost>> {
+    let row = |of: &PlacedCost, rate: &EventRate| EventRow { of: of.clone(), rate: rate.clone() };
+    report.rows.iter().flat_map(|of| of.events.iter().map(move |rate| row(of, rate))).collect()
 }
 
 impl Report for PlacementReport<'_> {
@@ -141,23 +135,13 @@ fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         report.costs.seed
     );
     header::site(report.doc, &then, out)?;
-    let names: Vec<&str> = ROW.iter().map(|field| field.name).collect();
-    let fields = columns(ROW, &names);
+    let fields: Vec<&Field<PlacedCost>> = ROW.iter().collect();
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    let rows = event_rows(report);
-    if !rows.is_empty() {
-        writeln!(
-            out,
-            "\nThe processor's counters: what one more interrupt adds, in the work itself (user) and in the kernel"
-        )?;
-        let fields: Vec<&Field<EventRow>> = EVENT.iter().collect();
-        let mut table = Table::new(&fields);
-        rows.iter().for_each(|row| table.row(&fields, row));
-        table.print(out)?;
-        events::remark(rows.iter().map(|row| &row.rate), out)?;
-    }
+    let title = ": what one more interrupt adds, in the work itself (user) and in the kernel";
+    let fields: Vec<&Field<EventRow<PlacedCost>>> = EVENT.iter().collect();
+    events::table(title, Table::new(&fields), &fields, &event_rows(report), out)?;
     events::not_counted(&report.costs.not_counted, out)?;
     report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;

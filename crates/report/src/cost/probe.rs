@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::{Cost, MeasuredCost, ProbeCost};
+use becalm_analyze::cost::ProbeCost;
 use becalm_model::cost::{CostDoc, CostRun, InstrumentDoc, ProbeCosts};
 use serde::Serialize;
 
 use crate::Value;
 use crate::cost::events;
 use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
+use crate::cost::measured::measured;
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -52,45 +53,25 @@ fn published_ns(name: &str) -> Option<i64> {
     }
 }
 
-fn figure(row: &ProbeCost, get: impl Fn(&MeasuredCost) -> Value) -> Value {
-    row.measured.as_ref().map_or(Value::Missing, get)
-}
-
-fn ps(value: Option<i64>) -> Value {
-    value.map_or(Value::Missing, Value::Picos)
-}
-
-fn end_of(cost: &Cost, end: impl Fn((i64, i64)) -> i64) -> Value {
-    ps(cost.interval_ps.map(end))
-}
-
 /// The fields of a row.
 const ROW: &[Field<ProbeCost>] = &[
     Field { name: "name", title: "name", get: |row| Value::Text(row.probe.name.clone()) },
     Field { name: "what", title: "what", get: |row| Value::Text(row.probe.what.clone()) },
-    Field { name: "median_ps", title: "median", get: |row| figure(row, |m| Value::Picos(m.cost.median_ps)) },
-    Field { name: "median_low_ps", title: "low", get: |row| figure(row, |m| end_of(&m.cost, |ends| ends.0)) },
-    Field { name: "median_high_ps", title: "high", get: |row| figure(row, |m| end_of(&m.cost, |ends| ends.1)) },
-    Field { name: "mean_ps", title: "mean", get: |row| figure(row, |m| Value::Picos(m.cost.mean_ps.round() as i64)) },
-    Field { name: "min_ps", title: "min", get: |row| figure(row, |m| Value::Picos(m.cost.min_ps)) },
-    Field { name: "p5_ps", title: "p5", get: |row| figure(row, |m| Value::Picos(m.cost.p5_ps)) },
-    Field { name: "p95_ps", title: "p95", get: |row| figure(row, |m| Value::Picos(m.cost.p95_ps)) },
-    Field { name: "max_ps", title: "max", get: |row| figure(row, |m| Value::Picos(m.cost.max_ps)) },
-    Field { name: "samples", title: "samples", get: |row| figure(row, |m| Value::Count(m.cost.samples)) },
-    Field { name: "batch", title: "each of", get: |row| figure(row, |m| Value::Count(m.cost.batch.into())) },
-    Field { name: "slow", title: "slow", get: |row| figure(row, |m| Value::Count(m.cost.slow)) },
-    Field { name: "interrupted", title: "interrupted", get: |row| figure(row, |m| Value::Count(m.cost.interrupted)) },
-    Field {
-        name: "interrupted_excess_ps",
-        title: "took",
-        get: |row| figure(row, |m| Value::Picos(m.cost.interrupted_excess_ps)),
-    },
-    Field {
-        name: "interrupts",
-        title: "interrupts",
-        get: |row| figure(row, |m| m.interrupts.map_or(Value::Missing, Value::Count)),
-    },
-    Field { name: "preempted", title: "pre-empted", get: |row| figure(row, |m| Value::Count(m.preempted)) },
+    measured!(ProbeCost, MEDIAN_PS),
+    measured!(ProbeCost, MEDIAN_LOW_PS),
+    measured!(ProbeCost, MEDIAN_HIGH_PS),
+    measured!(ProbeCost, MEAN_PS),
+    measured!(ProbeCost, MIN_PS),
+    measured!(ProbeCost, P5_PS),
+    measured!(ProbeCost, P95_PS),
+    measured!(ProbeCost, MAX_PS),
+    measured!(ProbeCost, SAMPLES),
+    measured!(ProbeCost, BATCH),
+    measured!(ProbeCost, SLOW),
+    measured!(ProbeCost, INTERRUPTED),
+    measured!(ProbeCost, INTERRUPTED_EXCESS_PS),
+    measured!(ProbeCost, INTERRUPTS),
+    measured!(ProbeCost, PREEMPTED),
     Field {
         name: "published_ns",
         title: "B07",
@@ -186,7 +167,7 @@ fn render(report: &ProbeReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
             paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.probe.what))?;
         }
     }
-    events::table(&counted(report), out)?;
+    events::of_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
     cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;

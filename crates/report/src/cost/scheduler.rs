@@ -8,9 +8,10 @@ use becalm_model::cost::{CostDoc, SchedulerCosts};
 use serde::Serialize;
 
 use crate::Value;
-use crate::cost::events;
+use crate::catalogue;
+use crate::cost::events::{self, EventRow};
 use crate::cost::header::{self, SiteFields, incomplete, site_fields};
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, columns, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -46,46 +47,35 @@ fn time(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::time)
 }
 
-const ROW: &[Field<SchedulerCost>] = &[
-    Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
-    Field { name: "ticks_hz", title: "ticks", get: |row| rate(row.ticks_hz) },
-    Field { name: "tick_mean_ns", title: "mean tick", get: |row| time(row.tick_mean_ns) },
-    Field { name: "tick_max_ns", title: "max tick", get: |row| row.tick_max_ns.map_or(Value::Missing, Value::Time) },
-    Field { name: "preemptions_hz", title: "pre-emptions", get: |row| rate(row.preemptions_hz) },
-    Field { name: "switch_ns", title: "switch", get: |row| time(row.switch_ns) },
-    Field { name: "yield_ns", title: "yield", get: |row| time(row.yield_ns) },
-    Field {
-        name: "switched_ratio",
-        title: "yields that switch",
-        get: |row| row.switched_ratio.map_or(Value::Missing, Value::Share),
-    },
-    Field {
-        name: "lost_events",
-        title: "lost events",
-        get: |row| row.lost_events.map_or(Value::Missing, Value::Count),
-    },
-];
-
-/// An event beside the threads in which it was counted.
-struct EventRow {
-    runnable: u32,
-    rate: EventRate,
+fields! {
+    ROW, switching: SchedulerCost {
+        RUNNABLE = "runnable", "runnable", |row| Value::Count(row.runnable.into());
+        TICKS_HZ = "ticks_hz", "ticks", |row| rate(row.ticks_hz);
+        TICK_MEAN_NS = "tick_mean_ns", "mean tick", |row| time(row.tick_mean_ns);
+        TICK_MAX_NS = "tick_max_ns", "max tick", |row| row.tick_max_ns.map_or(Value::Missing, Value::Time);
+        PREEMPTIONS_HZ = "preemptions_hz", "pre-emptions", |row| rate(row.preemptions_hz);
+        SWITCH_NS = "switch_ns", "switch", |row| time(row.switch_ns);
+        YIELD_NS = "yield_ns", "yield", |row| time(row.yield_ns);
+        SWITCHED_RATIO = "switched_ratio", "yields that switch",
+            |row| row.switched_ratio.map_or(Value::Missing, Value::Share);
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.lost_events.map_or(Value::Missing, Value::Count);
+    }
 }
 
-const EVENT: &[Field<EventRow>] = &[
-    Field { name: "runnable", title: "runnable", get: |row| Value::Count(row.runnable.into()) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
-    Field { name: "user_per_yield", title: "user, a yield", get: |row| events::often(row.rate.user) },
-    Field { name: "kernel_per_yield", title: "kernel, a yield", get: |row| events::often(row.rate.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
-];
+fields! {
+    /// The fields of an event beside the row of the threads in which it was counted.
+    EVENT, event: EventRow<SchedulerCost> {
+        RUNNABLE = switching::RUNNABLE => |row| &row.of;
+        EVENT = events::event();
+        USER_PER_YIELD = events::user("user_per_yield", "user, a yield");
+        KERNEL_PER_YIELD = events::kernel("kernel_per_yield", "kernel, a yield");
+        COUNTED_RATIO = events::counted();
+    }
+}
 
-fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow> {
-    report
-        .rows
-        .iter()
-        .flat_map(|row| row.events.iter().map(|rate| EventRow { runnable: row.runnable, rate: rate.clone() }))
-        .collect()
+fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow<SchedulerCost>> {
+    let row = |of: &SchedulerCost, rate: &EventRate| EventRow { of: of.clone(), rate: rate.clone() };
+    report.rows.iter().flat_map(|of| of.events.iter().map(move |rate| row(of, rate))).collect()
 }
 
 impl Report for SchedulerReport<'_> {
@@ -142,18 +132,9 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    let rows = event_rows(report);
-    if !rows.is_empty() {
-        writeln!(
-            out,
-            "\nThe processor's counters in a call to give way: in the thread itself (user), and in the kernel"
-        )?;
-        let fields: Vec<&Field<EventRow>> = EVENT.iter().collect();
-        let mut table = Table::new(&fields);
-        rows.iter().for_each(|row| table.row(&fields, row));
-        table.print(out)?;
-        events::remark(rows.iter().map(|row| &row.rate), out)?;
-    }
+    let title = " in a call to give way: in the thread itself (user), and in the kernel";
+    let fields: Vec<&Field<EventRow<SchedulerCost>>> = EVENT.iter().collect();
+    events::table(title, Table::new(&fields), &fields, &event_rows(report), out)?;
     events::not_counted(&report.costs.not_counted, out)?;
     if let Some(why) = &report.costs.no_trace {
         paragraph(out, "  ! ", &format!("ticks and pre-emptions need the kernel's trace: {why}"))?;

@@ -99,6 +99,8 @@ mod tests {
             wrap("a /sys/devices/virtual/workqueue/cpumask b", 8),
             ["a", "/sys/devices/virtual/workqueue/cpumask", "b"]
         );
-        assert!(wrap(" ", 8).is_empty());
+        assert_eq!(wrap("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
+        assert_eq!(wrap("verylongword x", 4), ["verylongword", "x"]);
+        assert!(wrap("", 4).is_empty() && wrap(" ", 8).is_empty());
     }
 }

@@ -2,107 +2,19 @@
 
 use std::io::{self, Write};
 
-use becalm_units::Nanos;
+use becalm_analyze::inject::{exceptions, together};
+use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, NoisePlace, SignalCounts, Way};
+use becalm_units::{CpuId, Nanos};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::words::plural;
 use crate::report::Report;
-
-/// Detours, asked for or delivered.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Injected {
-    /// How many detours.
-    pub count: u64,
-    /// Mean time from one start to the next, in nanoseconds.
-    pub interval_ns: Option<f64>,
-    /// Its standard deviation, in nanoseconds.
-    pub interval_stddev_ns: Option<f64>,
-    /// Mean length, in nanoseconds.
-    pub length_ns: Option<f64>,
-    /// Its standard deviation, in nanoseconds.
-    pub length_stddev_ns: Option<f64>,
-    /// The shortest and the longest.
-    pub ends: Option<(Nanos, Nanos)>,
-    /// The share of time that they take.
-    pub ratio: Option<f64>,
-}
-
-/// Where noise was injected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoisePlace {
-    /// A CPU, by its number.
-    Cpu(u32),
-    /// In a thread of a program.
-    Thread {
-        /// The number of its process.
-        pid: u32,
-        /// The thread.
-        tid: u32,
-    },
-}
-
-/// How noise was injected.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// By real-time threads of this scheduling class, a CPU each.
-    Preempt(String),
-    /// By signals inside of a program.
-    Signal {
-        /// Processes that had the library.
-        processes: u64,
-        /// Threads that had no noise.
-        unattended: u64,
-        /// Signals given up as the program began to use them.
-        given_up: u64,
-        /// Processes whose noise ended early, as they use all signals.
-        without_signal: u64,
-    },
-}
-
-/// What happened on one CPU, or in one thread.
-#[derive(Clone, PartialEq, Debug)]
-pub struct InjectedPlace {
-    /// Which.
-    pub place: NoisePlace,
-    /// For how long.
-    pub observed: Nanos,
-    /// What was due.
-    pub requested: Injected,
-    /// What was done.
-    pub delivered: Injected,
-    /// Not done, as the CPU was had only when their time was over.
-    pub missed: u64,
-    /// Begun right where the one before ended, being late.
-    pub joined: u64,
-    /// How late starts were: median and 99th percentile.
-    pub late: Option<(Nanos, Nanos)>,
-    /// The shortest detour: as long as taking the CPU and giving it back may take, or a signal and its handler.
-    pub shortest: Nanos,
-    /// Detours left out as too short, and the time that they take: of every lap on CPUs, in all in threads.
-    pub left_out: (u64, Nanos),
-    /// Of every lap, detours that became one with the one before.
-    pub merged: usize,
-}
-
-/// A whole injection.
-#[derive(Clone, PartialEq, Debug)]
-pub struct InjectReport {
-    /// What was asked for, in the words of a prediction.
-    pub noise: String,
-    /// Whether all CPUs and nodes were to lose the same instants.
-    pub synchronized: bool,
-    /// What random places were drawn from.
-    pub seed: u64,
-    /// How.
-    pub way: Way,
-    /// CPU by CPU, or thread by thread.
-    pub places: Vec<InjectedPlace>,
-}
 
 fn time(ns: Option<f64>) -> Value {
     ns.map_or(Value::Missing, Value::time)
@@ -115,9 +27,9 @@ fn end(ns: Option<Nanos>) -> Value {
 fields! {
     FIGURES, figures: Injected {
         COUNT = "count", "detours", |row| Value::Count(row.count);
-        INTERVAL_NS = "interval_ns", "interval", |row| time(row.interval_ns);
+        INTERVAL_NS = catalogue::INTERVAL_NS, |row| time(row.interval_ns);
         INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| time(row.interval_stddev_ns);
-        LENGTH_NS = "length_ns", "length", |row| time(row.length_ns);
+        LENGTH_NS = catalogue::LENGTH_NS, |row| time(row.length_ns);
         LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| time(row.length_stddev_ns);
         LENGTH_MIN_NS = "length_min_ns", "min", |row| end(row.ends.map(|ends| ends.0));
         LENGTH_MAX_NS = "length_max_ns", "max", |row| end(row.ends.map(|ends| ends.1));
@@ -138,17 +50,17 @@ struct InjectLine {
 
 fields! {
     LINE, line: InjectLine {
-        CPU = "cpu", "cpu", place;
+        CPU = catalogue::CPU, place;
         THREAD = "thread", "thread", place;
         WHAT = "what", "", |line| Value::Text(line.what.to_owned());
-        COUNT = "count", "detours", |line| (figures::COUNT.get)(&line.figures);
-        INTERVAL_NS = "interval_ns", "interval", |line| (figures::INTERVAL_NS.get)(&line.figures);
-        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |line| (figures::INTERVAL_STDDEV_NS.get)(&line.figures);
-        LENGTH_NS = "length_ns", "length", |line| (figures::LENGTH_NS.get)(&line.figures);
-        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |line| (figures::LENGTH_STDDEV_NS.get)(&line.figures);
-        LENGTH_MIN_NS = "length_min_ns", "min", |line| (figures::LENGTH_MIN_NS.get)(&line.figures);
-        LENGTH_MAX_NS = "length_max_ns", "max", |line| (figures::LENGTH_MAX_NS.get)(&line.figures);
-        RATIO = "ratio", "noise", |line| (figures::RATIO.get)(&line.figures);
+        COUNT = figures::COUNT => |line| &line.figures;
+        INTERVAL_NS = figures::INTERVAL_NS => |line| &line.figures;
+        INTERVAL_STDDEV_NS = figures::INTERVAL_STDDEV_NS => |line| &line.figures;
+        LENGTH_NS = figures::LENGTH_NS => |line| &line.figures;
+        LENGTH_STDDEV_NS = figures::LENGTH_STDDEV_NS => |line| &line.figures;
+        LENGTH_MIN_NS = figures::LENGTH_MIN_NS => |line| &line.figures;
+        LENGTH_MAX_NS = figures::LENGTH_MAX_NS => |line| &line.figures;
+        RATIO = figures::RATIO => |line| &line.figures;
         LATE_MEDIAN_NS = "late_median_ns", "late", |line| end(line.late.map(|late| late.0));
         LATE_P99_NS = "late_p99_ns", "late p99", |line| end(line.late.map(|late| late.1));
     }
@@ -157,11 +69,12 @@ fields! {
 fn place(line: &InjectLine) -> Value {
     match line.place {
         None => Value::Text(String::new()),
-        Some(NoisePlace::Cpu(number) | NoisePlace::Thread { tid: number, .. }) => Value::Number(number.into()),
+        Some(NoisePlace::Cpu(cpu)) => Value::Number(cpu.get().into()),
+        Some(NoisePlace::Thread { tid, .. }) => Value::Number(tid.into()),
     }
 }
 
-impl Report for InjectReport {
+impl Report for InjectDoc {
     fn schema(&self) -> &'static str {
         "becalm.inject/1"
     }
@@ -178,7 +91,7 @@ impl Report for InjectReport {
 #[derive(Serialize)]
 struct PlaceDoc {
     #[serde(skip_serializing_if = "Option::is_none")]
-    cpu: Option<u32>,
+    cpu: Option<CpuId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,41 +131,20 @@ struct InjectDocument<'a> {
     threads: Vec<PlaceDoc>,
 }
 
-/// All CPUs together: counts added, means over all detours, noise as the mean over CPUs.
-fn together(report: &InjectReport, figures: fn(&InjectedPlace) -> &Injected) -> Injected {
-    let cpus: Vec<&Injected> = report.places.iter().map(figures).collect();
-    let count: u64 = cpus.iter().map(|cpu| cpu.count).sum();
-    let mean = |value: fn(&Injected) -> Option<f64>| {
-        let sum: f64 = cpus.iter().filter_map(|cpu| Some(value(cpu)? * cpu.count as f64)).sum();
-        let weight: u64 = cpus.iter().filter(|cpu| value(cpu).is_some()).map(|cpu| cpu.count).sum();
-        (weight > 0).then(|| sum / weight as f64)
-    };
-    let ends = cpus.iter().filter_map(|cpu| cpu.ends).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let ratios: Vec<f64> = cpus.iter().filter_map(|cpu| cpu.ratio).collect();
-    let ratio = (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64);
-    Injected {
-        count,
-        interval_ns: mean(|cpu| cpu.interval_ns),
-        length_ns: mean(|cpu| cpu.length_ns),
-        // Spreads of different CPUs are not one spread.
-        interval_stddev_ns: if let [cpu] = cpus[..] { cpu.interval_stddev_ns } else { None },
-        length_stddev_ns: if let [cpu] = cpus[..] { cpu.length_stddev_ns } else { None },
-        ends,
-        ratio,
-    }
+/// What was requested of all places together, and what was delivered.
+fn all_places(report: &InjectDoc) -> [Injected; 2] {
+    let places = &report.places;
+    [together(places.iter().map(|place| &place.requested)), together(places.iter().map(|place| &place.delivered))]
 }
 
 /// As `becalm.inject/1`.
-fn document(report: &InjectReport) -> InjectDocument<'_> {
-    let requested = together(report, |cpu| &cpu.requested);
-    let delivered = together(report, |cpu| &cpu.delivered);
+fn document(report: &InjectDoc) -> InjectDocument<'_> {
+    let [requested, delivered] = all_places(report);
     let is_cpu = |place: &&InjectedPlace| matches!(place.place, NoisePlace::Cpu(_));
     let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
     let (class, signal) = match &report.way {
         Way::Preempt(class) => (Some(class.as_str()), None),
-        Way::Signal { processes, unattended, given_up, without_signal } => {
-            (None, Some([*processes, *unattended, *given_up, *without_signal]))
-        }
+        Way::Signal(counts) => (None, Some(*counts)),
     };
     InjectDocument {
         noise: &report.noise,
@@ -260,10 +152,10 @@ fn document(report: &InjectReport) -> InjectDocument<'_> {
         seed: report.seed,
         way: if class.is_some() { "preempt" } else { "signal" },
         class,
-        processes: signal.map(|counts| counts[0]),
-        unattended_threads: signal.map(|counts| counts[1]),
-        signals_given_up: signal.map(|counts| counts[2]),
-        processes_without_signal: signal.map(|counts| counts[3]),
+        processes: signal.map(|counts| counts.processes),
+        unattended_threads: signal.map(|counts| counts.unattended),
+        signals_given_up: signal.map(|counts| counts.given_up),
+        processes_without_signal: signal.map(|counts| counts.without_signal),
         requested: Object::new(FIGURES, &requested),
         delivered: Object::new(FIGURES, &delivered),
         cpus: cpus.into_iter().map(document_of).collect(),
@@ -295,11 +187,12 @@ fn document_of(cpu: &InjectedPlace) -> PlaceDoc {
 }
 
 /// As a table, two lines a CPU or a thread.
-fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
+fn render(report: &InjectDoc, out: &mut Sheet<'_>) -> io::Result<()> {
     let (each, way) = match &report.way {
         Way::Preempt(class) => ("CPU", format!("by threads of class {class}")),
-        Way::Signal { processes: 1, .. } => ("thread", "by signals in 1 process".to_owned()),
-        Way::Signal { processes, .. } => ("thread", format!("by signals in {processes} processes")),
+        Way::Signal(SignalCounts { processes, .. }) => {
+            ("thread", format!("by signals in {processes} {}", plural(*processes, "process", "processes")))
+        }
     };
     let places = match report.synchronized {
         true => format!("each {each} at the same instants"),
@@ -317,8 +210,7 @@ fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
         table.row(&fields, &InjectLine { place: None, what: "delivered", figures: place.delivered, late: place.late });
     }
     if shown < report.places.len() {
-        let [requested, delivered] =
-            [together(report, |place| &place.requested), together(report, |place| &place.delivered)];
+        let [requested, delivered] = all_places(report);
         table.row(&fields, &InjectLine { place: None, what: "all requested", figures: requested, late: None });
         table.row(&fields, &InjectLine { place: None, what: "all delivered", figures: delivered, late: None });
     }
@@ -330,7 +222,7 @@ fn render(report: &InjectReport, out: &mut Sheet<'_>) -> io::Result<()> {
 }
 
 /// What was not as asked for.
-fn remarks(report: &InjectReport) -> Vec<String> {
+fn remarks(report: &InjectDoc) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut say = |count: u64, text: String| {
         if count > 0 {
@@ -338,7 +230,7 @@ fn remarks(report: &InjectReport) -> Vec<String> {
         }
     };
     let hidden = report.places.len().saturating_sub(SHOWN);
-    if let Way::Signal { unattended, given_up, without_signal, .. } = report.way {
+    if let Way::Signal(SignalCounts { unattended, given_up, without_signal, .. }) = report.way {
         let hidden = hidden as u64;
         let more = plural(hidden, "more thread is", "more threads are");
         say(hidden, format!("{hidden} {more} in the last two lines and in --json"));
@@ -367,16 +259,8 @@ fn remarks(report: &InjectReport) -> Vec<String> {
             }
         }
         // Thread by thread it would be a page.
-        Way::Signal { .. } => {
-            let sum = |number: fn(&InjectedPlace) -> u64| report.places.iter().map(number).sum();
-            let left_out = report.places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.1);
-            if let Some(slowest) = report.places.iter().max_by_key(|place| place.shortest) {
-                let all = InjectedPlace {
-                    missed: sum(|place| place.missed),
-                    joined: sum(|place| place.joined),
-                    left_out: (sum(|place| place.left_out.0), left_out),
-                    ..slowest.clone()
-                };
+        Way::Signal(_) => {
+            if let Some(all) = exceptions(&report.places) {
                 let missed = "their threads slept, had no CPU, or blocked the signal meanwhile";
                 say_of(&mut say, "all threads", missed, "", &all);
             }
@@ -448,18 +332,18 @@ mod tests {
         }
     }
 
-    fn report(way: Way, places: Vec<InjectedPlace>) -> InjectReport {
+    fn report(way: Way, places: Vec<InjectedPlace>) -> InjectDoc {
         let noise = "periodic:interval=1ms,detour=50us".to_owned();
-        InjectReport { noise, synchronized: false, seed: 1, way, places }
+        InjectDoc { noise, synchronized: false, seed: 1, way, places }
     }
 
-    fn text(report: &InjectReport) -> String {
+    fn text(report: &InjectDoc) -> String {
         report::text(report, Form::default())
     }
 
     #[test]
     fn a_cpu_has_two_lines_and_what_was_not_as_asked_for() {
-        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(NoisePlace::Cpu(3))]);
+        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(NoisePlace::Cpu(CpuId::new(3)))]);
         assert_eq!(text(&report), CPU_TEXT);
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(document["schema"], "becalm.inject/1");
@@ -484,7 +368,7 @@ mod tests {
 
     #[test]
     fn of_many_threads_the_first_are_shown_and_all_are_summed_up() {
-        let way = Way::Signal { processes: 2, unattended: 0, given_up: 1, without_signal: 0 };
+        let way = Way::Signal(SignalCounts { processes: 2, unattended: 0, given_up: 1, without_signal: 0 });
         let threads = (0..20).map(|tid| place(NoisePlace::Thread { pid: 7, tid: 100 + tid })).collect();
         let report = report(way, threads);
         let text = text(&report);

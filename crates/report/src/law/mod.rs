@@ -7,6 +7,7 @@ use becalm_units::Nanos;
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -28,9 +29,9 @@ pub struct LawReport {
 fields! {
     /// The fields of a row.
     ROW, row: LawPoint {
-        RANKS = "ranks", "ranks", |row| Value::Count(row.ranks);
+        RANKS = catalogue::RANKS, |row| Value::Count(row.ranks);
         DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Value::Ratio(row.delay_probability);
-        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| Value::Factor(row.slowdown_ratio);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.slowdown_ratio);
         LINEAR_RATIO = "linear_ratio", "linear law", |row| Value::Factor(row.linear_ratio);
         VALID = "valid", "linear law valid", |row| Value::Flag(row.valid);
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use becalm_model::Estimate;
 use becalm_model::node::Warning;
 use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
@@ -11,6 +12,7 @@ use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
@@ -54,23 +56,23 @@ impl Predicted {
         Self { row, replicas }
     }
 
-    fn slowdown(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
+    fn slowdown(&self, end: fn(&Estimate) -> f64) -> Value {
         self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
     }
 
     /// An end of the interval; one replica has none.
-    fn end(&self, end: fn(&becalm_scale::estimate::Estimate) -> f64) -> Value {
+    fn end(&self, end: fn(&Estimate) -> f64) -> Value {
         if self.replicas > 1 { self.slowdown(end) } else { Value::Missing }
     }
 }
 
 fields! {
     pub(crate) ROW, row: Predicted {
-        RANKS = "ranks", "ranks", |line| Value::Count(line.row.ranks);
+        RANKS = catalogue::RANKS, |line| Value::Count(line.row.ranks);
         GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
         PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
         COLLECTIVE = "collective", "collective", |line| Value::Text(line.row.collective.to_string());
-        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |line| line.slowdown(|slowdown| slowdown.mean);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |line| line.slowdown(|slowdown| slowdown.mean);
         SLOWDOWN_LOW = "slowdown_low", "low", |line| line.end(|slowdown| slowdown.low);
         SLOWDOWN_HIGH = "slowdown_high", "high", |line| line.end(|slowdown| slowdown.high);
         EXPECTED_RATIO = "expected_ratio", "expected",

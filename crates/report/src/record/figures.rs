@@ -12,6 +12,7 @@ use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
 use becalm_units::{CpuId, Nanos};
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::fields;
 use crate::form::value::three_digits;
 use crate::record::tails;
@@ -88,9 +89,9 @@ fn rate(hz: Option<f64>) -> Value {
 fields! {
     /// The figures of a CPU, or of all together.
     pub(crate) CPU, cpu: CpuRow {
-        NODE = "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        CPU = "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
-        DURATION_NS = "duration_ns", "observed", |row| time(row.figures.duration_ns);
+        NODE = catalogue::NODE, |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        CPU = catalogue::CPU, |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        DURATION_NS = catalogue::OBSERVED_NS, |row| time(row.figures.duration_ns);
         DURATION_FROM = "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
             Observed::Document => "end",
             Observed::LastDetour => "last_detour",
@@ -99,23 +100,23 @@ fields! {
         T_MIN_NS = "t_min_ns", "t_min", |row| time(row.figures.t_min_ns);
         THRESHOLD_NS = "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
         DETOURS = "detours", "detours", |row| Value::Count(row.figures.detours());
-        RATE_HZ = "rate_hz", "rate", |row| rate(row.figures.rate_hz());
+        RATE_HZ = catalogue::RATE_HZ, |row| rate(row.figures.rate_hz());
         RATE_LOW_HZ = "rate_low_hz", "low", |row| rate(row.figures.rate_interval.and_then(Interval::low));
         RATE_HIGH_HZ = "rate_high_hz", "high", |row| rate(row.figures.rate_interval.and_then(Interval::high));
-        NOISE_RATIO = "noise_ratio", "noise", |row| ratio(row.figures.noise_ratio());
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| ratio(row.figures.noise_ratio());
         NOISE_RATIO_LOW = "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
         NOISE_RATIO_HIGH = "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
         NOISE_RATIO_NOTE = "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
-        TOTAL_NS = "total_ns", "total", |row| Value::Time(row.figures.durations.total());
-        MAX_NS = "max_ns", "max", |row| time(row.figures.durations.max());
-        MEAN_NS = "mean_ns", "mean", |row| mean(row.figures.durations.mean());
-        MEDIAN_NS = "median_ns", "median", |row| time(row.figures.median_ns);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.figures.durations.total());
+        MAX_NS = catalogue::MAX_NS, |row| time(row.figures.durations.max());
+        MEAN_NS = catalogue::MEAN_NS, |row| mean(row.figures.durations.mean());
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| time(row.figures.median_ns);
         MEDIAN_LOW_NS = "median_low_ns", "low", |row| time(row.figures.median_bounds.low);
         MEDIAN_HIGH_NS = "median_high_ns", "high", |row| time(row.figures.median_bounds.high);
-        P99_NS = "p99_ns", "p99", |row| time(row.figures.p99_ns);
+        P99_NS = catalogue::P99_NS, |row| time(row.figures.p99_ns);
         P99_LOW_NS = "p99_low_ns", "low", |row| time(row.figures.p99_bounds.low);
         P99_HIGH_NS = "p99_high_ns", "high", |row| time(row.figures.p99_bounds.high);
-        P999_NS = "p999_ns", "p99.9", |row| time(row.figures.p999_ns);
+        P999_NS = catalogue::P999_NS, |row| time(row.figures.p999_ns);
         P999_LOW_NS = "p999_low_ns", "low", |row| time(row.figures.p999_bounds.low);
         P999_HIGH_NS = "p999_high_ns", "high", |row| time(row.figures.p999_bounds.high);
         RETURN_PERIOD_NS = "return_period_ns", "once in", |row| time(level(row).map(|level| level.period_ns));
@@ -137,7 +138,7 @@ fields! {
         TAIL_NOTE = "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
         RAREST_SEEN_NS = "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
         INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
-        LOST_EVENTS = "lost_events", "lost events", |row| Value::Count(row.figures.lost_events);
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| Value::Count(row.figures.lost_events);
         UNSEEN_NS = "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
         STEAL_NS = "steal_ns", "steal", |row| time(row.figures.steal_ns);
         CUT_SHORT = "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);
@@ -147,18 +148,18 @@ fields! {
 fields! {
     /// The figures of a source of noise.
     pub(crate) SOURCE, source: SourceSummary {
-        NODE = "node", "node", |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        CPU = "cpu", "cpu", |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
-        SOURCE = "source", "source", |row| Value::Text(row.source.clone());
-        KIND = "kind", "kind", |row| Value::Text(row.kind.name().to_owned());
-        COUNT = "count", "count", |row| Value::Count(row.times.count());
+        NODE = catalogue::NODE, |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
+        CPU = catalogue::CPU, |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
+        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.clone());
+        KIND = catalogue::KIND, |row| Value::Text(row.kind.name().to_owned());
+        COUNT = catalogue::COUNT, |row| Value::Count(row.times.count());
         MIN_NS = "min_ns", "lowest", |row| time(row.times.min());
         MAX_NS = "max_ns", "highest", |row| time(row.times.max());
-        MEAN_NS = "mean_ns", "mean", |row| mean(row.times.mean());
-        STDDEV_NS = "stddev_ns", "stddev", |row| mean(row.times.stddev());
-        TOTAL_NS = "total_ns", "total", |row| Value::Time(row.times.total());
+        MEAN_NS = catalogue::MEAN_NS, |row| mean(row.times.mean());
+        STDDEV_NS = catalogue::STDDEV_NS, |row| mean(row.times.stddev());
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.times.total());
         SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
-        TIME_RATIO = "time_ratio", "of time", |row| ratio(row.time_ratio);
+        TIME_RATIO = catalogue::TIME_RATIO, |row| ratio(row.time_ratio);
         RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
     }
 }
@@ -166,13 +167,13 @@ fields! {
 fields! {
     /// Of a period on a CPU.
     pub(crate) PERIOD, period: PeriodSummary {
-        NODE = "node", "node", |row| text(Some(&row.node));
-        CPU = "cpu", "cpu", |row| number(Some(u64::from(row.cpu.get())));
-        SOURCE = "source", "source", |row| match &row.origin {
+        NODE = catalogue::NODE, |row| text(Some(&row.node));
+        CPU = catalogue::CPU, |row| number(Some(u64::from(row.cpu.get())));
+        SOURCE = catalogue::SOURCE, |row| match &row.origin {
             Origin::Source { source, .. } => text(Some(source)),
             Origin::Detours { .. } => Value::Missing,
         };
-        KIND = "kind", "kind", |row| match &row.origin {
+        KIND = catalogue::KIND, |row| match &row.origin {
             Origin::Source { kind, .. } => text(Some(kind.name())),
             Origin::Detours { .. } => Value::Missing,
         };
@@ -192,7 +193,7 @@ fields! {
         BEATS = "beats", "beats", |row| Value::Count(row.period.beats);
         SEEN_RATIO = "seen_ratio", "of beats",
             |row| Value::Share(row.period.events as f64 / row.period.beats.max(1) as f64);
-        FALSE_ALARM_RATIO = "false_alarm_ratio", "by chance", |row| Value::Ratio(row.period.false_alarm);
+        FALSE_ALARM_RATIO = catalogue::FALSE_ALARM_RATIO, |row| Value::Ratio(row.period.false_alarm);
         LABEL = "label", "what", |row| Value::Text(row.label());
     }
 }
@@ -200,8 +201,8 @@ fields! {
 fields! {
     /// Of a CPU or a node that differs from its equals.
     pub(crate) OUTLIER, outlier: OutlierSummary {
-        NODE = "node", "node", |row| text(Some(&row.node));
-        CPU = "cpu", "cpu", |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
+        NODE = catalogue::NODE, |row| text(Some(&row.node));
+        CPU = catalogue::CPU, |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
         MEDIAN_FACTOR = "median_factor", "of the median", |row| Value::Factor(row.outlier.factor);
         CHANCE_RATIO = "chance_ratio", "by chance", |row| Value::Ratio(row.outlier.chance);
     }
@@ -210,7 +211,7 @@ fields! {
 fields! {
     /// Of equals that were compared: the CPUs of a node, or the nodes where there is no name.
     pub(crate) PEERS, peers: PeersSummary {
-        NODE = "node", "node", |row| text(row.node.as_deref());
+        NODE = catalogue::NODE, |row| text(row.node.as_deref());
         COMPARED = "compared", "compared", |row| Value::Count(row.compared as u64);
         ENOUGH = "enough", "enough", |row| Value::Flag(row.enough);
     }
@@ -219,14 +220,14 @@ fields! {
 fields! {
     /// Of a counter. Those of `stat/` are times.
     pub(crate) COUNTER, counter: CounterRow {
-        NODE = "node", "node", |row| text(Some(&row.node));
-        CPU = "cpu", "cpu", |row| number(row.cpu.map(u64::from));
+        NODE = catalogue::NODE, |row| text(Some(&row.node));
+        CPU = catalogue::CPU, |row| number(row.cpu.map(u64::from));
         NAME = "name", "counter", |row| Value::Text(row.name.clone());
         GROWTH = "growth", "grew by", |row| match is_time(&row.name) {
             true => Value::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),
             false => Value::Count(row.growth),
         };
-        RATE_HZ = "rate_hz", "rate", |row| match is_time(&row.name) {
+        RATE_HZ = catalogue::RATE_HZ, |row| match is_time(&row.name) {
             true => Value::Missing,
             false => rate(per_second(row.growth, row.observed_ns)),
         };

@@ -5,6 +5,7 @@ pub(crate) mod figures;
 pub(crate) mod header;
 pub(crate) mod html;
 mod json;
+mod notes;
 mod sure;
 mod tails;
 mod text;

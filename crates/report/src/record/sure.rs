@@ -7,6 +7,7 @@ use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
 use becalm_units::CpuList;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::paragraph::heading;
 use crate::form::paragraph::paragraph;
@@ -14,8 +15,8 @@ use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, time};
 use crate::record::figures::{CpuRow, cpu, period};
+use crate::record::notes::print_notes;
 use crate::record::tails;
-use crate::record::text::print_notes;
 
 /// How many periods are shown unless all are asked for.
 const SHOWN: usize = 12;
@@ -185,15 +186,14 @@ fields! {
     pub(crate) PERIODIC, periodic: PeriodRow {
         SOURCE = "source", "what", |row| Value::Text(what(&row.found.origin));
         INTERVAL_NS = "interval_ns", "every", |row| Value::Text(row.found.every());
-        JITTER_NS = "jitter_ns", "jitter", |row| (period::JITTER_NS.get)(&row.found);
-        SEEN_RATIO = "seen_ratio", "of beats", |row| (period::SEEN_RATIO.get)(&row.found);
+        JITTER_NS = period::JITTER_NS => |row| &row.found;
+        SEEN_RATIO = period::SEEN_RATIO => |row| &row.found;
         CPUS = "cpus", "CPUs", |row| Value::Text(row.cpus.to_string());
     }
 }
 
 /// The node of a period, where there are several.
-pub(crate) const NODE: Field<PeriodRow> =
-    Field { name: "node", title: "node", get: |row| Value::Text(row.found.node.clone()) };
+pub(crate) const NODE: Field<PeriodRow> = catalogue::NODE.of(|row| Value::Text(row.found.node.clone()));
 
 fn what(origin: &Origin) -> String {
     match origin {

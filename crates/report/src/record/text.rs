@@ -1,7 +1,7 @@
 //! Reports for a terminal.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
@@ -17,6 +17,7 @@ use crate::form::value::{grouped, three_digits};
 use crate::form::words::quoted;
 use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, source};
 use crate::record::header;
+use crate::record::notes::print_notes;
 use crate::record::sure;
 
 /// How many CPUs and sources are shown unless all are asked for.
@@ -66,41 +67,6 @@ fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Re
     print_cpu_table(summary, rows, fields, out)?;
     paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
     print_notes(summary, rows, out, |row| interval_note(&row.figures))
-}
-
-/// What is to be said of single CPUs; the same of many is said once.
-pub(crate) fn print_notes(
-    summary: &Summary,
-    rows: &[CpuRow],
-    out: &mut Sheet<'_>,
-    note: impl Fn(&CpuRow) -> Option<String>,
-) -> io::Result<()> {
-    notes(summary, rows, note).iter().try_for_each(|(place, note)| paragraph(out, &format!("  {place}: "), note))
-}
-
-/// The same as places with what is said of them.
-pub(crate) fn notes(
-    summary: &Summary,
-    rows: &[CpuRow],
-    note: impl Fn(&CpuRow) -> Option<String>,
-) -> Vec<(String, String)> {
-    let mut said: Vec<(String, String, usize)> = Vec::new();
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    for row in rows {
-        let (Some((node, cpu)), Some(note)) = (&row.place, note(row)) else { continue };
-        if let Some(at) = known.get(&note) {
-            said[*at].2 += 1;
-            continue;
-        }
-        let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
-        known.insert(note.clone(), said.len());
-        said.push((place, note, 0));
-    }
-    let named = |(place, note, more): (String, String, usize)| match more {
-        0 => (place, note),
-        more => (format!("{place} and {more} more"), note),
-    };
-    said.into_iter().map(named).collect()
 }
 
 /// How the CPUs were measured.

@@ -6,6 +6,7 @@ use becalm_analyze::summary::{Entry, Timeline};
 use becalm_units::Nanos;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -33,11 +34,11 @@ pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
 fields! {
     /// The fields of a detour.
     pub(crate) DETOUR, detour: Timeline {
-        NODE = "node", "node", |row| Value::Text(row.id.node.clone());
-        CPU = "cpu", "cpu", |row| Value::Number(u64::from(row.id.cpu.get()));
-        DETOUR = "detour", "detour", |row| Value::Number(row.id.number);
-        START_NS = "start_ns", "start", |row| Value::Time(row.start.get());
-        DURATION_NS = "duration_ns", "duration", |row| Value::Time(row.duration.get());
+        NODE = catalogue::NODE, |row| Value::Text(row.id.node.clone());
+        CPU = catalogue::CPU, |row| Value::Number(u64::from(row.id.cpu.get()));
+        DETOUR = catalogue::DETOUR, |row| Value::Number(row.id.number);
+        START_NS = catalogue::START_NS, |row| Value::Time(row.start.get());
+        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.duration.get());
         INCOMPLETE = "incomplete", "incomplete", |row| Value::Flag(row.incomplete);
     }
 }
@@ -48,8 +49,8 @@ fields! {
         OFFSET_NS = "offset_ns", "at", |row| Value::Time(row.offset.get());
         SELF_NS = "self_ns", "self", |row| Value::Time(row.entry.self_time.get());
         SHARE_RATIO = "share_ratio", "share", |row| share(row);
-        KIND = "kind", "kind", |row| Value::Text(row.entry.kind.name().to_owned());
-        SOURCE = "source", "source", |row| Value::Text(row.entry.source.clone());
+        KIND = catalogue::KIND, |row| Value::Text(row.entry.kind.name().to_owned());
+        SOURCE = catalogue::SOURCE, |row| Value::Text(row.entry.source.clone());
         DETAIL = "detail", "detail", |row| Value::Text(row.entry.detail.clone());
         DEPTH = "depth", "depth", |row| Value::Count(row.entry.depth as u64);
     }

@@ -3,34 +3,35 @@
 use becalm_analyze::work::{Against, CpuWork, Cumulative, EventCount, Repetitions, Spread, Step, Tone};
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::fields;
 
 fields! {
     /// Of a CPU's samples.
     pub(super) CPU, cpu: CpuWork {
-        NODE = "node", "node", |row| Value::Text(row.node.clone());
-        CPU = "cpu", "cpu", |row| Value::Number(u64::from(row.cpu.get()));
-        SAMPLES = "samples", "samples", |row| Value::Count(row.spread.count);
+        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
+        CPU = catalogue::CPU, |row| Value::Number(u64::from(row.cpu.get()));
+        SAMPLES = catalogue::SAMPLES, |row| Value::Count(row.spread.count);
         ITERATIONS = "iterations", "iterations", |row| Value::Count(row.iterations);
         CALIBRATED_NS = "calibrated_ns", "calibrated", |row| Value::Fine(row.calibrated_ns);
-        DURATION_NS = "duration_ns", "observed", |row| Value::Time(row.duration_ns);
-        MEAN_NS = "mean_ns", "mean", |row| Value::fine(row.spread.mean_ns);
-        STDDEV_NS = "stddev_ns", "stddev", |row| Value::time(row.spread.stddev_ns);
-        MIN_NS = "min_ns", "min", |row| Value::Fine(row.spread.min_ns);
+        DURATION_NS = catalogue::OBSERVED_NS, |row| Value::Time(row.duration_ns);
+        MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.spread.mean_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.spread.stddev_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.spread.min_ns);
         P1_NS = "p1_ns", "p1", |row| Value::Fine(row.spread.quantiles_ns[0]);
         P5_NS = "p5_ns", "p5", |row| Value::Fine(row.spread.quantiles_ns[1]);
         P25_NS = "p25_ns", "p25", |row| Value::Fine(row.spread.quantiles_ns[2]);
-        MEDIAN_NS = "median_ns", "median", |row| Value::Fine(row.spread.quantiles_ns[3]);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Fine(row.spread.quantiles_ns[3]);
         P75_NS = "p75_ns", "p75", |row| Value::Fine(row.spread.quantiles_ns[4]);
-        P95_NS = "p95_ns", "p95", |row| Value::Fine(row.spread.quantiles_ns[5]);
-        P99_NS = "p99_ns", "p99", |row| Value::Fine(row.spread.quantiles_ns[6]);
-        P999_NS = "p999_ns", "p99.9", |row| Value::Fine(row.spread.quantiles_ns[7]);
+        P95_NS = catalogue::P95_NS, |row| Value::Fine(row.spread.quantiles_ns[5]);
+        P99_NS = catalogue::P99_NS, |row| Value::Fine(row.spread.quantiles_ns[6]);
+        P999_NS = catalogue::P999_NS, |row| Value::Fine(row.spread.quantiles_ns[7]);
         P9999_NS = "p9999_ns", "p99.99", |row| Value::Fine(row.spread.quantiles_ns[8]);
-        MAX_NS = "max_ns", "max", |row| Value::Fine(row.spread.max_ns);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Fine(row.spread.max_ns);
         BODY_LOW_NS = "body_low_ns", "body from", |row| Value::Fine(row.body.low_ns);
         BODY_HIGH_NS = "body_high_ns", "body to", |row| Value::Fine(row.body.high_ns);
         FASTIES = "fasties", "fasties", |row| Value::Count(row.body.fasties);
-        SLOWIES = "slowies", "slowies", |row| Value::Count(row.body.slowies);
+        SLOWIES = catalogue::SLOWIES, |row| Value::Count(row.body.slowies);
         INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.incomplete);
         ALL_ITERATIONS = "all_iterations", "all iterations", |row| Value::Count(row.all_iterations);
         ITERATION_NS = "iteration_ns", "an iteration", |row| match row.ns_per_iteration() {
@@ -51,22 +52,22 @@ fields! {
     pub(super) STEP, step: Subtracted {
         SOURCE = "source", "minus",
             |row| Value::Text(row.step.as_ref().map_or("nothing".to_owned(), |step| step.source.clone()));
-        KIND = "kind", "kind", |row| match row.step.as_ref().and_then(|step| step.kind) {
+        KIND = catalogue::KIND, |row| match row.step.as_ref().and_then(|step| step.kind) {
             Some(kind) => Value::Text(kind.name().to_owned()),
             None => Value::Missing,
         };
-        COUNT = "count", "count", |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.count));
-        SAMPLES = "samples", "samples",
+        COUNT = catalogue::COUNT, |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.count));
+        SAMPLES = catalogue::SAMPLES,
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.samples));
-        TOTAL_NS = "total_ns", "total",
+        TOTAL_NS = catalogue::TOTAL_NS,
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Time(step.total_ns));
-        MEAN_NS = "mean_ns", "mean", |row| Value::fine(row.left.mean_ns);
-        STDDEV_NS = "stddev_ns", "stddev", |row| Value::time(row.left.stddev_ns);
-        MIN_NS = "min_ns", "min", |row| Value::Fine(row.left.min_ns);
-        MEDIAN_NS = "median_ns", "median", |row| Value::Fine(row.left.median_ns());
-        P99_NS = "p99_ns", "p99", |row| Value::Fine(row.left.quantiles_ns[6]);
-        MAX_NS = "max_ns", "max", |row| Value::Fine(row.left.max_ns);
-        SLOWIES = "slowies", "slowies", |row| Value::Count(row.left.slowies);
+        MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.left.mean_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.left.stddev_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.left.min_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Fine(row.left.median_ns());
+        P99_NS = catalogue::P99_NS, |row| Value::Fine(row.left.quantiles_ns[6]);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Fine(row.left.max_ns);
+        SLOWIES = catalogue::SLOWIES, |row| Value::Count(row.left.slowies);
         TOUCHED_MEAN_NS = "touched_mean_ns", "mean there", |row| {
             row.step.as_ref().map_or(Value::Missing, |step| Value::fine(step.touched_mean_ns))
         };
@@ -81,12 +82,12 @@ fields! {
 fields! {
     /// The figures of a frequency at which samples are longer.
     pub(super) TONE, tone: Tone {
-        FREQUENCY_HZ = "frequency_hz", "frequency", |row| Value::Rate(row.hz);
+        FREQUENCY_HZ = catalogue::FREQUENCY_HZ, |row| Value::Rate(row.hz);
         PERIOD_NS = "period_ns", "period", |row| Value::time(1e9 / row.hz);
         AMPLITUDE_NS = "amplitude_ns", "amplitude", |row| Value::time(row.amplitude_ns);
         PROMINENCE_RATIO = "prominence_ratio", "above its surroundings", |row| Value::Factor(row.prominence_ratio);
-        FALSE_ALARM_RATIO = "false_alarm_ratio", "by chance", |row| Value::Ratio(row.false_alarm);
-        SOURCE = "source", "source", |row| row.source.clone().map_or(Value::Missing, Value::Text);
+        FALSE_ALARM_RATIO = catalogue::FALSE_ALARM_RATIO, |row| Value::Ratio(row.false_alarm);
+        SOURCE = catalogue::SOURCE, |row| row.source.clone().map_or(Value::Missing, Value::Text);
     }
 }
 
@@ -96,12 +97,12 @@ fields! {
         SAMPLES_EACH = "samples_each", "samples each", |row| Value::Count(row.samples_each);
         REPETITIONS = "repetitions", "repetitions", |row| Value::Count(row.spread.count);
         UNDISTURBED_NS = "undisturbed_ns", "undisturbed", |row| Value::Fine(row.undisturbed_ns);
-        MEAN_NS = "mean_ns", "mean", |row| Value::fine(row.spread.mean_ns);
-        STDDEV_NS = "stddev_ns", "stddev", |row| Value::time(row.spread.stddev_ns);
-        MIN_NS = "min_ns", "min", |row| Value::Fine(row.spread.min_ns);
-        MEDIAN_NS = "median_ns", "median", |row| Value::Fine(row.spread.median_ns());
-        P95_NS = "p95_ns", "p95", |row| Value::Fine(row.spread.quantiles_ns[5]);
-        MAX_NS = "max_ns", "max", |row| Value::Fine(row.spread.max_ns);
+        MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.spread.mean_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.spread.stddev_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.spread.min_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Fine(row.spread.median_ns());
+        P95_NS = catalogue::P95_NS, |row| Value::Fine(row.spread.quantiles_ns[5]);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Fine(row.spread.max_ns);
         COST_RATIO = "cost_ratio", "longer than undisturbed", |row| Value::Ratio(row.cost_ratio());
     }
 }
@@ -119,12 +120,12 @@ fn a_sample(count: Option<f64>) -> Value {
 fields! {
     /// Of an event that the processor counted.
     pub(super) COUNT, count: EventCount {
-        EVENT = "event", "event", |row| Value::Text(row.event.clone());
+        EVENT = catalogue::EVENT, |row| Value::Text(row.event.clone());
         USER = "user", "user", |row| counted(row.user);
         KERNEL = "kernel", "kernel", |row| counted(row.kernel);
         USER_PER_SAMPLE = "user_per_sample", "user, a sample", |row| a_sample(row.user_a_sample());
         KERNEL_PER_SAMPLE = "kernel_per_sample", "kernel, a sample", |row| a_sample(row.kernel_a_sample());
-        COUNTED_RATIO = "counted_ratio", "counted", |row| Value::Share(row.counted_ratio);
+        COUNTED_RATIO = catalogue::COUNTED_RATIO, |row| Value::Share(row.counted_ratio);
     }
 }
 

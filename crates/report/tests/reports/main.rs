@@ -1,5 +1,6 @@
 //! What each command has to say of documents and bundles with known contents: its text and its JSON document, as snapshots.
 
+mod audit;
 mod compare;
 mod cost;
 mod inject;

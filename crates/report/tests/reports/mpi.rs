@@ -1,6 +1,9 @@
+use becalm_analyze::job::JobPhases;
 use becalm_bundle::PhaseRun;
-use becalm_report::{MpiReport, ValidateCell, ValidateReport};
-use becalm_scale::estimate::Estimate;
+use becalm_model::Estimate;
+use becalm_model::validation::{ValidationCell, ValidationDoc};
+use becalm_report::{Form, validate_figure};
+use becalm_units::Nanos;
 
 use crate::{check, check_forms};
 
@@ -9,17 +12,17 @@ fn phases_of_a_job() {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::phases::write_phases(folder.path());
     let run = PhaseRun::open(&folder.path().join("job.becalm")).unwrap();
-    let report = MpiReport::of_run(&run).unwrap();
+    let report = JobPhases::of_run(&run).unwrap();
     check("mpi", &report);
     check_forms("mpi", &report);
 }
 
-#[test]
-fn predictions_against_measurements() {
+/// Three cells that were measured and one that was not.
+fn validation() -> ValidationDoc {
     let estimate = |mean: f64| Some(Estimate { mean, low: mean * 0.98, high: mean * 1.02 });
-    let cell = |synchronized, detour_ns, measured, predicted, why_not: Option<&str>| ValidateCell {
-        interval_ns: 1_000_000,
-        detour_ns,
+    let cell = |synchronized, detour_ns, measured, predicted, why_not: Option<&str>| ValidationCell {
+        interval_ns: Nanos::from_millis(1),
+        detour_ns: Nanos::new(detour_ns),
         synchronized,
         constant_ratio: None,
         requested_ratio: detour_ns as f64 / 1e6,
@@ -28,12 +31,12 @@ fn predictions_against_measurements() {
         predicted,
         why_not: why_not.map(ToOwned::to_owned),
     };
-    let report = ValidateReport {
+    ValidationDoc {
         library: "Some MPI 1.0".to_owned(),
         ranks: 2,
         nodes: 1,
         collective: "barrier:dissemination".to_owned(),
-        grain_ns: 0,
+        grain_ns: Nanos::ZERO,
         sched: "other".to_owned(),
         quiet_phase_ns: 300.5,
         quiet: vec![310.0, 320.0],
@@ -51,7 +54,28 @@ fn predictions_against_measurements() {
             cell(true, 1_000, None, None, Some("it is too short")),
         ],
         warnings: vec!["the ranks share a core".to_owned()],
-    };
+    }
+}
+
+#[test]
+fn predictions_against_measurements() {
+    let report = validation();
     check("mpi_validate", &report);
-    insta::assert_snapshot!("mpi_validate_svg", becalm_report::validate_figure(&report));
+    insta::assert_snapshot!("mpi_validate_svg", validate_figure(&report));
+}
+
+#[test]
+fn every_measured_cell_is_a_mark() {
+    let svg = validate_figure(&validation());
+    assert_eq!((svg.matches("<circle").count(), svg.matches("fill=\"#fff\"><title>").count()), (3, 1));
+    assert_eq!(svg.matches('<').count(), svg.matches('>').count());
+    let marks = |report: &ValidationDoc| {
+        let text = becalm_report::text(report, Form::default());
+        ['\u{25cf}', '\u{25cb}'].map(|mark| text.matches(mark).count())
+    };
+    // One of each is in the words above the drawing.
+    assert_eq!(marks(&validation()), [3, 2]);
+    let nothing = ValidationDoc { cells: Vec::new(), ..validation() };
+    assert!(validate_figure(&nothing).starts_with("<svg"));
+    assert_eq!(marks(&nothing), [0, 0]);
 }

@@ -4,16 +4,17 @@ mod placement;
 mod probe;
 mod recording;
 mod scheduler;
-pub mod storing;
-pub mod tick;
+mod storing;
+mod tick;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use becalm_linux::perf::Event;
 use becalm_linux::sched::Policy;
 use becalm_measure::cost::Site;
-use becalm_units::CpuId;
+use becalm_units::{CpuId, Named};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -90,6 +91,28 @@ impl SiteArgs {
     fn choose(&self) -> anyhow::Result<Site> {
         Ok(Site::choose(Path::new("/"), self.cpu, self.sched)?)
     }
+}
+
+/// The events that the user wants counted.
+fn wanted(no_counters: bool) -> Vec<String> {
+    let wanted = if no_counters { &[][..] } else { &Event::OF_PROCESSOR };
+    wanted.iter().map(|event| event.name().to_owned()).collect()
+}
+
+/// Those that the processor counts, and why it does not count the others.
+fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
+    becalm_measure::cost::tick::events::counted(&wanted(no_counters))
+}
+
+/// Drawn between two measurements only, so that it is no noise.
+fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(100);
+    let style = ProgressStyle::with_template("{spinner} measuring {msg} {wide_bar} {pos}%");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
 }
 
 /// Shows on a terminal how far the probes are, from the third second on.

@@ -15,8 +15,7 @@ use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
-use super::tick::{counted, progress_bar};
-use super::{OutputArgs, chosen_site};
+use super::{OutputArgs, chosen_site, counted, progress_bar};
 use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;

@@ -73,16 +73,9 @@ impl Storing {
     /// # Errors
     /// If it cannot be read, or `out` cannot be written.
     pub fn show(&self, out: &mut dyn Write) -> Result<()> {
-        show(&cost::load(&self.path, Some(&self.doc.node))?, self.json, out)?;
+        let run = cost::load(&self.path, Some(&self.doc.node))?;
+        emit(&CostRunReport::new(&run), Output::new(self.json, false), out)?;
         say(format_args!("stored in {}", self.path.display()));
         Ok(())
     }
-}
-
-/// Prints a measurement.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn show(run: &CostRun, json: bool, out: &mut dyn Write) -> Result<()> {
-    emit(&CostRunReport::new(run), Output::new(json, false), out)
 }

@@ -1,7 +1,7 @@
 //! `becalm cost tick`: what a timer interrupt costs, direct and indirect.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use becalm_analyze::cost::tick::{Analysis, Live, TableFile, read_tables};
 use becalm_bundle::BundleError;
 use becalm_linux::janitor::Janitor;
-use becalm_linux::perf::Event;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
@@ -17,11 +16,11 @@ use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_model::node_name;
 use becalm_report::TickReport;
-use becalm_units::{CpuId, Named, Nanos};
+use becalm_units::{CpuId, Nanos};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use super::chosen_site;
+use super::{chosen_site, progress_bar, wanted};
 use crate::arguments::{cpu_id, default_path, refuse_existing};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
@@ -137,20 +136,8 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
             None => return Ok(Exit::Failed),
         },
     };
-    print(&report, args.json, out)?;
+    emit(&report, Output::new(args.json, false), out)?;
     Ok(Exit::Done)
-}
-
-/// Prints a stored campaign, as far as it is complete.
-///
-/// # Errors
-/// If no round of it is complete, or `out` cannot be written.
-pub fn show_campaign(campaign: Campaign, json: bool, out: &mut dyn Write) -> Result<()> {
-    print(&of_campaign(campaign)?, json, out)
-}
-
-fn print(report: &TickReport, json: bool, out: &mut dyn Write) -> Result<()> {
-    emit(report, Output::new(json, false), out)
 }
 
 fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {
@@ -248,28 +235,6 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     let sched = args.sched.to_string();
     let events = wanted(args.no_counters);
     Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed, events })
-}
-
-/// The events that the user wants counted.
-fn wanted(no_counters: bool) -> Vec<String> {
-    let wanted = if no_counters { &[][..] } else { &Event::OF_PROCESSOR };
-    wanted.iter().map(|event| event.name().to_owned()).collect()
-}
-
-/// Those that the processor counts, and why it does not count the others.
-pub(super) fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
-    becalm_measure::cost::tick::events::counted(&wanted(no_counters))
-}
-
-/// Drawn between two measurements only, so that it is no noise.
-pub(super) fn progress_bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(100);
-    let style = ProgressStyle::with_template("{spinner} measuring {msg} {wide_bar} {pos}%");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 fn show(bar: &ProgressBar, progress: CampaignProgress) {

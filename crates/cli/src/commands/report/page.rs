@@ -18,8 +18,7 @@ use becalm_scale::predict::{Prediction, Question, Row};
 use becalm_scale::watch::Watch;
 use becalm_units::Nanos;
 
-use super::RunArgs;
-use crate::commands::predict::short_recording;
+use crate::arguments::RunArgs;
 use crate::exit::Exit;
 use crate::noise;
 use crate::output::{Output, emit};
@@ -123,7 +122,7 @@ impl Predicted {
         }
         drop(prediction);
         let mut warnings = source.warnings.clone();
-        warnings.extend(short_recording(&source, &question, &RANKS));
+        warnings.extend(noise::short_recording(&source, &question, &RANKS));
         if detours > REPLAY_LIMIT {
             let shown = becalm_report::Value::Count(detours).cell();
             warnings.push(warning::not_replayed(&shown.to_string(), bundle.path()));

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Applied, Folder, Live, Outcome, Owner, Stage, TuneError, apply, extend};
+use becalm_tune::{Applied, Folder, Outcome, Owner, Stage, apply, extend};
 use becalm_units::CpuList;
 use clap::Args;
 
-use super::planning::{JournalArgs, PlanningArgs, RESTORE, need_rights, plan, words};
+use super::planning::{JournalArgs, PlanningArgs, RESTORE, explained, need_rights, plan};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -60,18 +60,6 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     // That something is refused is usual; that nothing at all is changed is not what was asked.
     let nothing = folder.read()?.is_none_or(|state| state.is_spent());
     Ok(if nothing && applied.refused().next().is_some() { Exit::Failed } else { Exit::Done })
-}
-
-/// An error with what is known of the journal that is there.
-pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::Error {
-    match (&error, folder.read()) {
-        (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
-            let (_, sentence, advice) = words(machine, owner, &state);
-            let advice = advice.unwrap_or_default();
-            anyhow::anyhow!("{sentence} ({}); {advice}, and --extend adds to it", folder.journal().display())
-        }
-        _ => error.into(),
-    }
 }
 
 fn report(applied: &Applied, cpus: &CpuList, folder: &Folder) -> TuneDoneReport {

@@ -12,6 +12,7 @@ mod status;
 mod study;
 mod verify;
 mod watch;
+mod watcher;
 
 use std::io::Write;
 

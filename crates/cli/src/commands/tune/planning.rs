@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
-use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, Stage, State};
+use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, Stage, State, TuneError};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -120,4 +120,16 @@ pub fn words(machine: &Live, owner: &Owner, state: &State) -> (Stage, String, Op
         return (Stage::Unfinished, format!("{knobs}; {owner} {how}"), Some(RESTORE));
     }
     (Stage::Tuned, knobs, Some(RESTORE))
+}
+
+/// An error with what is known of the journal that is there.
+pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::Error {
+    match (&error, folder.read()) {
+        (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
+            let (_, sentence, advice) = words(machine, owner, &state);
+            let advice = advice.unwrap_or_default();
+            anyhow::anyhow!("{sentence} ({}); {advice}, and --extend adds to it", folder.journal().display())
+        }
+        _ => error.into(),
+    }
 }

@@ -16,10 +16,9 @@ use becalm_tune::{Folder, Live, Owner, Place, Restored, apply, restore};
 use becalm_units::Nanos;
 use clap::Args;
 
-use super::apply::explained;
-use super::planning::{JournalArgs, PlanningArgs, need_rights, plan};
+use super::planning::{JournalArgs, PlanningArgs, explained, need_rights, plan};
 use super::verify::Proof;
-use super::watch::Watcher;
+use super::watcher::Watcher;
 use crate::arguments::refuse_missing;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;

@@ -2,15 +2,11 @@
 //!
 //! It reads from a pipe whose other end only becalm holds; the kernel closes that however becalm ends.
 
-use std::env;
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
-use becalm_tune::{Folder, JournalError, Live, TuneError, restore};
+use becalm_tune::{JournalError, Live, TuneError, restore};
 use clap::Args;
 
 use super::planning::JournalArgs;
@@ -52,34 +48,4 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
         }
     }
     anyhow::bail!("the settings are not restored: becalm tune restore does it")
-}
-
-/// The watcher, as becalm sees it. On drop it is told that all is well, and waited for.
-#[derive(Debug)]
-pub struct Watcher {
-    process: Child,
-}
-
-impl Watcher {
-    /// Starts it, apart from the terminal's signals.
-    ///
-    /// # Errors
-    /// If it cannot be started.
-    pub fn start(folder: &Folder) -> anyhow::Result<Self> {
-        let own = env::current_exe().context("cannot find becalm's own program")?;
-        let mut command = Command::new(own);
-        command.args(["tune", "watch", "--journal"]).arg(folder.path());
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).current_dir("/");
-        let process =
-            command.spawn().context("cannot start the process that restores the settings if becalm is killed")?;
-        Ok(Self { process })
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        // It says itself what went wrong.
-        let _ = self.process.wait();
-    }
 }

@@ -4,8 +4,14 @@ use becalm_analyze::cost::tick::{Comparison, EventRow, HandlerRow, Pair};
 
 use super::TickRow;
 use crate::Value;
+use crate::catalogue;
 use crate::cost::events;
-use crate::form::field::Field;
+use crate::form::field::{Field, Title};
+
+const PROCESSES: Title = Title::new("processes", "processes");
+const ADDED_HZ: Title = Title::new("added_hz", "added");
+/// Interrupts a second, those that were added and the CPU's own.
+const INTERRUPTS_HZ: Title = Title::new("rate_hz", "interrupts");
 
 fn or_missing(value: Option<f64>, kind: fn(f64) -> Value) -> Value {
     value.map_or(Value::Missing, kind)
@@ -60,7 +66,7 @@ pub(super) const PROCESSOR: &[Field<TickRow>] = &[
 
 /// The figures of a pair of rates.
 pub(super) const PAIR: &[Field<Pair>] = &[
-    Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
+    PROCESSES.of(|row| Value::Count(row.processes.into())),
     Field { name: "low_hz", title: "from", get: |row| Value::Rate(row.low_hz) },
     Field { name: "high_hz", title: "to", get: |row| Value::Rate(row.high_hz) },
     Field { name: "extra_interrupts", title: "extra interrupts", get: |row| Value::Factor(row.extra_interrupts) },
@@ -77,8 +83,8 @@ pub(super) const PAIR: &[Field<Pair>] = &[
 
 /// The figures of a measurement beside the model.
 pub(super) const COMPARISON: &[Field<Comparison>] = &[
-    Field { name: "processes", title: "processes", get: |row| Value::Count(row.processes.into()) },
-    Field { name: "rate_hz", title: "rate", get: |row| Value::Rate(row.rate_hz) },
+    PROCESSES.of(|row| Value::Count(row.processes.into())),
+    catalogue::RATE_HZ.of(|row| Value::Rate(row.rate_hz)),
     Field { name: "observed_ns", title: "observed", get: |row| Value::time(row.observed_ns) },
     Field { name: "predicted_ns", title: "predicted", get: |row| or_missing(row.predicted_ns, Value::time) },
     Field { name: "tickless_ns", title: "tickless", get: |row| or_missing(row.tickless_ns, Value::time) },
@@ -87,22 +93,22 @@ pub(super) const COMPARISON: &[Field<Comparison>] = &[
 
 /// The figures of the kernel's record of its handler beside the model.
 pub(super) const HANDLER: &[Field<HandlerRow>] = &[
-    Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
-    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
+    ADDED_HZ.of(|row| Value::Count(row.added_hz.into())),
+    INTERRUPTS_HZ.of(|row| Value::Rate(row.rate_hz)),
     Field { name: "handler_ns", title: "mean handler", get: |row| Value::time(row.handler_ns) },
     Field { name: "recorded_ratio", title: "recorded share", get: |row| Value::Ratio(row.recorded_ratio) },
     Field { name: "model_ratio", title: "by the model", get: |row| Value::Ratio(row.model_ratio) },
-    Field { name: "lost_events", title: "lost events", get: |row| Value::Count(row.lost_events) },
+    catalogue::LOST_EVENTS.of(|row| Value::Count(row.lost_events)),
 ];
 
 /// The figures of what the processor counted beside the sorts.
 pub(super) const EVENT: &[Field<EventRow>] = &[
-    Field { name: "added_hz", title: "added", get: |row| Value::Count(row.added_hz.into()) },
-    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
-    Field { name: "event", title: "event", get: |row| events::name(&row.rate) },
-    Field { name: "user_per_sort", title: "user, a sort", get: |row| events::often(row.rate.user) },
-    Field { name: "kernel_per_sort", title: "kernel, a sort", get: |row| events::often(row.rate.kernel) },
-    Field { name: "counted_ratio", title: "counted", get: |row| Value::Share(row.rate.counted_ratio) },
+    ADDED_HZ.of(|row| Value::Count(row.added_hz.into())),
+    INTERRUPTS_HZ.of(|row| Value::Rate(row.rate_hz)),
+    events::event(),
+    events::user("user_per_sort", "user, a sort"),
+    events::kernel("kernel_per_sort", "kernel, a sort"),
+    events::counted(),
 ];
 
 /// The model beside the measurements of one rate, over all numbers of processes.
@@ -117,7 +123,7 @@ pub(super) struct RateRow {
 }
 
 pub(super) const RATE: &[Field<RateRow>] = &[
-    Field { name: "rate_hz", title: "interrupts", get: |row| Value::Rate(row.rate_hz) },
+    INTERRUPTS_HZ.of(|row| Value::Rate(row.rate_hz)),
     Field { name: "observed_ratio", title: "observed", get: |row| Value::Factor(row.observed_ratio) },
     Field { name: "predicted_ratio", title: "predicted", get: |row| Value::Factor(row.predicted_ratio) },
     Field { name: "residual_ratio", title: "max residual", get: |row| Value::Ratio(row.residual_ratio) },

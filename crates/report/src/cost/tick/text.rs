@@ -119,16 +119,10 @@ fn handlers(live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
 }
 
 fn counters(live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
-    if live.events.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nThe processor's counters: in a sort itself (user), and in what interrupted it (kernel)")?;
+    let title = ": in a sort itself (user), and in what interrupted it (kernel)";
     let names = ["rate_hz", "event", "user_per_sort", "kernel_per_sort", "counted_ratio"];
     let fields = columns(EVENT, &names);
-    let mut table = Table::new(&fields);
-    live.events.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    events::remark(live.events.iter().map(|row| &row.rate), out)
+    events::table(title, Table::new(&fields), &fields, &live.events, out)
 }
 
 fn remarks(campaign: &Campaign, live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{PhaseFigures, PhaseSpan, Slowest, spans};
-use becalm_bundle::{BundleError, Phase, PhaseRun};
 use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc};
 use serde::Serialize;
 
 use super::nodes;
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -24,105 +25,45 @@ const SERIES: usize = 1_000;
 /// Columns of the drawn series.
 const DRAWN: usize = 72;
 
-/// A rank of the job.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MpiRank {
-    /// Its number.
-    pub rank: u32,
-    /// The name of its node.
-    pub node: String,
-    /// Where it is pinned.
-    pub cpu: u32,
-    /// Of its compute phases.
-    pub compute: PhaseFigures,
-    /// Of its collectives.
-    pub collective: PhaseFigures,
+fn job(report: &JobPhases) -> &JobDoc {
+    &report.nodes.first().expect("a run has a node").job
 }
 
-/// A parallel benchmark.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MpiReport {
-    /// What its nodes say.
-    pub nodes: Vec<PhasesDoc>,
-    /// In every phase the largest over the ranks.
-    pub slowest: Slowest,
-    /// The ranks, in rising order.
-    pub ranks: Vec<MpiRank>,
+fn rows(report: &JobPhases) -> Vec<PhaseRow> {
+    let row = |what, meaning, series: &[i64]| {
+        PhaseFigures::from_durations(series).map(|figures| PhaseRow {
+            what,
+            meaning,
+            figures,
+            grain_ns: job(report).grain_ns.get(),
+        })
+    };
+    let Slowest { compute, collective, total } = &report.slowest;
+    let rows = [row("qt", "compute", compute), row("bt", "collective", collective), row("qtbt", "both", total)];
+    rows.into_iter().flatten().collect()
 }
 
-impl MpiReport {
-    /// From a stored run.
-    ///
-    /// # Errors
-    /// If a table of it is missing, damaged, or does not hold what its document says.
-    pub fn of_run(run: &PhaseRun) -> Result<Self, BundleError> {
-        let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
-        let mut slowest = Slowest::new(phases as usize);
-        let mut ranks: Vec<MpiRank> = Vec::new();
-        let (mut compute, mut collective) = (Vec::new(), Vec::new());
-        run.for_each(|node, rank, number, phase: Phase| {
-            slowest.add(number as usize, &phase);
-            compute.push(phase.compute_ns);
-            collective.push(phase.collective_ns);
-            if number + 1 == phases {
-                let doc = &run.nodes[node];
-                let rank_doc = doc.ranks.iter().find(|rank_doc| rank_doc.rank == rank);
-                let figures = PhaseFigures::from_durations(&compute).zip(PhaseFigures::from_durations(&collective));
-                ranks.extend(rank_doc.zip(figures).map(|(rank_doc, (compute, collective))| MpiRank {
-                    rank,
-                    node: doc.node.clone(),
-                    cpu: rank_doc.cpu.get(),
-                    compute,
-                    collective,
-                }));
-                compute.clear();
-                collective.clear();
-            }
-        })?;
-        ranks.sort_by_key(|row| row.rank);
-        Ok(Self { nodes: run.nodes.clone(), slowest, ranks })
+/// Everything that limits what the numbers say.
+fn warnings(report: &JobPhases) -> Vec<String> {
+    let several = report.nodes.len() > 1;
+    let named = |doc: &PhasesDoc, warning: &str| match several {
+        true => format!("{}: {warning}", doc.node),
+        false => warning.to_owned(),
+    };
+    let mut warnings: Vec<String> =
+        report.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| named(doc, warning))).collect();
+    let job = job(report);
+    if report.ranks.len() < job.ranks as usize {
+        warnings.push(format!(
+            "only {} of {} ranks are here: where nodes have no file system in common, bring the folders of their bundles \
+             together",
+            report.ranks.len(),
+            job.ranks
+        ));
     }
-
-    fn job(&self) -> &JobDoc {
-        &self.nodes.first().expect("a run has a node").job
-    }
-
-    fn rows(&self) -> Vec<PhaseRow> {
-        let row = |what, meaning, series: &[i64]| {
-            PhaseFigures::from_durations(series).map(|figures| PhaseRow {
-                what,
-                meaning,
-                figures,
-                grain_ns: self.job().grain_ns.get(),
-            })
-        };
-        let Slowest { compute, collective, total } = &self.slowest;
-        let rows = [row("qt", "compute", compute), row("bt", "collective", collective), row("qtbt", "both", total)];
-        rows.into_iter().flatten().collect()
-    }
-
-    /// Everything that limits what the numbers say.
-    fn warnings(&self) -> Vec<String> {
-        let several = self.nodes.len() > 1;
-        let named = |doc: &PhasesDoc, warning: &str| match several {
-            true => format!("{}: {warning}", doc.node),
-            false => warning.to_owned(),
-        };
-        let mut warnings: Vec<String> =
-            self.nodes.iter().flat_map(|doc| doc.warnings.iter().map(move |warning| named(doc, warning))).collect();
-        let job = self.job();
-        if self.ranks.len() < job.ranks as usize {
-            warnings.push(format!(
-                "only {} of {} ranks are here: where nodes have no file system in common, bring the folders of their bundles \
-                 together",
-                self.ranks.len(),
-                job.ranks
-            ));
-        }
-        warnings
-            .extend(self.nodes.iter().filter(|doc| !doc.complete).map(|doc| named(doc, "it did not come to its end")));
-        warnings
-    }
+    warnings
+        .extend(report.nodes.iter().filter(|doc| !doc.complete).map(|doc| named(doc, "it did not come to its end")));
+    warnings
 }
 
 /// A line of the table: what was measured, and what it comes to.
@@ -139,10 +80,10 @@ fields! {
         WHAT = "what", "", |row| Value::Text(row.what.to_owned());
         MEANING = "meaning", "slowest rank", |row| Value::Text(row.meaning.to_owned());
         MEAN_NS = "mean_ns", "average", |row| Value::time(row.figures.mean_ns);
-        MEDIAN_NS = "median_ns", "median", |row| Value::Time(row.figures.median_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Time(row.figures.median_ns);
         WORST_NS = "worst_ns", "worst 1%", |row| Value::time(row.figures.worst_ns);
-        MIN_NS = "min_ns", "min", |row| Value::Time(row.figures.min_ns);
-        MAX_NS = "max_ns", "max", |row| Value::Time(row.figures.max_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Value::Time(row.figures.min_ns);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Time(row.figures.max_ns);
         SLOWDOWN_RATIO = "slowdown_ratio", "over grain", |row| match (row.what, row.grain_ns) {
             ("bt", _) | (_, 0) => Value::Missing,
             (_, grain) => Value::Factor(row.figures.mean_ns / grain as f64),
@@ -152,10 +93,10 @@ fields! {
 
 fields! {
     /// The fields of a rank.
-    RANK, rank: MpiRank {
+    RANK, rank: RankPhases {
         RANK = "rank", "rank", |row| Value::Number(row.rank.into());
-        NODE = "node", "node", |row| Value::Text(row.node.clone());
-        CPU = "cpu", "cpu", |row| Value::Number(row.cpu.into());
+        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
+        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
         COMPUTE_MEAN_NS = "compute_mean_ns", "qt average", |row| Value::time(row.compute.mean_ns);
         COMPUTE_WORST_NS = "compute_worst_ns", "worst 1%", |row| Value::time(row.compute.worst_ns);
         COMPUTE_MAX_NS = "compute_max_ns", "max", |row| Value::Time(row.compute.max_ns);
@@ -164,7 +105,7 @@ fields! {
     }
 }
 
-impl Report for MpiReport {
+impl Report for JobPhases {
     fn schema(&self) -> &'static str {
         "becalm.mpi/1"
     }
@@ -216,9 +157,9 @@ struct Document<'a> {
 }
 
 /// As `becalm.mpi/1`.
-fn document(report: &MpiReport) -> Document<'_> {
-    let job = report.job();
-    let rows = report.rows();
+fn document(report: &JobPhases) -> Document<'_> {
+    let job = job(report);
+    let rows = rows(report);
     let span = |span: PhaseSpan| Span {
         phase: span.first,
         phases: span.phases,
@@ -237,7 +178,7 @@ fn document(report: &MpiReport) -> Document<'_> {
         rows: rows.iter().map(|row| Object::new(ROW, row)).collect(),
         by_rank: report.ranks.iter().map(|rank| Object::new(RANK, rank)).collect(),
         series: spans(&report.slowest.total, SERIES).into_iter().map(span).collect(),
-        warnings: report.warnings(),
+        warnings: warnings(report),
     }
 }
 
@@ -257,8 +198,8 @@ fn json_node(doc: &PhasesDoc) -> Node<'_> {
 }
 
 /// As tables.
-fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let job = report.job();
+fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
+    let job = job(report);
     let ends = match job.collective.as_str() {
         "none" => "no collective".to_owned(),
         "barrier" => "a barrier".to_owned(),
@@ -290,7 +231,7 @@ fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
             line(out, "clock", &relation(&doc.relation))?;
         }
     }
-    let warnings = report.warnings();
+    let warnings = warnings(report);
     if !warnings.is_empty() {
         writeln!(out)?;
     }
@@ -304,7 +245,7 @@ fn render(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
         fields.push(&row::SLOWDOWN_RATIO);
     }
     let mut table = Table::new(&fields);
-    report.rows().iter().for_each(|row| table.row(&fields, row));
+    rows(report).iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     series(report, out)?;
     ranks(report, out)
@@ -325,7 +266,7 @@ fn relation(relation: &ClockRelationDoc) -> String {
 }
 
 /// The longest phase of each part of the run, as a row of bars between the shortest and the longest of them.
-fn series(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
+fn series(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
     const BARS: [char; 8] =
         ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
     let spans = spans(&report.slowest.total, DRAWN.min(out.width().saturating_sub(4)));
@@ -347,15 +288,15 @@ fn series(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
 }
 
 /// The ranks that compute longest first.
-fn ranks(report: &MpiReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let mut ranks: Vec<&MpiRank> = report.ranks.iter().collect();
+fn ranks(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
+    let mut ranks: Vec<&RankPhases> = report.ranks.iter().collect();
     if ranks.len() > RANKS_SHOWN {
         ranks.sort_by(|a, b| b.compute.mean_ns.total_cmp(&a.compute.mean_ns).then(a.rank.cmp(&b.rank)));
         writeln!(out, "\n  the {RANKS_SHOWN} ranks whose compute phases take longest, of {}", ranks.len())?;
     } else {
         writeln!(out)?;
     }
-    let fields: Vec<&Field<MpiRank>> = RANK.iter().collect();
+    let fields: Vec<&Field<RankPhases>> = RANK.iter().collect();
     let mut table = Table::new(&fields);
     ranks.iter().take(RANKS_SHOWN).for_each(|rank| table.row(&fields, rank));
     table.print(out)
@@ -366,7 +307,7 @@ mod tests {
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
-    use becalm_bundle::{Contents, PhaseWriter};
+    use becalm_bundle::{Contents, Phase, PhaseRun, PhaseWriter};
     use becalm_model::node::{ClockDoc, Machine};
     use becalm_model::phases::RankDoc;
     use becalm_units::{CpuId, Nanos};
@@ -415,7 +356,7 @@ mod tests {
             PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases.collect()]).unwrap();
         }
         assert_eq!(Contents::read(&path).unwrap(), Contents::Phases);
-        let report = MpiReport::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
+        let report = JobPhases::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
         let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(json["schema"], "becalm.mpi/1");
         assert_eq!(json["rows"][0]["what"], "qt");

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::{ValidateCell, ValidateReport};
+use becalm_analyze::validation::means;
+use becalm_model::validation::{ValidationCell, ValidationDoc};
+
 use crate::form::sheet::Sheet;
 use crate::form::value::{factor, time};
 
@@ -14,15 +16,15 @@ const HEIGHT: usize = 20;
 const LABELS: usize = 12;
 
 /// The ends of both axes: what is there, and a little more.
-fn ends(report: &ValidateReport) -> Option<(f64, f64)> {
-    let values = report.cells.iter().filter_map(ValidateCell::both).flat_map(|(a, b)| [a, b]);
+fn ends(report: &ValidationDoc) -> Option<(f64, f64)> {
+    let values = report.cells.iter().filter_map(means).flat_map(|(a, b)| [a, b]);
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let room = (high - low).max(0.01) * 0.04;
     (low.is_finite() && high.is_finite()).then_some((low - room, high + room))
 }
 
 /// Draws it on a terminal; nothing where there are no cells.
-pub(super) fn draw(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<()> {
+pub(super) fn draw(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some((low, high)) = ends(report) else { return Ok(()) };
     let width = WIDTH.min(out.width().saturating_sub(LABELS));
     let at = |value: f64, cells: usize| ((value - low) / (high - low) * (cells - 1) as f64).round() as usize;
@@ -33,7 +35,7 @@ pub(super) fn draw(report: &ValidateReport, out: &mut Sheet<'_>) -> io::Result<(
         (0..width).map(|column| (HEIGHT - 1 - at(low + (high - low) * column as f64 / steps, HEIGHT), column));
     diagonal.for_each(|(line, column)| cells[line][column] = '\u{00b7}');
     for cell in &report.cells {
-        if let Some((measured, predicted)) = cell.both() {
+        if let Some((measured, predicted)) = means(cell) {
             let mark = if cell.synchronized { '\u{25cb}' } else { '\u{25cf}' };
             cells[HEIGHT - 1 - at(predicted, HEIGHT)][at(measured, width)] = mark;
         }
@@ -109,7 +111,7 @@ impl Drawing {
     }
 
     /// A cell: a mark, and lines for both intervals. Nothing where one of the two is missing.
-    fn cell(&mut self, cell: &ValidateCell) {
+    fn cell(&mut self, cell: &ValidationCell) {
         let (Some(measured), Some(predicted)) = (cell.measured, cell.predicted) else { return };
         let (color, fill) = if cell.synchronized { ("#b5541c", "#fff") } else { ("#1f5fa8", "#1f5fa8") };
         let [x, left, right] = [measured.mean, measured.low, measured.high].map(|value| self.x(value));
@@ -121,8 +123,8 @@ impl Drawing {
         self.put(format_args!(
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" stroke=\"{color}\" fill=\"{fill}\"><title>{} every {}, {}: measured {}, \
              predicted {}</title></circle>",
-            time(cell.detour_ns),
-            time(cell.interval_ns),
+            time(cell.detour_ns.get()),
+            time(cell.interval_ns.get()),
             if cell.synchronized { "together" } else { "apart" },
             factor(measured.mean),
             factor(predicted.mean)
@@ -130,7 +132,7 @@ impl Drawing {
     }
 
     /// What the axes are, and what is drawn.
-    fn titles(&mut self, report: &ValidateReport) {
+    fn titles(&mut self, report: &ValidationDoc) {
         let middle = ROOM + SIDE / 2.0;
         let below = SIDE + 2.0 * ROOM - 20.0;
         self.put(format_args!("<text x=\"{middle}\" y=\"{below}\" text-anchor=\"middle\">measured slowdown</text>"));
@@ -148,7 +150,7 @@ impl Drawing {
 
 /// As an SVG, which opens anywhere; without cells an empty frame.
 #[must_use]
-pub fn validate_figure(report: &ValidateReport) -> String {
+pub fn validate_figure(report: &ValidationDoc) -> String {
     let (low, high) = ends(report).unwrap_or((1.0, 2.0));
     let whole = SIDE + 2.0 * ROOM;
     let mut drawing = Drawing { low, high, svg: String::new() };
@@ -166,29 +168,4 @@ pub fn validate_figure(report: &ValidateReport) -> String {
     drawing.titles(report);
     drawing.put(format_args!("</svg>"));
     drawing.svg
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::report;
-    use super::*;
-    use crate::form::sheet::Form;
-
-    #[test]
-    fn every_measured_cell_is_a_mark() {
-        let svg = validate_figure(&report());
-        assert_eq!(svg.matches("<circle").count(), 3);
-        assert_eq!(svg.matches("fill=\"#fff\"><title>").count(), 1);
-        assert!(svg.contains("200us every 1.00ms, apart: measured 1.5000, predicted 1.6500"), "{svg}");
-        assert_eq!(svg.matches('<').count(), svg.matches('>').count());
-        let mut text = Vec::new();
-        draw(&report(), &mut Sheet::new(&mut text, Form::default())).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        assert!(text.contains('\u{25cf}') && text.contains('\u{25cb}'), "{text}");
-        let nothing = ValidateReport { cells: Vec::new(), ..report() };
-        assert!(validate_figure(&nothing).starts_with("<svg"));
-        let mut text = Vec::new();
-        draw(&nothing, &mut Sheet::new(&mut text, Form::default())).unwrap();
-        assert!(text.is_empty());
-    }
 }

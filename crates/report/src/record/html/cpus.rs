@@ -7,14 +7,15 @@ use becalm_analyze::summary::Summary;
 
 use super::place;
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
 use crate::html::{Block, Section};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
 use crate::record::figures::{CpuRow, cpu, interval_note};
+use crate::record::notes;
 use crate::record::sure;
-use crate::record::text;
 
 /// How many stretches of time the map has as a table, at most.
 const STRETCHES: usize = 24;
@@ -43,7 +44,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     }
     blocks.push(Block::Table(table(summary)));
     let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
-    let notes = text::notes(summary, &rows, |row| interval_note(&row.figures));
+    let notes = notes::notes(summary, &rows, |row| interval_note(&row.figures));
     blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
     blocks.extend(
         sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))),
@@ -109,7 +110,7 @@ struct Stretch {
 fields! {
     stretch: Stretch {
         FROM_NS = "from_ns", "from", |row| Value::Time(row.from_ns);
-        NOISE_RATIO = "noise_ratio", "noise", |row| row.noise.map_or(Value::Missing, Value::Ratio);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise.map_or(Value::Missing, Value::Ratio);
         WORST = "worst", "worst", |row| Value::Text(row.worst.clone());
         WORST_RATIO = "worst_ratio", "worst cell", |row| Value::Ratio(row.worst_cell);
     }

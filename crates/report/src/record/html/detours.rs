@@ -8,6 +8,7 @@ use becalm_model::Kind;
 use becalm_units::CpuId;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::Field;
 use crate::form::field::fields;
 use crate::form::value::{grouped, time};
@@ -179,15 +180,15 @@ struct Longest {
     owner: Option<(Kind, String)>,
 }
 
-const NODE: Field<Longest> = Field { name: "node", title: "node", get: |row| Value::Text(row.node.clone()) };
+const NODE: Field<Longest> = catalogue::NODE.of(|row| Value::Text(row.node.clone()));
 
 fields! {
     LONGEST, longest: Longest {
-        DURATION_NS = "duration_ns", "duration", |row| Value::Time(row.place.duration);
-        CPU = "cpu", "cpu", |row| Value::Number(u64::from(row.place.cpu));
-        DETOUR = "detour", "detour", |row| Value::Number(row.place.number);
-        START_NS = "start_ns", "start", |row| Value::Text(instant(row.place.start));
-        KIND = "kind", "kind",
+        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.place.duration);
+        CPU = catalogue::CPU, |row| Value::Number(u64::from(row.place.cpu));
+        DETOUR = catalogue::DETOUR, |row| Value::Number(row.place.number);
+        START_NS = catalogue::START_NS, |row| Value::Text(instant(row.place.start));
+        KIND = catalogue::KIND,
             |row| row.owner.as_ref().map_or(Value::Missing, |(kind, _)| Value::Text(kind.name().to_owned()));
         SOURCE = "source", "most of it",
             |row| row.owner.as_ref().map_or(Value::Missing, |(_, source)| Value::Text(source.clone()));

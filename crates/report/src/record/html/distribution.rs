@@ -5,6 +5,7 @@ use becalm_analyze::summary::Summary;
 use becalm_stats::spectrum::Peak;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::value::three_digits;
 use crate::html::HtmlTable;
@@ -110,7 +111,7 @@ struct Point {
 
 fields! {
     POINT, point: Point {
-        LENGTH_NS = "length_ns", "length", |row| Value::Time(row.length_ns);
+        LENGTH_NS = catalogue::LENGTH_NS, |row| Value::Time(row.length_ns);
         AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Value::Ratio(row.at_most);
         AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Value::Ratio(row.at_least);
         AT_LEAST = "at_least", "so many", |row| Value::Count(row.count);
@@ -202,8 +203,8 @@ fields! {
     /// The fields of a peak of the spectrum.
     PEAK, peak: Peak {
         LABEL = "label", "comes again", |row| Value::Text(row.label.clone());
-        FREQUENCY_HZ = "frequency_hz", "frequency", |row| Value::Rate(row.hz);
-        INTERVAL_NS = "interval_ns", "interval", |row| Value::time(1e9 / row.hz);
+        FREQUENCY_HZ = catalogue::FREQUENCY_HZ, |row| Value::Rate(row.hz);
+        INTERVAL_NS = catalogue::INTERVAL_NS, |row| Value::time(1e9 / row.hz);
     }
 }
 

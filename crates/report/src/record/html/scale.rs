@@ -5,6 +5,7 @@ use becalm_units::Count;
 
 use crate::PredictReport;
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::value::factor;
 use crate::html::HtmlTable;
@@ -181,7 +182,7 @@ fields! {
     alone: Alone {
         SOURCE = "source", "without", |row| Value::Text(row.source.clone());
         ALL_RATIO = "all_ratio", "as it is", |row| Value::Factor(row.all);
-        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| Value::Factor(row.slowdown);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.slowdown);
     }
 }
 

@@ -11,9 +11,9 @@ use crate::form::words::capital;
 use crate::html::HtmlTable;
 use crate::html::{Block, Section, Tile, Tone};
 use crate::record::figures::{CpuRow, cpu};
+use crate::record::notes;
 use crate::record::sure::{self, PERIODIC, TAIL, periodic};
 use crate::record::tails;
-use crate::record::text;
 
 /// How many CPUs a table has at most: the noisiest.
 const ROWS: usize = 256;
@@ -70,7 +70,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
             "over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold).".to_owned();
         blocks.push(Block::Table(tail));
     }
-    let notes = text::notes(summary, &rows, |row| row.figures.tail.as_ref().and_then(tails::note));
+    let notes = notes::notes(summary, &rows, |row| row.figures.tail.as_ref().and_then(tails::note));
     let note = |(place, note): (String, String)| Block::Note(format!("{place}, no longest detour to expect: {note}."));
     blocks.extend(notes.into_iter().map(note));
     Some(Section {

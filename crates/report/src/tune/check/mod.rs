@@ -9,6 +9,7 @@ use becalm_units::{CpuList, Named};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
@@ -43,10 +44,10 @@ pub struct TuneCheckReport<'a> {
 }
 
 const TICK: &[Field<TickCount>] = &[
-    Field { name: "cpu", title: "cpu", get: |row| Value::Number(row.cpu.get().into()) },
+    catalogue::CPU.of(|row| Value::Number(row.cpu.get().into())),
     Field { name: "interrupts", title: "interrupts", get: |row| Value::Count(row.interrupts) },
     Field { name: "duration_ns", title: "in", get: |row| Value::Time(row.during.get()) },
-    Field { name: "rate_hz", title: "rate", get: |row| Value::Rate(row.rate_hz()) },
+    catalogue::RATE_HZ.of(|row| Value::Rate(row.rate_hz())),
     Field { name: "preempted", title: "preempted", get: preempted },
 ];
 
@@ -58,12 +59,12 @@ fn preempted(row: &TickCount) -> Value {
 }
 
 const SOURCE: &[Field<SourceCost>] = &[
-    Field { name: "source", title: "source", get: |row| Value::Text(row.source.clone()) },
-    Field { name: "kind", title: "kind", get: |row| Value::Text(row.kind.name().to_owned()) },
-    Field { name: "cpus", title: "cpus", get: |row| Value::Text(row.cpus.to_string()) },
-    Field { name: "count", title: "count", get: |row| Value::Count(row.count) },
-    Field { name: "total_ns", title: "total", get: |row| Value::Time(row.total.get()) },
-    Field { name: "time_ratio", title: "of time", get: |row| Value::Ratio(row.ratio) },
+    catalogue::SOURCE.of(|row| Value::Text(row.source.clone())),
+    catalogue::KIND.of(|row| Value::Text(row.kind.name().to_owned())),
+    catalogue::CPUS.of(|row| Value::Text(row.cpus.to_string())),
+    catalogue::COUNT.of(|row| Value::Count(row.count)),
+    catalogue::TOTAL_NS.of(|row| Value::Time(row.total.get())),
+    catalogue::TIME_RATIO.of(|row| Value::Ratio(row.ratio)),
 ];
 
 impl Report for TuneCheckReport<'_> {

@@ -9,6 +9,7 @@ use becalm_units::{CpuList, Named};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, columns};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -57,8 +58,8 @@ struct Row {
 }
 
 const ROW: &[Field<Row>] = &[
-    Field { name: "family", title: "family", get: |row| Value::Text(row.family.to_string()) },
-    Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
+    catalogue::FAMILY.of(|row| Value::Text(row.family.to_string())),
+    catalogue::KNOB.of(|row| Value::Text(row.knob.clone())),
     Field { name: "before", title: "before", get: |row| Value::Text(row.before.clone()) },
     Field { name: "after", title: "now", get: |row| Value::Text(row.after.clone()) },
     Field { name: "outcome", title: "outcome", get: |row| Value::Text(row.outcome.name().replace('_', " ")) },

@@ -9,6 +9,7 @@ use becalm_units::CpuList;
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -54,8 +55,8 @@ struct Row {
 
 const CHANGE: &[Field<Row>] = &[
     Field { name: "step", title: "step", get: |row| Value::Number(row.number) },
-    Field { name: "family", title: "family", get: |row| Value::Text(row.family.to_string()) },
-    Field { name: "knob", title: "knob", get: |row| Value::Text(row.knob.clone()) },
+    catalogue::FAMILY.of(|row| Value::Text(row.family.to_string())),
+    catalogue::KNOB.of(|row| Value::Text(row.knob.clone())),
     Field { name: "from", title: "now", get: |row| Value::Text(row.from.clone()) },
     Field { name: "to", title: "to", get: |row| Value::Text(row.to.clone()) },
     Field { name: "reason", title: "why", get: |row| Value::Text(row.reason.clone()) },
@@ -67,8 +68,8 @@ const CHANGE: &[Field<Row>] = &[
 ];
 
 const GAIN: &[Field<Gain>] = &[
-    Field { name: "ranks", title: "ranks", get: |row| Value::Count(row.ranks) },
-    Field { name: "slowdown_ratio", title: "slowdown", get: |row| Value::Factor(row.slowdown) },
+    catalogue::RANKS.of(|row| Value::Count(row.ranks)),
+    catalogue::SLOWDOWN_RATIO.of(|row| Value::Factor(row.slowdown)),
     Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without) },
 ];
 

@@ -14,6 +14,7 @@ use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use crate::Value;
+use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::sheet::Sheet;
 use crate::html::Page;
@@ -82,12 +83,12 @@ impl Figures {
 fields! {
     FIGURES, figures: Figures {
         CONFIGURATION = "configuration", "configuration", |row| Value::Text(row.name.clone());
-        CPUS = "cpus", "cpus", |row| Value::Text(row.cpus.clone());
+        CPUS = catalogue::CPUS, |row| Value::Text(row.cpus.clone());
         SCHED = "sched", "class", |row| Value::Text(row.sched.clone());
-        NOISE_RATIO = "noise_ratio", "noise", |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
         RATE_HZ = "rate_hz", "detours", |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
         MAX_NS = "max_ns", "longest", |row| row.max_ns.map_or(Value::Missing, Value::Time);
-        SLOWDOWN_RATIO = "slowdown_ratio", "slowdown", |row| row.slowdown.map_or(Value::Missing, Value::Factor);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| row.slowdown.map_or(Value::Missing, Value::Factor);
         LOSS_CHANGE_RATIO = "loss_change_ratio", "loss", |row| row.loss_change.map_or(Value::Missing, Value::Change);
     }
 }

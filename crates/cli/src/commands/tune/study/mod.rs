@@ -32,7 +32,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use self::command::{Recording, arguments, command, run_name};
 use crate::arguments::some_cpus;
-use crate::commands::predict::short_recording;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::noise;
@@ -266,6 +265,6 @@ fn studied(
     let prediction = Prediction::new(&source.noise, question)?;
     let rows = ranks.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
     let mut warnings = std::mem::take(&mut source.warnings);
-    warnings.extend(short_recording(&source, &question, &ranks));
+    warnings.extend(noise::short_recording(&source, &question, &ranks));
     Ok(Some(Studied { summary, rows, warnings }))
 }

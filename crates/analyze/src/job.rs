@@ -1,0 +1,67 @@
+//! A parallel benchmark as a whole: what its nodes say, its slowest ranks phase by phase, and each of its ranks.
+
+use becalm_bundle::{BundleError, Phase, PhaseRun};
+use becalm_model::phases::PhasesDoc;
+use becalm_units::CpuId;
+
+use crate::phases::{PhaseFigures, Slowest};
+
+/// A parallel benchmark.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobPhases {
+    /// What its nodes say; at least one.
+    pub nodes: Vec<PhasesDoc>,
+    /// In every phase the largest over the ranks.
+    pub slowest: Slowest,
+    /// The ranks, in rising order.
+    pub ranks: Vec<RankPhases>,
+}
+
+/// A rank of the job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RankPhases {
+    /// Its number in the job.
+    pub rank: u32,
+    /// The name of its node.
+    pub node: String,
+    /// The CPU to which it is pinned.
+    pub cpu: CpuId,
+    /// What its compute phases come to.
+    pub compute: PhaseFigures,
+    /// What its collectives come to.
+    pub collective: PhaseFigures,
+}
+
+impl JobPhases {
+    /// From a stored run.
+    ///
+    /// # Errors
+    /// If a table of it is missing, damaged, or does not hold what its document says.
+    pub fn of_run(run: &PhaseRun) -> Result<Self, BundleError> {
+        let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
+        let mut slowest = Slowest::new(phases as usize);
+        let mut ranks: Vec<RankPhases> = Vec::new();
+        let (mut compute, mut collective) = (Vec::new(), Vec::new());
+        run.for_each(|node, rank, number, phase: Phase| {
+            slowest.add(number as usize, &phase);
+            compute.push(phase.compute_ns);
+            collective.push(phase.collective_ns);
+            if number + 1 == phases {
+                let doc = &run.nodes[node];
+                let rank_doc = doc.ranks.iter().find(|rank_doc| rank_doc.rank == rank);
+                let figures = PhaseFigures::from_durations(&compute).zip(PhaseFigures::from_durations(&collective));
+                ranks.extend(rank_doc.zip(figures).map(|(rank_doc, (compute, collective))| RankPhases {
+                    rank,
+                    node: doc.node.clone(),
+                    cpu: rank_doc.cpu,
+                    compute,
+                    collective,
+                }));
+                compute.clear();
+                collective.clear();
+            }
+        })?;
+        ranks.sort_by_key(|rank| rank.rank);
+        Ok(Self { nodes: run.nodes.clone(), slowest, ranks })
+    }
+}

@@ -1,0 +1,38 @@
+//! The stored run that a command reads.
+
+use std::path::PathBuf;
+
+use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
+use becalm_units::CpuList;
+use clap::Args;
+
+use crate::arguments::some_cpus;
+
+/// Which run, and which part of it.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The run: the folder that `becalm record` wrote, with or without its ending .becalm
+    #[arg(value_name = "RUN")]
+    pub path: PathBuf,
+
+    /// Only these CPUs, like 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    pub cpus: Option<CpuList>,
+
+    /// Only this node of a run of several
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
+}
+
+impl RunArgs {
+    /// Opens the run, be it of detours or of work.
+    pub fn open(&self) -> anyhow::Result<Bundle> {
+        Ok(Bundle::open(&self.path)?)
+    }
+
+    /// The part that was asked for.
+    pub fn selection(&self) -> Selection {
+        Selection { node: self.node.clone(), cpus: self.cpus.clone() }
+    }
+}

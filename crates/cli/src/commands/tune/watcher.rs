@@ -1,0 +1,38 @@
+//! How `becalm tune run` starts its watcher, `becalm tune watch`, and tells it that all is well.
+
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context;
+use becalm_tune::Folder;
+
+/// The watcher, as becalm sees it. On drop it is told that all is well, and waited for.
+#[derive(Debug)]
+pub struct Watcher {
+    process: Child,
+}
+
+impl Watcher {
+    /// Starts it, apart from the terminal's signals.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(folder: &Folder) -> anyhow::Result<Self> {
+        let own = env::current_exe().context("cannot find becalm's own program")?;
+        let mut command = Command::new(own);
+        command.args(["tune", "watch", "--journal"]).arg(folder.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).current_dir("/");
+        let process =
+            command.spawn().context("cannot start the process that restores the settings if becalm is killed")?;
+        Ok(Self { process })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // It says itself what went wrong.
+        let _ = self.process.wait();
+    }
+}

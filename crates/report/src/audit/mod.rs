@@ -1,0 +1,118 @@
+//! What can be seen on a machine and what to run first: `becalm.audit/1`, and as the text of the plain `becalm`.
+
+use std::io::{self, Write};
+
+use becalm_model::audit::{Access, Answer, Audit};
+use becalm_model::node::Rung;
+use becalm_units::Named;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::form::paragraph::wrap;
+use crate::form::sheet::Sheet;
+use crate::report::Report;
+
+/// How wide lines may become, in characters.
+const WIDTH: usize = 100;
+/// Where the text of an answer begins.
+const INDENT: usize = 24;
+/// The fewest characters that the text of an answer gets, also on a page that is narrower.
+const ROOM: usize = 20;
+/// Where that begins which a command is for, if it stands below the command.
+const BELOW: usize = 6;
+
+impl Report for Audit {
+    fn schema(&self) -> &'static str {
+        "becalm.audit/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    /// Its name stands among its other keys, in the order of the alphabet.
+    fn named_document(&self) -> impl Serialize {
+        let mut document = document(self);
+        document["schema"] = self.schema().into();
+        document
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+/// The fields of `becalm.audit/1`.
+fn document(audit: &Audit) -> Value {
+    json!({
+        "node": audit.node,
+        "kernel": audit.kernel,
+        "processor": audit.processor,
+        "rung": audit.rung(),
+        "measurable": audit.measurable,
+        "isolated": audit.isolated,
+        "findings": audit.answers,
+        "first_steps": audit.first_steps,
+    })
+}
+
+const fn ladder(rung: Rung) -> &'static str {
+    match rung {
+        Rung::Loop => "loop only: detours, without names",
+        Rung::Proc => "loop and /proc: detours, and counters that bound their sources",
+        Rung::Tracepoints => "loop and tracepoints: detours, and who took the time",
+    }
+}
+
+/// The machine, how far up the ladder it lets a recording go, every answer, and the commands to begin with.
+fn render(audit: &Audit, out: &mut Sheet<'_>) -> io::Result<()> {
+    let width = out.width().clamp(INDENT + ROOM, WIDTH);
+    let machine = format!("becalm on {}: Linux {}, {}", audit.node, audit.kernel, audit.processor);
+    for line in wrap(&machine, width).iter().chain(&wrap(ladder(audit.rung()), width)) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    for answer in &audit.answers {
+        print_answer(answer, width, out)?;
+    }
+    if !audit.first_steps.is_empty() {
+        writeln!(out, "\nTo begin with:")?;
+    }
+    let steps = audit.first_steps.iter().map(|step| (step.command.as_str(), step.why.as_str()));
+    for (command, why) in steps.chain([("becalm --help", "everything else")]) {
+        print_step(command, why, width, out)?;
+    }
+    Ok(())
+}
+
+/// How well an ability can be had, beside what was seen, what follows, and what can be done.
+fn print_answer(answer: &Answer, width: usize, out: &mut Sheet<'_>) -> io::Result<()> {
+    let mark = match answer.access {
+        Access::Available => "yes",
+        Access::Limited => "in part",
+        Access::Missing => "no",
+    };
+    let mut said = answer.what.clone();
+    if !answer.consequence.is_empty() {
+        said += &format!("; so {}", answer.consequence);
+    }
+    if !answer.advice.is_empty() {
+        said += &format!(". To change that: {}", answer.advice);
+    }
+    let mut head = format!("  {:<12} {mark:<9}", answer.ability.name().replace('_', " "));
+    for line in wrap(&said, width - INDENT) {
+        writeln!(out, "{head:INDENT$}{line}")?;
+        head.clear();
+    }
+    Ok(())
+}
+
+/// A command and what it is for. A command is never cut: on a narrow page, what it is for stands below.
+fn print_step(command: &str, why: &str, width: usize, out: &mut Sheet<'_>) -> io::Result<()> {
+    let line = format!("  {command:<48}  {why}");
+    if line.chars().count() <= out.width() {
+        return writeln!(out, "{line}");
+    }
+    writeln!(out, "  {command}")?;
+    wrap(why, width - BELOW).iter().try_for_each(|line| writeln!(out, "{:BELOW$}{line}", ""))
+}

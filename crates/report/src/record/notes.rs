@@ -1,0 +1,45 @@
+//! What is to be said of single CPUs, below the tables.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use becalm_analyze::summary::Summary;
+
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::record::figures::CpuRow;
+
+/// Prints what is to be said of single CPUs; the same of many is said once.
+pub(crate) fn print_notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    out: &mut Sheet<'_>,
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> io::Result<()> {
+    notes(summary, rows, note).iter().try_for_each(|(place, note)| paragraph(out, &format!("  {place}: "), note))
+}
+
+/// The same as places with what is said of them.
+pub(crate) fn notes(
+    summary: &Summary,
+    rows: &[CpuRow],
+    note: impl Fn(&CpuRow) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut said: Vec<(String, String, usize)> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        let (Some((node, cpu)), Some(note)) = (&row.place, note(row)) else { continue };
+        if let Some(at) = known.get(&note) {
+            said[*at].2 += 1;
+            continue;
+        }
+        let place = if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") };
+        known.insert(note.clone(), said.len());
+        said.push((place, note, 0));
+    }
+    let named = |(place, note, more): (String, String, usize)| match more {
+        0 => (place, note),
+        more => (format!("{place} and {more} more"), note),
+    };
+    said.into_iter().map(named).collect()
+}
