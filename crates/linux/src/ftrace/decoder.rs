@@ -28,7 +28,7 @@ struct Common {
     pid: Int,
 }
 
-/// What a page held.
+/// What decoding one page came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageSummary {
     /// Events given to the sink, those that say that others were lost not counted.

@@ -72,7 +72,7 @@ pub struct Page<'a> {
     data_at: usize,
 }
 
-/// One data record.
+/// One data record: an event as the kernel wrote it, not decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
     /// When it was written, in units of the trace clock.
@@ -99,7 +99,7 @@ pub enum PageError {
     Commit {
         /// The bytes announced, with those of the stored count.
         commit: usize,
-        /// The bytes there.
+        /// The bytes that lie behind the header.
         room: usize,
     },
     /// A record reaches beyond the page's records.
@@ -123,7 +123,7 @@ pub enum PageError {
 }
 
 impl PageLayout {
-    /// As `events/header_page` says.
+    /// Takes the offsets and sizes from what `events/header_page` says.
     #[must_use]
     pub fn new(header: &HeaderPage) -> Self {
         Self {

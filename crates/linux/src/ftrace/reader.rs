@@ -24,7 +24,7 @@ impl PageReader {
         Ok(Self { file: file.map_err(|error| TracefsError::io("open", path, error))?, cpu, page_size })
     }
 
-    /// Whose buffer it is.
+    /// The CPU whose buffer is read.
     #[must_use]
     pub fn cpu(&self) -> CpuId {
         self.cpu

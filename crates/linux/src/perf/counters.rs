@@ -20,7 +20,7 @@ use super::attributes::{
     READ_GROUP, SOFTWARE, WHOLE_GROUP, control,
 };
 
-/// What can be counted.
+/// The events of a thread that can be counted.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -28,7 +28,7 @@ use super::attributes::{
 pub enum Event {
     /// Cycles of the processor while the thread ran.
     Cycles,
-    /// Instructions that were completed.
+    /// Instructions that the processor completed, without those that it began on a wrong guess.
     Instructions,
     /// Loads that missed the first level's data cache.
     #[strum(serialize = "l1d_read_misses")]
@@ -81,34 +81,34 @@ impl Event {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Space {
-    /// In user space only.
+    /// Only what the thread does in user mode.
     User,
-    /// In the kernel only.
+    /// Only what the kernel does while the thread runs.
     Kernel,
 }
 
 impl Space {
-    /// Both, each apart.
+    /// Both spaces, for counting an event in each of them separately.
     pub const APART: [Self; 2] = [Self::User, Self::Kernel];
 }
 
 /// Counters that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CountersError {
-    /// The kernel refuses it.
+    /// A system call on the counters failed.
     #[error("cannot {action} the counters of this thread: {source}")]
     System {
-        /// What was attempted.
+        /// What was attempted: `start`, `stop` or `read`.
         action: &'static str,
-        /// Why it failed.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// The kernel's answer is of another length than the group.
     #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
     Answer {
-        /// Bytes that came.
+        /// The bytes of the kernel's answer.
         got: usize,
-        /// Events of the group.
+        /// The number of events in the group.
         events: usize,
     },
 }
@@ -116,20 +116,20 @@ pub enum CountersError {
 /// An event that is not counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
-    /// Which.
+    /// The event that is not counted.
     pub event: Event,
-    /// Where.
+    /// The space that it is not counted in.
     pub space: Space,
-    /// Why not, in words.
+    /// The reason, as a part of a sentence.
     pub why: String,
 }
 
 /// What one event came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Count {
-    /// The event.
+    /// The event that was counted.
     pub event: Event,
-    /// Where it was counted.
+    /// The space that it was counted in.
     pub space: Space,
     /// How often it was counted while it was.
     pub value: u64,

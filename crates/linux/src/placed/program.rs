@@ -19,9 +19,9 @@ use crate::sched::{Policy, affinity_mask};
 pub struct Start<'a> {
     /// The control group's folder, which has `cgroup.procs`.
     pub group: Option<&'a Path>,
-    /// Its CPUs.
+    /// The CPUs that the program may run on.
     pub cpus: Option<&'a CpuList>,
-    /// Its scheduling class.
+    /// The scheduling class that the program gets.
     pub policy: Option<Policy>,
 }
 

@@ -90,7 +90,7 @@ impl Pages {
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.page * self.count, advice) == 0 }
     }
 
-    /// How many pages.
+    /// The number of pages in the mapping.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count

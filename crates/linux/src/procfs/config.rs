@@ -14,7 +14,7 @@ use crate::file::{FileError, FormatError, below, is_gone};
 /// No configuration is longer than this; one of a distribution has 300 KiB.
 const LONGEST: usize = 16 << 20;
 
-/// A kernel's configuration.
+/// The options that a kernel was built with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelConfig {
     /// The file that it is from, as seen from the machine's root.

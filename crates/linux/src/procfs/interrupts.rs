@@ -21,7 +21,7 @@ pub struct Interrupts {
     pub lines: Vec<Line>,
 }
 
-/// One interrupt.
+/// The counts and the description of one interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Line {
     /// What stands before the colon: `36`, `LOC`.
@@ -39,7 +39,7 @@ pub struct Line {
 /// What the kernel says of a device interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Device {
-    /// The interrupt's number.
+    /// The interrupt's number, by which /proc/irq knows it.
     pub irq: u32,
     /// The interrupt controller: `IO-APIC`, `PCI-MSIX-0000:00:02.0`, `GICv3`.
     pub chip: String,

@@ -55,7 +55,7 @@ fn after_name(rest: &str) -> Option<&str> {
 pub struct RtThrottling {
     /// The share that they may use; nothing if there is no limit.
     pub runtime: Option<Nanos>,
-    /// The period.
+    /// The time after which the share begins again; 1 s unless somebody changed it.
     pub period: Nanos,
 }
 

@@ -13,7 +13,7 @@ const BOUND: u64 = 0x0400_0000;
 /// A thread and where it may run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// Who it is.
+    /// The thread: its number, process and name.
     pub task: Task,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,

@@ -9,7 +9,7 @@ use becalm_units::{CpuId, Nanos};
 
 use crate::file::{FileError, FormatError, parse};
 
-/// A snapshot.
+/// The file at one instant. All of its counts grow from boot on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stat {
     /// Each CPU that was online, in rising order.
@@ -59,17 +59,17 @@ cpu_times! {
     nice,
     /// In the kernel, for processes.
     system,
-    /// Idle.
+    /// Idle, with no request to a disk waiting.
     idle,
     /// Idle while a disk request of this CPU was under way.
     iowait,
-    /// In interrupts.
+    /// Handling hardware interrupts.
     irq,
-    /// In softirqs.
+    /// Handling softirqs.
     softirq,
     /// Taken by the hypervisor although this CPU wanted to run.
     steal,
-    /// Running a virtual machine.
+    /// Running a virtual machine's CPU.
     guest,
     /// Running a virtual machine at low priority.
     guest_nice,

@@ -12,7 +12,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// One thread, from its stat file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskStat {
-    /// The thread's number.
+    /// The thread's number, as /proc lists it.
     pub pid: i32,
     /// Its name, which may hold spaces, parentheses and newlines.
     pub comm: String,
@@ -29,11 +29,11 @@ pub struct TaskStat {
 /// One thread of the list of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
-    /// The thread's number.
+    /// The thread's number, as /proc lists it.
     pub pid: i32,
     /// The number of its process.
     pub tgid: i32,
-    /// Its name.
+    /// The thread's name, at most 15 bytes for threads of processes.
     pub comm: String,
     /// Whether it is the kernel's own.
     pub kthread: bool,
