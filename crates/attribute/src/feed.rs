@@ -7,7 +7,7 @@ use becalm_units::Nanos;
 pub(super) struct Feed<'a> {
     /// The events to take first.
     now: &'a [Event],
-    /// Those that follow.
+    /// The events to take when `now` is empty.
     then: &'a [Event],
 }
 
@@ -16,7 +16,7 @@ impl<'a> Feed<'a> {
         if kept.is_empty() { Self { now: fresh, then: &[] } } else { Self { now: kept, then: fresh } }
     }
 
-    /// The next event.
+    /// The first event that was not taken yet; none at the end.
     pub fn peek(&self) -> Option<&'a Event> {
         self.now.first()
     }
@@ -45,7 +45,7 @@ impl<'a> Feed<'a> {
         })?
     }
 
-    /// All that is left.
+    /// All events that were not taken, in order.
     pub fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
         self.now.iter().chain(self.then)
     }

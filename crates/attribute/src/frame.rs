@@ -30,7 +30,7 @@ pub(super) struct Frame {
     pub in_detour: bool,
     /// Since when it has been on the CPU: its entry, or the last time that its thread was switched in.
     pub since: Nanos,
-    /// Its extent before that.
+    /// The time that it had been on the CPU before `since`.
     pub before: Nanos,
 }
 

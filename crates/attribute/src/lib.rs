@@ -89,7 +89,7 @@ pub struct Attributor {
 /// The owner of the time in which only a thread runs.
 #[derive(Clone, Copy, Debug)]
 enum Base {
-    /// The measuring thread.
+    /// The measuring thread itself, whose time is no noise.
     Loop,
     /// Another thread, or what the CPU idles for.
     Row(Row),
@@ -109,7 +109,7 @@ struct Names {
 /// got lost may not pile up for ever.
 const DEPTH: usize = 64;
 
-/// Before every instant.
+/// An instant before every other, for what has not happened yet.
 const LONG_AGO: Nanos = Nanos::new(i64::MIN);
 
 impl Attributor {

@@ -56,7 +56,7 @@ impl Suspended {
         self.position(pid).map_or(&[], |at| &self.threads[at].frames)
     }
 
-    /// Forgets everything.
+    /// Forgets the frames of all threads, and keeps their memory for others.
     pub fn clear(&mut self) {
         while let Some(thread) = self.threads.pop() {
             self.recycle(thread.frames);

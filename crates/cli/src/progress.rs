@@ -48,7 +48,7 @@ impl Steps {
         Self { bar: None, steps, done: 0, what, begun: Instant::now() }
     }
 
-    /// Some steps were done.
+    /// Notes that this many more steps were done.
     pub fn advance(&mut self, steps: u64) {
         self.done = self.done.saturating_add(steps).min(self.steps);
         if let Some(bar) = &self.bar {

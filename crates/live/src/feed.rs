@@ -20,7 +20,7 @@ const SEGMENT: Duration = Duration::from_secs(10);
 
 /// One recording on its way into the view.
 pub struct Feed<'a> {
-    /// What stores it.
+    /// Attributes the batches and writes them into the bundle that can be saved.
     detours: Detours,
     session: &'a Arc<Session>,
     watcher: &'a mut Watcher,

@@ -22,7 +22,7 @@ const KEYS: [(&str, &str); 16] = [
     ("?", "this help; esc closes it"),
 ];
 
-/// The help.
+/// The text of the help, a line for each key: the key, and what it does.
 pub fn lines() -> Vec<(String, String)> {
     KEYS.iter().map(|(key, what)| (format!("{key:<12}"), (*what).to_owned())).collect()
 }

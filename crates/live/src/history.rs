@@ -24,12 +24,12 @@ pub struct History {
 }
 
 impl History {
-    /// Of nothing yet.
+    /// A history that knows no time yet.
     pub const fn new() -> Self {
         Self { first: 0, cells: VecDeque::new(), until: 0, since: None }
     }
 
-    /// Takes a detour.
+    /// Adds a detour's time to the seconds that it touches.
     pub fn add(&mut self, start: Nanos, duration: Nanos) {
         let (mut at, end) = (start.get(), start.get() + duration.get());
         while at < end {

@@ -54,7 +54,7 @@ impl Keep {
         Self { path: names.hidden() }
     }
 
-    /// Where it is written.
+    /// The folder of the bundle while it is written.
     pub fn path(&self) -> &Path {
         &self.path
     }

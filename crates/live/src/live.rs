@@ -23,13 +23,13 @@ const LONGEST: usize = 32;
 /// Over which time the recent noise is taken.
 const RECENT: Nanos = Nanos::from_secs(10);
 
-/// A CPU's sums.
+/// What the view adds up for one CPU.
 #[derive(Clone, Debug)]
 struct Cpu {
     cpu: CpuId,
     t_min: Nanos,
     threshold: Nanos,
-    /// Observed in earlier recordings.
+    /// The time that earlier recordings observed on this CPU.
     before: Nanos,
     /// When the loop of this recording began, and until when its detours are known.
     span: Option<(Nanos, Nanos)>,
@@ -123,7 +123,7 @@ impl Cpu {
 pub struct Live {
     /// The node's document as the recording began.
     node: Option<Arc<NodeDoc>>,
-    /// In rising order.
+    /// The measured CPUs, by rising number.
     cpus: Vec<Cpu>,
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
@@ -242,7 +242,7 @@ impl Live {
         spans.map(|(began, until)| until - began).max().unwrap_or(Nanos::ZERO)
     }
 
-    /// The measured CPUs.
+    /// The numbers of the measured CPUs.
     pub fn cpu_list(&self) -> CpuList {
         self.cpus.iter().map(|cpu| cpu.cpu).collect()
     }

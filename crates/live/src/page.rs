@@ -11,9 +11,9 @@ use crate::theme::Theme;
 
 /// Where all of it is drawn.
 pub struct Page<'a> {
-    /// The terminal's cells.
+    /// The cells of the terminal, which are drawn into.
     pub buffer: &'a mut Buffer,
-    /// How things look.
+    /// The styles of all that is drawn.
     pub theme: Theme,
 }
 

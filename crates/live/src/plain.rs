@@ -75,7 +75,7 @@ impl Report for Updates {
     }
 }
 
-/// Where updates go.
+/// Prints updates to standard output, as text or as one JSON document.
 pub struct Plain {
     out: File,
     /// All updates until now, for the document at the end; `None` if each is printed as text.

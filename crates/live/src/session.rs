@@ -22,7 +22,7 @@ pub enum Request {
     Renew,
     /// Drop the recording, stop the process as a shell's job, and begin another when it goes on.
     Suspend,
-    /// End.
+    /// Drop the recording and end the program.
     Quit,
 }
 
@@ -31,9 +31,9 @@ pub enum Request {
 pub enum Phase {
     /// Between two recordings, or before the first.
     Preparing,
-    /// Measuring.
+    /// A recording is being made.
     Measuring,
-    /// At its end.
+    /// The last recording has ended, and no other will begin.
     Over,
 }
 
@@ -52,7 +52,7 @@ struct State {
 pub struct Session(Mutex<State>);
 
 impl Session {
-    /// Before the first recording.
+    /// The state before the first recording.
     pub fn new() -> Self {
         Self(Mutex::new(State {
             live: Arc::default(),
@@ -63,7 +63,7 @@ impl Session {
         }))
     }
 
-    /// What is known now.
+    /// What the view shows, as of now.
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.lock().live)
     }
@@ -73,14 +73,14 @@ impl Session {
         update(Arc::make_mut(&mut self.lock().live));
     }
 
-    /// A recording begins.
+    /// Notes that a recording begins, of these loops.
     pub fn begin(&self, node: &NodeDoc, threads: &[LoopThread]) {
         let mut state = self.lock();
         state.phase = Phase::Measuring;
         Arc::make_mut(&mut state.live).begin(node, threads);
     }
 
-    /// The recording has ended.
+    /// Notes that the recording has ended and that another may follow.
     pub fn pause(&self) {
         self.lock().phase = Phase::Preparing;
     }
@@ -110,7 +110,7 @@ impl Session {
         true
     }
 
-    /// What was asked first.
+    /// Takes the oldest request that is still open, if there is one.
     pub fn take_request(&self) -> Option<Request> {
         self.lock().requests.pop_front()
     }

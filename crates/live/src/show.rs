@@ -36,7 +36,7 @@ pub struct Settings {
 /// Why a view ended that nobody ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// The recording failed.
+    /// The recording could not be made, or not be finished.
     #[error("{0}")]
     Record(RecordError<io::Error>),
     /// The buffer of a CPU was full.

@@ -6,7 +6,7 @@ pub const LEAST: usize = 26;
 /// The largest width: as many seconds.
 pub const MOST: usize = 120;
 
-/// From nothing to all.
+/// The characters of a bar by its height, from no noise to the most.
 const BARS: [char; 9] =
     [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 

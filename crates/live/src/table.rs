@@ -7,14 +7,14 @@ use becalm_model::Kind;
 use becalm_report::grid::Grid;
 use becalm_units::CpuId;
 
-/// The tables.
+/// The tables of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Panel {
-    /// The measured CPUs.
+    /// A row for each measured CPU.
     Cpus,
     /// Who took the time; on the lower rungs the kernel's counters.
     Sources,
-    /// The longest detours.
+    /// The longest detours of all CPUs.
     Detours,
 }
 
@@ -26,7 +26,7 @@ impl Panel {
 /// How a table is sorted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Order {
-    /// The column's name.
+    /// The title of the column that it is sorted by.
     pub column: &'static str,
     /// Whether its natural order is turned round.
     pub reverse: bool,
@@ -35,13 +35,13 @@ pub struct Order {
 /// What a row stands for; by this it is found again when the order has changed.
 #[derive(Clone, Debug)]
 pub enum Row {
-    /// A CPU.
+    /// A measured CPU, by its number.
     Cpu(CpuId),
-    /// A source.
+    /// A source, by its kind and name.
     Source(Kind, String),
     /// One of the kernel's counters.
     Counter(String),
-    /// A detour.
+    /// A detour, with what happened in it.
     Detour(Arc<Timeline>),
 }
 
@@ -60,9 +60,9 @@ impl PartialEq for Row {
 /// A table in its order.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Which.
+    /// Which of the view's tables it is.
     pub panel: Panel,
-    /// What it shows.
+    /// The title above the table, which says what it shows.
     pub title: String,
     /// Its columns and rows, the rows in order.
     pub grid: Grid,

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things look.
+/// The styles of the view, with colors or without.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Theme {
     colored: bool,
@@ -25,7 +25,7 @@ impl Theme {
         Self { colored: no_color.is_none() && clicolor.is_none_or(|value| value != "0") }
     }
 
-    /// Without colors.
+    /// The styles of a terminal without colors.
     #[cfg(test)]
     pub const fn plain() -> Self {
         Self { colored: false }
@@ -50,7 +50,7 @@ impl Theme {
         self.color(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Noise over time.
+    /// The bars that show noise over time.
     pub const fn spark(self) -> Style {
         self.color(Color::Cyan)
     }
@@ -60,7 +60,7 @@ impl Theme {
         self.color(Color::Yellow)
     }
 
-    /// The chosen row.
+    /// The row that the user has chosen.
     pub const fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

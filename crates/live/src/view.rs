@@ -9,10 +9,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::live::Live;
 use crate::table::{Order, Panel, Row, Table};
 
-/// What covers the tables.
+/// What is shown in place of the tables.
 #[derive(Clone, Debug)]
 pub enum Cover {
-    /// The keys.
+    /// The help: what each key does.
     Help,
     /// What limits what the numbers say.
     Warnings,
@@ -23,17 +23,17 @@ pub enum Cover {
 /// What a key asks of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Nothing.
+    /// Nothing has to be done; the view itself may have changed.
     None,
-    /// End.
+    /// End the program.
     Quit,
-    /// Keep what was recorded.
+    /// Keep the recording as a run.
     Save,
     /// Stop the program, as a shell's job.
     Suspend,
-    /// Forget all sums.
+    /// Begin all sums again from zero.
     Forget,
-    /// Draw everything anew.
+    /// Draw the whole screen again, as after another program wrote on it.
     Redraw,
 }
 
@@ -44,12 +44,12 @@ struct Cursor {
     at: usize,
 }
 
-/// The user's choices.
+/// What the user has chosen to see.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The table that the keys act on.
     pub panel: Panel,
-    /// What covers the tables.
+    /// What is shown in place of the tables, if anything.
     pub cover: Option<Cover>,
     /// Only this CPU's sources and detours.
     pub pick: Option<CpuId>,

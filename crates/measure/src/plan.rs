@@ -20,7 +20,7 @@ pub enum Threshold {
     /// Just above the loop's own variation, see [`crate::StepProfile::auto_threshold`].
     #[default]
     Auto,
-    /// This length.
+    /// A length that the user chose.
     Length(Nanos),
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Threshold {
     }
 }
 
-/// What the loops do.
+/// What the loops do: watch the counter, or work.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Task {
     /// They watch the counter, and keep the steps from this threshold on.
@@ -53,7 +53,7 @@ pub enum Task {
 /// Work for the loops to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkPlan {
-    /// What they do.
+    /// The kind of work that the loops do.
     pub body: Body,
     /// How long a sample is to take, or takes.
     pub grain: Nanos,
@@ -78,7 +78,7 @@ pub struct Plan {
     pub cpus: Option<CpuList>,
     /// How long to measure; `None` means until a signal or the end of the command.
     pub duration: Option<Nanos>,
-    /// What the loops do.
+    /// Whether the loops watch the counter or do work.
     pub task: Task,
     /// The scheduling class of the loops.
     pub policy: Policy,

@@ -18,7 +18,7 @@ use becalm_units::Nanos;
 use crate::closing::closing_warnings;
 use crate::{Lane, Store};
 
-/// A process that records.
+/// What a process sets up once for all of its recordings: signals, and the guard of its trace instances.
 #[derive(Debug)]
 pub struct Session {
     root: PathBuf,
@@ -87,7 +87,7 @@ pub struct Recorded<S> {
     pub node: NodeDoc,
     /// The command that ran meanwhile, and may run still.
     pub command: Companion,
-    /// What was recorded.
+    /// The store that took what was recorded.
     pub store: S,
     lanes: Vec<Lane>,
     root: PathBuf,
@@ -112,7 +112,7 @@ impl<S: Store> Recorded<S> {
 /// A recording that could not be made, or not be finished.
 #[derive(Debug)]
 pub struct Failure<S: Store> {
-    /// Why.
+    /// Why the recording could not be made or finished.
     pub error: RecordError<S::Error>,
     /// What was recorded until then.
     pub store: S,

@@ -21,7 +21,7 @@ impl Ticks {
         Self(ticks)
     }
 
-    /// The raw counter value.
+    /// The counter's value as a plain number.
     #[must_use]
     #[inline(always)]
     pub const fn get(self) -> u64 {
@@ -54,7 +54,7 @@ impl TickRate {
         Self(hz)
     }
 
-    /// Ticks a second.
+    /// The rate in ticks a second.
     #[must_use]
     pub const fn hz(self) -> f64 {
         self.0

@@ -171,13 +171,13 @@ enum Request {
     Command(SignalPlan),
 }
 
-/// Noise that is made.
+/// The injector that is at work.
 enum Injector {
     Cpus(Injection),
     Command(SignalNoise),
 }
 
-/// Noise that is over.
+/// What an injector gives when it has ended.
 enum Finished {
     Cpus(Vec<Delivered>),
     /// Its figures are read when the command has ended.

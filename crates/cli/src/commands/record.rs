@@ -73,7 +73,7 @@ pub struct RecordArgs {
     command: Vec<String>,
 }
 
-/// Records, stores, reports.
+/// Records a run, stores it and prints its report.
 pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let plan = plan(&args, root)?;

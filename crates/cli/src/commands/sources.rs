@@ -46,7 +46,7 @@ pub struct SourcesArgs {
     json: bool,
 }
 
-/// `CPU:N` or `N`.
+/// A detour by its number, `CPU:N`, or `N` if only one CPU was measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct DetourArg {
     cpu: Option<CpuId>,

@@ -77,7 +77,7 @@ pub fn measure(
     })
 }
 
-/// What threads did together.
+/// What the threads that shared the CPU did.
 struct Crowd {
     ran: Vec<Ran>,
 }
@@ -90,7 +90,7 @@ struct Ran {
     last: u64,
     calls: u64,
     switches: u64,
-    /// What was counted meanwhile.
+    /// The thread's events that were counted while it ran.
     counts: Vec<Count>,
 }
 

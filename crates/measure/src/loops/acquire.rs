@@ -10,27 +10,27 @@ use super::ring::Ring;
 /// What a loop says of itself at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// The first reading.
+    /// The counter at the loop's first reading.
     pub first: Ticks,
     /// The last reading. `last - first` is the sum of all steps: `below + kept`.
     pub last: Ticks,
-    /// How many steps.
+    /// The number of steps, one for each reading but the first.
     pub iterations: u64,
-    /// The shortest step.
+    /// The length of the shortest step.
     pub shortest: Ticks,
     /// The sum of the steps below the threshold.
     pub below: Ticks,
     /// The sum of the steps that were kept.
     pub kept: Ticks,
-    /// How many were kept.
+    /// The number of steps that were kept.
     pub kept_steps: u64,
     /// How often the counter ran backwards. Such a step is part of `below`, which makes it smaller.
     pub backwards: u64,
-    /// Why the loop ended.
+    /// What ended the loop.
     pub end: End,
 }
 
-/// Why a loop ended.
+/// What ended a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// The deadline was reached, or the collector asked for it.

@@ -12,7 +12,7 @@ use becalm_units::{CpuId, Named};
 /// What was counted, and what was not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counted {
-    /// The counts.
+    /// The events that were counted, with their values.
     pub counts: Vec<Count>,
     /// Which events were not counted, and why, in words, a line for each reason.
     pub not_counted: Vec<String>,

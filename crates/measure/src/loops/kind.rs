@@ -26,11 +26,11 @@ pub enum LoopError {
          give at least {least}, or auto"
     )]
     Threshold {
-        /// What was asked for.
+        /// The threshold that was asked for.
         threshold: Nanos,
         /// The loop's shortest step.
         t_min: Nanos,
-        /// On this CPU.
+        /// The CPU that was to be measured.
         cpu: CpuId,
         /// The smallest threshold that can be had.
         least: Nanos,
@@ -45,10 +45,10 @@ impl LoopError {
     }
 }
 
-/// What a loop measured.
+/// What a loop measured, and what others saw of it meanwhile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// The loop's own account.
+    /// What the loop itself says of its readings.
     pub tally: Tally,
     /// The kernel's account of the thread while it measured.
     pub usage: Usage,

@@ -10,7 +10,7 @@ use becalm_linux::clock::Counter;
 
 use crate::work::Work;
 
-/// Takes the samples.
+/// Where a loop puts its samples.
 pub trait Keep {
     /// A sample: the counter before and after, and the iterations done. Returns whether to go on.
     fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool;
@@ -25,7 +25,7 @@ impl<F: FnMut(u64, u64, u64) -> bool> Keep for F {
 /// When a loop ends, if what it gives its samples to does not end it before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
-    /// After this many samples.
+    /// The loop ends after this many samples.
     pub samples: u64,
     /// With the first sample that ends at this reading of the counter or later.
     pub deadline: u64,
@@ -34,11 +34,11 @@ pub struct Stop {
 /// What a loop says of itself at its end, in ticks of the counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampled {
-    /// The first reading.
+    /// The counter at the start of the first sample.
     pub first: u64,
-    /// The last reading.
+    /// The counter at the end of the last sample.
     pub last: u64,
-    /// Samples taken.
+    /// The number of samples taken.
     pub samples: u64,
     /// What came out of the work, which must come out of the loop so that no compiler can leave it out.
     pub result: u64,

@@ -11,7 +11,7 @@ pub struct Start {
     changed: Condvar,
 }
 
-/// How to start.
+/// What a waiting thread is told.
 #[derive(Clone, Copy, Debug)]
 pub enum Go {
     /// Measure from this reading of the counter on.
@@ -21,7 +21,7 @@ pub enum Go {
 }
 
 impl Start {
-    /// Wakes all threads.
+    /// Tells all threads that wait what to do.
     pub fn give(&self, go: Go) {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
         self.changed.notify_all();

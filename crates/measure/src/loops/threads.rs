@@ -14,9 +14,9 @@ use becalm_units::{CpuId, TickRate, Ticks};
 use super::kind::{Loop, LoopError, Measured, StepRing};
 use super::start::{Go, Start};
 
-/// A measured CPU.
+/// A CPU that is measured, with the way from its loop to the collector.
 pub struct Lane<L: Loop> {
-    /// The CPU.
+    /// The CPU that the loop runs on.
     pub cpu: CpuId,
     /// What the loop finds goes through it.
     pub ring: Arc<L::Ring>,
@@ -59,7 +59,7 @@ pub struct Lanes<L: Loop> {
 pub enum ThreadError {
     /// The system has no room for another thread.
     Spawn(io::Error),
-    /// A loop cannot measure.
+    /// A loop cannot measure on its CPU.
     Loop(LoopError),
     /// The thread on this CPU panicked.
     Panicked(CpuId),

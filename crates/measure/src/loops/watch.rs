@@ -51,7 +51,7 @@ impl Loop for Watch {
 
     type Ring = Ring;
     type Calibration = Watched;
-    /// The threshold.
+    /// The threshold in ticks, from which on a step is kept.
     type Ready = Ticks;
 
     fn check(&self) -> Result<(), LoopError> {

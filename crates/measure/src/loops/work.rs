@@ -24,7 +24,7 @@ const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
 /// Does the same work again and again.
 #[derive(Clone, Debug)]
 pub struct WorkLoop {
-    /// What was asked for.
+    /// The work that was asked for, and how long a sample is.
     pub plan: WorkPlan,
     /// The root of the file system.
     pub root: PathBuf,

@@ -10,7 +10,7 @@ use becalm_model::node::Ended;
 use becalm_record::{Memory, Session};
 use becalm_units::{CpuList, Nanos};
 
-/// How long is recorded.
+/// How long the CPU is recorded.
 const LENGTH: Nanos = Nanos::from_secs(2);
 
 /// Records the CPU for two seconds, and gives the probes of the tick and of the devices' interrupts.

@@ -64,7 +64,7 @@ pub fn plan(machine: &Live, request: &Request) -> anyhow::Result<Plan> {
     becalm_tune::plan(machine, request).map_err(anyhow::Error::from)
 }
 
-/// Where the journal lies.
+/// The option for the folder of the journal.
 #[derive(Args, Debug)]
 pub struct JournalArgs {
     /// The folder of the journal that says what was before; lost at a reboot, as the settings are

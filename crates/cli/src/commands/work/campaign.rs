@@ -25,9 +25,9 @@ const SAMPLES: u64 = 10_000;
 
 /// One run to be made.
 pub struct Part {
-    /// Where it goes.
+    /// The folder of the bundle.
     pub path: PathBuf,
-    /// What it is.
+    /// What the loops do, and for how long.
     pub plan: Plan,
 }
 
@@ -43,11 +43,11 @@ impl Part {
 
 /// A run that goes on.
 pub struct Resumed {
-    /// Where it is.
+    /// The folder of the bundle.
     pub path: PathBuf,
-    /// Its document.
+    /// The node's document as the run has it.
     pub doc: NodeDoc,
-    /// Its work.
+    /// The work that the document describes.
     work: WorkDoc,
     /// How many samples each of its CPUs has.
     samples: BTreeMap<CpuId, u64>,
@@ -202,7 +202,7 @@ fn last_cpu() -> Result<CpuList> {
     Ok(allowed.iter().last().into_iter().collect())
 }
 
-/// `RUN-4.becalm` of `RUN.becalm`.
+/// The path of one of several runs: `RUN-4.becalm` for `RUN.becalm`.
 fn numbered(path: &Path, copies: u32) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, ending) = match name.strip_suffix(".becalm") {
