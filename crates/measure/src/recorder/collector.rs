@@ -30,7 +30,7 @@ struct Pages {
     ends: Vec<usize>,
 }
 
-/// One measured CPU.
+/// What is taken from one measured CPU, until it is handed over.
 #[derive(Debug)]
 struct Feed<R> {
     cpu: CpuId,
@@ -48,11 +48,11 @@ struct Feed<R> {
 /// What the collector counted on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FeedCounts {
-    /// Kernel events decoded.
+    /// The number of kernel events that were decoded.
     pub events: u64,
     /// Kernel events lost, as far as the kernel says how many.
     pub lost_events: u64,
-    /// Gaps in the trace.
+    /// The places in the trace where events were lost.
     pub gaps: u64,
     /// Records that are not events we asked for.
     pub ignored: u64,
@@ -127,11 +127,11 @@ impl Reading {
 /// How the trace is to be understood.
 #[derive(Debug)]
 pub struct TraceSide {
-    /// Decodes its pages.
+    /// Decodes the pages of the trace.
     pub decoder: Decoder,
-    /// Times its events.
+    /// Turns the events' time stamps into times on the run's axis.
     pub clock: EventClock,
-    /// Names its events.
+    /// Gives the events of the trace their names.
     pub translator: Translator,
     /// One reader a CPU, in the order of the loops.
     pub readers: Vec<PageReader>,

@@ -29,11 +29,11 @@ pub struct Progress {
     pub elapsed: Nanos,
     /// For how long they are to run; `None` if that is open.
     pub duration: Option<Nanos>,
-    /// Detours so far.
+    /// The detours seen so far on all CPUs.
     pub detours: u64,
 }
 
-/// A finished recording.
+/// A recording that has ended.
 #[derive(Debug)]
 pub struct Recording {
     /// The node's document, but for what attribution counted.
@@ -46,7 +46,7 @@ pub struct Recording {
 struct Outside<'a, S> {
     /// They end the recording in good order.
     signals: &'a StopSignals,
-    /// Takes what is recorded.
+    /// Takes what is recorded, batch by batch.
     sink: &'a mut S,
     /// Is told how far the recording is.
     progress: &'a mut dyn FnMut(Progress),

@@ -93,7 +93,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         })
     }
 
-    /// Records.
+    /// Runs the loops and collects from them until the recording ends.
     pub fn run<S: Sink>(mut self, outside: Outside<'_, S>) -> Result<Recording, RecordError<S::Error>> {
         if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
             self.warnings.push(warning::not_locked());

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Repetitions that are made in any case.
 pub const LEAST: u64 = 5;
 
-/// Follows the accumulated mean.
+/// Follows the mean of the samples so far, to find when it no longer moves.
 #[derive(Clone, Debug)]
 pub struct Repetitions {
     maiv: f64,
@@ -59,7 +59,7 @@ impl Repetitions {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// How many there were.
+    /// The number of samples seen so far.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

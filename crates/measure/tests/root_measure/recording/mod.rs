@@ -8,7 +8,7 @@ use becalm_model::{Activity, Kind};
 use becalm_record::{Memory, Session};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-/// A finished recording.
+/// A recording that has ended, with all that it found.
 pub struct Recorded {
     pub node: NodeDoc,
     pub memory: Memory,
