@@ -4,14 +4,14 @@ use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 
 /// The events not yet replayed. Nothing is copied until the end of a call.
-pub(super) struct Feed<'a> {
+pub(super) struct EventFeed<'a> {
     /// The events to take first.
     now: &'a [Event],
     /// The events to take when `now` is empty.
     then: &'a [Event],
 }
 
-impl<'a> Feed<'a> {
+impl<'a> EventFeed<'a> {
     pub fn new(kept: &'a [Event], fresh: &'a [Event]) -> Self {
         if kept.is_empty() { Self { now: fresh, then: &[] } } else { Self { now: kept, then: fresh } }
     }

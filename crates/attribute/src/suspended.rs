@@ -87,14 +87,14 @@ mod tests {
 
     use super::*;
     use crate::frame::What;
-    use crate::ledger::Row;
+    use crate::ledger::LedgerRow;
 
     fn frame(work: u64) -> Frame {
         Frame {
             what: What::Work(work),
             source: Label::EMPTY,
             detail: Label::EMPTY,
-            row: Some(Row::default()),
+            row: Some(LedgerRow::default()),
             in_detour: true,
             since: Nanos::ZERO,
             before: Nanos::ZERO,

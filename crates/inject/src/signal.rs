@@ -16,7 +16,7 @@ use becalm_units::Nanos;
 
 use crate::InjectError;
 use crate::schedule::Schedule;
-use crate::tally::Tally;
+use crate::tally::DeliveryTally;
 
 /// [`layout::VARIABLE`] as Rust's text.
 const VARIABLE: &str = match layout::VARIABLE.to_str() {
@@ -64,7 +64,7 @@ pub struct DeliveredThread {
     /// The number of detours that were too short to be made, and the time that they take.
     pub left_out: (u64, Nanos),
     /// What was due and what was delivered.
-    pub tally: Tally,
+    pub tally: DeliveryTally,
 }
 
 /// What was delivered, and what was not.
@@ -191,7 +191,7 @@ impl SignalNoise {
             let squares = u128::from(high) << 64 | u128::from(low);
             Moments::from_parts(count, sum.into(), squares, (least as i64, greatest as i64))
         };
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         tally.due = moments(layout::DUE);
         tally.due_intervals = moments(layout::DUE_INTERVALS);
         tally.delivered = moments(layout::DELIVERED);

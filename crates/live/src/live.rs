@@ -12,7 +12,7 @@ use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
 use becalm_record::Part;
 use becalm_report::top::LiveCpu;
-use becalm_stats::{Bounds, Moments};
+use becalm_stats::{Moments, QuantileBounds};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::history::History;
@@ -25,7 +25,7 @@ const RECENT: Nanos = Nanos::from_secs(10);
 
 /// What the view adds up for one CPU.
 #[derive(Clone, Debug)]
-struct Cpu {
+struct CpuSums {
     cpu: CpuId,
     t_min: Nanos,
     threshold: Nanos,
@@ -45,7 +45,7 @@ struct Cpu {
     longest: Vec<Arc<Timeline>>,
 }
 
-impl Cpu {
+impl CpuSums {
     fn observed(&self) -> Nanos {
         self.before + self.span.map_or(Nanos::ZERO, |(began, until)| until - began)
     }
@@ -100,11 +100,11 @@ impl Cpu {
             threshold_ns: Some(self.threshold.get()),
             durations: self.durations,
             median_ns: None,
-            median_bounds: Bounds::UNKNOWN,
+            median_bounds: QuantileBounds::UNKNOWN,
             p99_ns: None,
-            p99_bounds: Bounds::UNKNOWN,
+            p99_bounds: QuantileBounds::UNKNOWN,
             p999_ns: None,
-            p999_bounds: Bounds::UNKNOWN,
+            p999_bounds: QuantileBounds::UNKNOWN,
             interval: None,
             rate_interval: None,
             rarest_seen_ns: None,
@@ -124,7 +124,7 @@ pub struct Live {
     /// The node's document as the recording began.
     node: Option<Arc<NodeDoc>>,
     /// The measured CPUs, by rising number.
-    cpus: Vec<Cpu>,
+    cpus: Vec<CpuSums>,
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
     names: Vec<(Kind, Arc<str>)>,
@@ -142,14 +142,14 @@ impl Live {
     /// A recording begins; the first, or another one.
     pub fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread]) {
         self.ids.clear();
-        let end = |cpu: &Cpu| cpu.span.map(|(_, until)| self.base + until);
+        let end = |cpu: &CpuSums| cpu.span.map(|(_, until)| self.base + until);
         self.joint = self.cpus.iter().filter_map(end).max().or(self.joint);
         for cpu in &mut self.cpus {
             (cpu.before, cpu.span, cpu.number) = (cpu.observed(), None, 0);
         }
         for of in threads {
             if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
-                self.cpus.insert(place, Cpu::new(of.cpu));
+                self.cpus.insert(place, CpuSums::new(of.cpu));
             }
         }
         let place = |of: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
@@ -222,7 +222,7 @@ impl Live {
 
     /// Forgets all sums and begins anew.
     pub fn forget(&mut self) {
-        self.cpus.iter_mut().for_each(Cpu::forget);
+        self.cpus.iter_mut().for_each(CpuSums::forget);
         self.counters.clear();
     }
 
@@ -233,7 +233,7 @@ impl Live {
 
     /// How long the longest loop was observed.
     pub fn elapsed(&self) -> Nanos {
-        self.cpus.iter().map(Cpu::observed).max().unwrap_or(Nanos::ZERO)
+        self.cpus.iter().map(CpuSums::observed).max().unwrap_or(Nanos::ZERO)
     }
 
     /// How long the longest loop of this recording was observed.
@@ -264,7 +264,7 @@ impl Live {
 
     /// The CPUs, in rising order.
     pub fn cpus(&self) -> Vec<LiveCpu> {
-        let row = |cpu: &Cpu| LiveCpu {
+        let row = |cpu: &CpuSums| LiveCpu {
             cpu: cpu.cpu,
             figures: cpu.figures(self.is_tracing(), &self.names),
             recent_ratio: cpu.history.recent(RECENT),
@@ -275,7 +275,7 @@ impl Live {
 
     /// All CPUs together, or one.
     pub fn total(&self, pick: Option<CpuId>) -> Figures {
-        let mut total = Cpu::new(CpuId::new(0));
+        let mut total = CpuSums::new(CpuId::new(0));
         for cpu in self.picked(pick) {
             total.before += cpu.observed();
             total.durations.merge(&cpu.durations);
@@ -318,7 +318,7 @@ impl Live {
     /// The share of the observed time that becalm's own threads took; none where that cannot be seen.
     pub fn own_ratio(&self) -> Option<f64> {
         let observed: i64 = self.cpus.iter().map(|cpu| cpu.observed().get()).sum();
-        let of = |cpu: &Cpu| -> i64 {
+        let of = |cpu: &CpuSums| -> i64 {
             let own = self.names.iter().zip(&cpu.sources).filter(|((kind, _), _)| *kind == Kind::Becalm);
             own.map(|(_, times)| times.total()).sum()
         };
@@ -349,7 +349,7 @@ impl Live {
         }
     }
 
-    fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &Cpu> {
+    fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &CpuSums> {
         self.cpus.iter().filter(move |cpu| pick.is_none_or(|pick| pick == cpu.cpu))
     }
 }

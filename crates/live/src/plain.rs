@@ -11,7 +11,7 @@ use crate::columns::fit;
 use crate::live::Live;
 use crate::page::shortened;
 use crate::screen;
-use crate::table::Table;
+use crate::table::PanelTable;
 use crate::tables::tables;
 use crate::view::View;
 
@@ -25,7 +25,7 @@ const ROWS: usize = 20;
 struct Update {
     observed_ns: i64,
     own_ratio: Option<f64>,
-    tables: [Table; 3],
+    tables: [PanelTable; 3],
 }
 
 /// An update as scripts read it.
@@ -117,7 +117,7 @@ impl Plain {
     }
 }
 
-fn print(out: &mut Sheet<'_>, table: &Table) -> io::Result<()> {
+fn print(out: &mut Sheet<'_>, table: &PanelTable) -> io::Result<()> {
     writeln!(out, "\n{}", table.title)?;
     if table.rows.is_empty() {
         return writeln!(out, "  {}", table.empty);

@@ -34,7 +34,7 @@ pub struct Order {
 
 /// What a row stands for; by this it is found again when the order has changed.
 #[derive(Clone, Debug)]
-pub enum Row {
+pub enum RowKey {
     /// A measured CPU, by its number.
     Cpu(CpuId),
     /// A source, by its kind and name.
@@ -45,7 +45,7 @@ pub enum Row {
     Detour(Arc<Timeline>),
 }
 
-impl PartialEq for Row {
+impl PartialEq for RowKey {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Cpu(a), Self::Cpu(b)) => a == b,
@@ -59,7 +59,7 @@ impl PartialEq for Row {
 
 /// A table in its order.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct PanelTable {
     /// Which of the view's tables it is.
     pub panel: Panel,
     /// The title above the table, which says what it shows.
@@ -67,16 +67,16 @@ pub struct Table {
     /// Its columns and rows, the rows in order.
     pub grid: Grid,
     /// What each row stands for.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RowKey>,
     /// Which column it is sorted by.
     pub sorted_by: Option<usize>,
     /// What is said where it has no rows.
     pub empty: &'static str,
 }
 
-impl Table {
+impl PanelTable {
     /// A table whose rows are put in this order.
-    pub fn new(panel: Panel, title: String, grid: Grid, rows: Vec<Row>, order: Order, empty: &'static str) -> Self {
+    pub fn new(panel: Panel, title: String, grid: Grid, rows: Vec<RowKey>, order: Order, empty: &'static str) -> Self {
         let sorted_by = grid.column(order.column);
         let places = sorted_by.map(|column| grid.order(column, order.reverse));
         let places = places.unwrap_or_else(|| (0..rows.len()).collect());

@@ -43,7 +43,7 @@ impl FromStr for Threshold {
 
 /// What the loops do: watch the counter, or work.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Task {
+pub enum LoopTask {
     /// They watch the counter, and keep the steps from this threshold on.
     Watch(Threshold),
     /// They work, and keep every sample.
@@ -73,13 +73,13 @@ pub struct WorkPlan {
 
 /// A recording as it was asked for.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RecordPlan {
     /// The CPUs to measure; `None` means every online CPU on which the process may run, isolated ones included.
     pub cpus: Option<CpuList>,
     /// How long to measure; `None` means until a signal or the end of the command.
     pub duration: Option<Nanos>,
     /// Whether the loops watch the counter or do work.
-    pub task: Task,
+    pub task: LoopTask,
     /// The scheduling class of the loops.
     pub policy: Policy,
     /// Whether the kernel's activity is traced.
@@ -98,14 +98,14 @@ pub struct Plan {
     pub root: PathBuf,
 }
 
-impl Plan {
+impl RecordPlan {
     /// The plan of `becalm record` without arguments.
     #[must_use]
     pub fn new() -> Self {
         Self {
             cpus: None,
             duration: Some(Nanos::from_secs(10)),
-            task: Task::Watch(Threshold::Auto),
+            task: LoopTask::Watch(Threshold::Auto),
             policy: Policy::Other,
             sources: true,
             command: None,
@@ -127,7 +127,7 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
+impl Default for RecordPlan {
     fn default() -> Self {
         Self::new()
     }

@@ -10,7 +10,7 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::{Batch, Companion, Names, Plan, Progress, RecordError, Recording, Sink};
+use becalm_measure::{Batch, Companion, Names, Progress, RecordError, RecordPlan, Recording, Sink};
 use becalm_model::LoopThread;
 use becalm_model::node::NodeDoc;
 use becalm_units::Nanos;
@@ -60,7 +60,7 @@ impl Session {
     /// What [`becalm_measure::record`] answers, with the store, which may hold a part of the recording.
     pub fn record<S: Store>(
         &self,
-        plan: Plan,
+        plan: RecordPlan,
         store: S,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Recorded<S>, Failure<S>> {

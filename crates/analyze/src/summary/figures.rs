@@ -8,7 +8,7 @@ use becalm_units::CpuId;
 
 use super::Books;
 use becalm_stats::outliers::Outlier;
-use becalm_stats::{Bounds, Interval, Moments, NoTail, Period, ReturnLevel, Spectrum, Tail};
+use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLevel, Spectrum, Tail};
 
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
@@ -93,15 +93,15 @@ pub struct Figures {
     /// Half of the detours are not longer than this.
     pub median_ns: Option<i64>,
     /// Between which lengths that lies.
-    pub median_bounds: Bounds,
+    pub median_bounds: QuantileBounds,
     /// The length that 99 of 100 detours do not exceed.
     pub p99_ns: Option<i64>,
     /// Between which lengths that lies.
-    pub p99_bounds: Bounds,
+    pub p99_bounds: QuantileBounds,
     /// The length that 999 of 1,000 detours do not exceed.
     pub p999_ns: Option<i64>,
     /// Between which lengths that lies.
-    pub p999_bounds: Bounds,
+    pub p999_bounds: QuantileBounds,
     /// The interval of the noise ratio; none where the observed time is unknown.
     pub interval: Option<Interval>,
     /// The interval of the rate of detours; none as above.

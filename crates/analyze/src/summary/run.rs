@@ -16,7 +16,7 @@ use super::{
     Summary, SummaryError, books,
 };
 use becalm_stats::chance::{rarest_seen, run_at_least};
-use becalm_stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
+use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
 /// Which part of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -362,8 +362,10 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
 /// The quantiles that are shown.
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 
-fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [Bounds; 3] {
-    SHARES.map(|share| lengths.map_or(Bounds::UNKNOWN, |lengths| Bounds::of_quantile(quantiles, lengths, share)))
+fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [QuantileBounds; 3] {
+    SHARES.map(|share| {
+        lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::of_quantile(quantiles, lengths, share))
+    })
 }
 
 fn rate(lengths: &LengthCells, observed: i64) -> Interval {

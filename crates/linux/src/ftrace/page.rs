@@ -63,7 +63,7 @@ pub struct Missed {
 
 /// One sub-buffer whose header was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Page<'a> {
+pub struct TracePage<'a> {
     /// The time that the first record's delta counts from, in units of the trace clock.
     pub stamp: u64,
     /// The events lost between the page before and this one, if any.
@@ -148,7 +148,7 @@ impl PageLayout {
     ///
     /// # Errors
     /// A page shorter than its header, or than what its header announces.
-    pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<Page<'a>, PageError> {
+    pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<TracePage<'a>, PageError> {
         let short = PageError::NoHeader { length: bytes.len(), header: self.data_at };
         let data = bytes.get(self.data_at..).ok_or(short)?;
         let stamp = read_u64(bytes, self.timestamp_at).ok_or(short)?;
@@ -163,11 +163,11 @@ impl PageLayout {
             Some(stored.ok_or(beyond(length + self.long))?)
         };
         let missed = (commit & (MISSED_EVENTS | MISSED_STORED) != 0).then_some(Missed { count });
-        Ok(Page { stamp, missed, records, data_at: self.data_at })
+        Ok(TracePage { stamp, missed, records, data_at: self.data_at })
     }
 }
 
-impl<'a> Page<'a> {
+impl<'a> TracePage<'a> {
     /// The data records, in order. After an error there are no more.
     #[must_use]
     pub fn records(&self) -> Records<'a> {

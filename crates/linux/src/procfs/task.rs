@@ -28,7 +28,7 @@ pub struct TaskStat {
 
 /// One thread of the list of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
+pub struct ListedThread {
     /// The thread's number, as /proc lists it.
     pub pid: i32,
     /// The number of its process.
@@ -77,13 +77,13 @@ impl TaskStat {
 ///
 /// # Errors
 /// If /proc cannot be listed, or a thread's file cannot be understood.
-pub(crate) fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
+pub(crate) fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
     let mut tasks = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
             let name = format!("proc/{tgid}/task/{pid}/stat");
             let stat = optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
-            tasks.extend(stat.map(|stat| Task { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
+            tasks.extend(stat.map(|stat| ListedThread { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
         }
     }
     tasks.sort_unstable_by_key(|task| task.pid);

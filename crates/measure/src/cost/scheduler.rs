@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
-use becalm_linux::perf::{Count, Counters, CountersError, Event, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, Event, Space};
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
 use becalm_model::cost::SchedulerDoc;
@@ -91,7 +91,7 @@ struct Ran {
     calls: u64,
     switches: u64,
     /// The thread's events that were counted while it ran.
-    counts: Vec<Count>,
+    counts: Vec<CountedEvent>,
 }
 
 impl Crowd {
@@ -133,7 +133,7 @@ impl Crowd {
 }
 
 /// Ends counting, and says what was counted.
-fn counted(counters: &Counters) -> Result<Vec<Count>, CountersError> {
+fn counted(counters: &Counters) -> Result<Vec<CountedEvent>, CountersError> {
     counters.stop()?;
     counters.read()
 }

@@ -6,7 +6,7 @@ use becalm_linux::sched::{SchedError, Usage};
 use becalm_model::node::{CpuDoc, NodeDoc, Settings};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-use super::acquire::Tally;
+use super::acquire::LoopTally;
 use super::event_counts::Counted;
 use super::ring::Ring;
 use crate::work::Unsupported;
@@ -49,7 +49,7 @@ impl LoopError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
     /// What the loop itself says of its readings.
-    pub tally: Tally,
+    pub tally: LoopTally,
     /// The kernel's account of the thread while it measured.
     pub usage: Usage,
     /// Iterations that the other copies of its work did meanwhile.
@@ -124,7 +124,13 @@ pub trait Loop: Send + Sync + Sized + 'static {
     ) -> Result<(Self::Ready, Self::Calibration), LoopError>;
 
     /// Measures from the reading `start` until the ring's deadline.
-    fn measure<C: Counter>(&self, ready: Self::Ready, cpu: CpuId, ring: &Self::Ring, start: Ticks) -> (Tally, Counted);
+    fn measure<C: Counter>(
+        &self,
+        ready: Self::Ready,
+        cpu: CpuId,
+        ring: &Self::Ring,
+        start: Ticks,
+    ) -> (LoopTally, Counted);
 
     /// How many further threads run on each CPU beside the one that measures.
     fn further_threads(&self) -> u32;

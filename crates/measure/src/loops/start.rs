@@ -6,7 +6,7 @@ use becalm_units::Ticks;
 
 /// Lets threads sleep until all of them may go.
 #[derive(Debug, Default)]
-pub struct Start {
+pub struct StartSignal {
     given: Mutex<Option<Go>>,
     changed: Condvar,
 }
@@ -20,7 +20,7 @@ pub enum Go {
     Not,
 }
 
-impl Start {
+impl StartSignal {
     /// Tells all threads that wait what to do.
     pub fn give(&self, go: Go) {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);

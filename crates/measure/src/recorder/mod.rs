@@ -18,8 +18,8 @@ pub use self::collector::{Collector, TraceSide};
 pub use self::companion::Companion;
 use self::prepared::Prepared;
 use crate::error::RecordError;
-use crate::loops::{Loop, Watch, WorkLoop};
-use crate::plan::{Plan, Task};
+use crate::loops::{Loop, WatchLoop, WorkLoop};
+use crate::plan::{LoopTask, RecordPlan};
 use crate::sink::Sink;
 
 /// How far a recording is.
@@ -59,7 +59,7 @@ struct Outside<'a, S> {
 /// Before the start: whatever makes the plan impossible, and nothing is left behind. Later: if the sink fails, or the
 /// system in a way that leaves nothing to record.
 pub fn record<S: Sink>(
-    plan: Plan,
+    plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     signals: &StopSignals,
     sink: &mut S,
@@ -76,14 +76,14 @@ pub fn record<S: Sink>(
 
 /// Records with loops that read this counter.
 fn by_counter<C: Counter, S: Sink>(
-    plan: Plan,
+    plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     why_not_native: Option<String>,
     outside: Outside<'_, S>,
 ) -> Result<Recording, RecordError<S::Error>> {
     match plan.task.clone() {
-        Task::Watch(threshold) => by_loop::<C, _, S>(Watch { threshold }, plan, guard, why_not_native, outside),
-        Task::Work(work) => {
+        LoopTask::Watch(threshold) => by_loop::<C, _, S>(WatchLoop { threshold }, plan, guard, why_not_native, outside),
+        LoopTask::Work(work) => {
             let root = plan.root.clone();
             by_loop::<C, _, S>(WorkLoop { plan: work, root }, plan, guard, why_not_native, outside)
         }
@@ -93,7 +93,7 @@ fn by_counter<C: Counter, S: Sink>(
 /// Records with loops of this kind.
 fn by_loop<C: Counter, L: Loop, S: Sink>(
     kind: L,
-    plan: Plan,
+    plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     why_not_native: Option<String>,
     outside: Outside<'_, S>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread};
-use becalm_measure::Plan;
+use becalm_measure::RecordPlan;
 use becalm_model::{Activity, Kind};
 use becalm_testing::{Need, machine_has};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -23,8 +23,8 @@ fn cpus() -> (CpuId, CpuId) {
     (first, allowed.iter().last().unwrap_or(first))
 }
 
-fn plan(cpu: CpuId, seconds: i64) -> Plan {
-    let mut plan = Plan::new();
+fn plan(cpu: CpuId, seconds: i64) -> RecordPlan {
+    let mut plan = RecordPlan::new();
     plan.cpus = Some([cpu].into_iter().collect());
     plan.duration = Some(Nanos::from_secs(seconds));
     plan
@@ -46,7 +46,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let axis = run.axis();
     let (index, doc) = run.cpu(cpu);
     let all = &run.memory.lanes[index].activities;
-    let found = run.of(cpu, Kind::Task, "gremlin");
+    let found = run.activities(cpu, Kind::Task, "gremlin");
     let mut checked = 0;
     let mut missed = Vec::new();
     for burst in bursts {
@@ -92,7 +92,7 @@ fn a_raised_tick_is_the_local_timer() {
     let clock = CpuClock::start(cpu, 5_000).expect("root may open a perf event on a CPU");
     let run = recorded(plan(cpu, 5));
     drop(clock);
-    let found = run.of(cpu, Kind::Irq, "local_timer").len() as u64;
+    let found = run.activities(cpu, Kind::Irq, "local_timer").len() as u64;
     assert!(found > 20_000, "{found} timer interrupts in 5 s");
     assert_within_a_hundredth("local_timer", found, run.growth(cpu, "interrupts/LOC"));
 }
@@ -104,10 +104,11 @@ fn storms_of_interprocessor_interrupts_are_function_calls() {
     }
     let (from, cpu) = cpus();
     let calls = |run: &Recorded| {
-        (run.of(cpu, Kind::Irq, "call_function").len() + run.of(cpu, Kind::Irq, "call_function_single").len()) as u64
+        (run.activities(cpu, Kind::Irq, "call_function").len()
+            + run.activities(cpu, Kind::Irq, "call_function_single").len()) as u64
     };
     // Real-time loops, as the storms hit only while a thread of this very process runs.
-    let plan = || Plan { policy: Policy::Fifo(2), ..plan(cpu, 3) };
+    let plan = || RecordPlan { policy: Policy::Fifo(2), ..plan(cpu, 3) };
     let maker = ipi::mprotect_storm(from, Duration::from_micros(200));
     let run = recorded(plan());
     maker.stop();
@@ -140,7 +141,7 @@ fn a_flood_of_datagrams_is_net_rx() {
     let maker = flood::start(from, cpu, Duration::from_micros(200));
     let run = recorded(plan(cpu, 4));
     maker.stop();
-    let found = run.of(cpu, Kind::Softirq, "net_rx").len() as u64;
+    let found = run.activities(cpu, Kind::Softirq, "net_rx").len() as u64;
     assert!(found > 1_000, "{found} times net_rx");
     assert_within_a_hundredth("net_rx", found, run.growth(cpu, "softirqs/NET_RX"));
 }
@@ -156,14 +157,14 @@ fn realtime_throttling_is_named() {
     let (_, cpu) = cpus();
     // Where somebody wants the CPU all the while, it never idles in what the limit leaves free, so a busy machine gets
     // more than one chance.
-    let is_throttled = |run: &Recorded| !run.of(cpu, Kind::Throttling, "rt_throttling").is_empty();
+    let is_throttled = |run: &Recorded| !run.activities(cpu, Kind::Throttling, "rt_throttling").is_empty();
     let run = (0..4)
-        .map(|_| recorded(Plan { policy: Policy::Fifo(80), ..plan(cpu, 6) }))
+        .map(|_| recorded(RecordPlan { policy: Policy::Fifo(80), ..plan(cpu, 6) }))
         .find(is_throttled)
         .expect("no throttling was seen in four times 6 s of a real-time loop");
     let (index, doc) = run.cpu(cpu);
     // What the limit lets in is either nobody, which is throttling, or whoever waited for the CPU meanwhile.
-    let throttled = run.of(cpu, Kind::Throttling, "rt_throttling");
+    let throttled = run.activities(cpu, Kind::Throttling, "rt_throttling");
     let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
     let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
     let others: Nanos = run.memory.lanes[index].activities.iter().filter(let_in).map(|row| row.self_time).sum();

@@ -53,7 +53,7 @@ pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
 
 /// Where a command is put so that it runs on the quiet CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum CpusetPlace {
     /// On the CPUs alone: there is no group for them.
     Cpus,
     /// Into this control group, by its `cgroup.procs`.
@@ -62,7 +62,7 @@ pub enum Place {
     Slice(&'static str),
 }
 
-impl Place {
+impl CpusetPlace {
     /// After a plan was applied: in its group, if it made one.
     #[must_use]
     pub fn find(machine: &dyn Machine) -> Self {

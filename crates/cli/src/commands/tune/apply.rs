@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Applied, Folder, Live, Outcome, Owner, Stage, TuneError, apply, extend};
+use becalm_tune::{Applied, Folder, LiveMachine, Outcome, Owner, Stage, TuneError, apply, extend};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -63,7 +63,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// An error with what is known of the journal that is there.
-pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::Error {
+pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError) -> anyhow::Error {
     match (&error, folder.read()) {
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
             let (_, sentence, advice) = words(machine, owner, &state);

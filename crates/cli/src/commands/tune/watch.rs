@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use becalm_tune::{Folder, JournalError, Live, TuneError, restore};
+use becalm_tune::{Folder, JournalError, LiveMachine, TuneError, restore};
 use clap::Args;
 
 use super::planning::JournalArgs;
@@ -34,7 +34,7 @@ pub struct WatchArgs {
 pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
     // Nothing is written to the pipe; whatever ends it is its end.
     let _ = io::stdin().read_to_end(&mut Vec::new());
-    let (machine, folder) = (Live::new(), args.journal.folder());
+    let (machine, folder) = (LiveMachine::new(), args.journal.folder());
     for _ in 0..ATTEMPTS {
         match restore(&machine, &folder, false, &mut |_| ()) {
             Ok(None) => return Ok(Exit::Done),

@@ -10,7 +10,7 @@ use becalm_bundle::Bundle;
 use becalm_linux::perf::Event;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
-use becalm_measure::{Plan, Progress, Task, WorkPlan};
+use becalm_measure::{LoopTask, Progress, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -28,15 +28,15 @@ pub struct Part {
     /// The folder of the bundle.
     pub path: PathBuf,
     /// What the loops do, and for how long.
-    pub plan: Plan,
+    pub plan: RecordPlan,
 }
 
 impl Part {
     /// The work that the loops are to do.
     pub fn work(&self) -> Option<&WorkPlan> {
         match &self.plan.task {
-            Task::Work(work) => Some(work),
-            Task::Watch(_) => None,
+            LoopTask::Work(work) => Some(work),
+            LoopTask::Watch(_) => None,
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
         return usage("under fifo the first of several copies would never let the others run; take rr or other".into());
     }
-    let mut plan = Plan::new();
+    let mut plan = RecordPlan::new();
     plan.policy = args.sched;
     plan.sources = !args.no_sources;
     plan.ring_bytes = args.buffer as usize * 1024;
@@ -95,7 +95,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         plan.cpus = Some(run.work.loops.iter().map(|of| of.cpu).collect());
         plan.limit_trace_buffers();
         plan.policy = run.doc.settings.sched.parse().unwrap_or(args.sched);
-        plan.task = Task::Work(left_of(args, run)?);
+        plan.task = LoopTask::Work(left_of(args, run)?);
         return Ok(vec![Part { path: run.path.clone(), plan }]);
     }
     let grain = args.grain.unwrap_or(Nanos::from_millis(1));
@@ -148,17 +148,17 @@ pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
 }
 
 /// The same plan with other work.
-fn again(plan: &Plan, work: WorkPlan) -> Plan {
-    Plan {
+fn again(plan: &RecordPlan, work: WorkPlan) -> RecordPlan {
+    RecordPlan {
         cpus: plan.cpus.clone(),
         duration: plan.duration,
         policy: plan.policy,
         sources: plan.sources,
         ring_bytes: plan.ring_bytes,
         trace_bytes: plan.trace_bytes,
-        task: Task::Work(work),
+        task: LoopTask::Work(work),
         root: plan.root.clone(),
-        ..Plan::new()
+        ..RecordPlan::new()
     }
 }
 

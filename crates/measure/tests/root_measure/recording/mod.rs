@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use becalm_measure::Plan;
+use becalm_measure::RecordPlan;
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
 use becalm_model::{Activity, Kind};
 use becalm_record::{Memory, Session};
@@ -15,7 +15,7 @@ pub struct Recorded {
 }
 
 /// Records, and checks what must hold of every recording.
-pub fn recorded(plan: Plan) -> Recorded {
+pub fn recorded(plan: RecordPlan) -> Recorded {
     // The tests have several threads, so that no guard process can be started.
     let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
     let mut recorded = session
@@ -40,7 +40,7 @@ impl Recorded {
     }
 
     /// The activities of a source on a CPU.
-    pub fn of(&self, cpu: CpuId, kind: Kind, source: &str) -> Vec<Activity> {
+    pub fn activities(&self, cpu: CpuId, kind: Kind, source: &str) -> Vec<Activity> {
         let (index, _) = self.cpu(cpu);
         let all = self.memory.lanes[index].activities.iter();
         all.filter(|row| row.kind == kind && self.memory.labels.text(row.source) == source).copied().collect()

@@ -25,7 +25,7 @@ use becalm_report::{Studied, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Profile;
-use becalm_tune::study::{Configuration, Cpus, Ended, Means, planned, record};
+use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
 use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -231,15 +231,15 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         bar.tick();
         if configuration.outcome == Outcome::Planned {
             match record(&program, &arguments(&configuration.command, &program), &signals)? {
-                Ended::Stopped => {
+                RecordingEnd::Stopped => {
                     say(format_args!("interrupted at {}", configuration.name));
                     exit = Exit::Failed;
                     break;
                 }
-                Ended::Whole => {
+                RecordingEnd::Whole => {
                     doc.configurations[at].outcome = Outcome::Recorded { run: run_name(&configuration.name) };
                 }
-                Ended::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
+                RecordingEnd::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
             }
             study::store(&doc, &folder)?;
         }
