@@ -43,7 +43,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Of something with so many steps: `what` says what is being done.
+    /// Begins something that has so many steps: `what` says what is being done.
     pub fn new(what: &'static str, steps: u64) -> Self {
         Self { bar: None, steps, done: 0, what, begun: Instant::now() }
     }

@@ -64,7 +64,7 @@ pub struct Detour {
 pub struct Delivered {
     /// The CPU on which they were made.
     pub cpu: CpuId,
-    /// For how long detours were due.
+    /// The time in which detours were due.
     pub observed: Nanos,
     /// What a detour costs on this CPU beyond its own loop.
     pub toll: Toll,

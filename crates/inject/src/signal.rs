@@ -57,7 +57,7 @@ pub struct DeliveredThread {
     pub pid: u32,
     /// The number of the thread; that of the last one, if there were several.
     pub tid: u32,
-    /// For how long detours were due.
+    /// The time in which detours were due.
     pub observed: Nanos,
     /// The shortest detour that can be made there: what a signal and its handler take.
     pub shortest: Nanos,

@@ -134,7 +134,7 @@ mod tests {
         words[1].store(7, Ordering::Relaxed);
         let seen = fs::read(words.path()).unwrap();
         assert_eq!(seen, [[0; 8], 7_u64.to_ne_bytes(), [0; 8]].concat());
-        // Seals forbid to make it shorter, also by opening it anew.
+        // Seals forbid to make it shorter, also by opening it again.
         assert!(fs::File::options().write(true).open(words.path()).unwrap().set_len(8).is_err());
     }
 }

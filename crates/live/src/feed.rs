@@ -30,7 +30,7 @@ pub struct ViewFeed<'a> {
 }
 
 impl<'a> ViewFeed<'a> {
-    /// Of a recording that is about to begin.
+    /// The feed of a recording that is about to begin.
     pub fn new(detours: DetourStore, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
         Self { detours, session, watcher, bound, stored: Instant::now() }
     }

@@ -55,7 +55,7 @@ impl History {
         whole.skip(self.whole().count().saturating_sub(count)).map(|lost| lost as f64 / CELL as f64).collect()
     }
 
-    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; none of none.
+    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; nothing if there are none.
     pub fn recent(&self, over: Nanos) -> Option<f64> {
         let last = self.last((over.get() / CELL).max(1) as usize);
         (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64)

@@ -49,7 +49,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Of the bundle that is going to be written there.
+    /// The hidden bundle that the next recording is written into.
     pub fn new(names: &RunNames) -> Self {
         Self { path: names.hidden() }
     }

@@ -38,7 +38,7 @@ struct CpuSums {
     last: Option<Nanos>,
     /// Detours of this recording, for their numbers.
     number: u64,
-    /// By the source's place in [`Live::names`].
+    /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
     history: History,
     /// The longest, the longest first.
@@ -220,7 +220,7 @@ impl Live {
         self.counters = counters;
     }
 
-    /// Forgets all sums and begins anew.
+    /// Starts all sums again from zero.
     pub fn forget(&mut self) {
         self.cpus.iter_mut().for_each(CpuSums::forget);
         self.counters.clear();

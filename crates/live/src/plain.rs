@@ -15,7 +15,7 @@ use crate::table::PanelTable;
 use crate::tables::tables;
 use crate::view::View;
 
-/// As wide as the tables become.
+/// The characters of a line, as many as the tables need.
 const WIDTH: usize = 110;
 
 /// How many rows of a table are shown.

@@ -53,7 +53,7 @@ impl Screen {
         self.wipe()
     }
 
-    /// Clears the terminal, so that everything is drawn anew.
+    /// Clears the terminal, so that everything is drawn again.
     ///
     /// # Errors
     /// If the terminal refuses.

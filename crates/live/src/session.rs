@@ -10,7 +10,7 @@ use becalm_model::{LoopThread, NodeDoc};
 
 use crate::live::Live;
 
-/// For how long something is said.
+/// How long a message is shown.
 const NEWS: Duration = Duration::from_secs(10);
 
 /// What can be asked of the thread that measures. Each ends the present recording.

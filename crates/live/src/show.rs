@@ -19,7 +19,7 @@ use crate::watch::{Front, Showing, Watcher};
 /// What is shown and how, and what is kept of it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// On a terminal or as text.
+    /// Whether the view is drawn on a terminal or printed as text.
     pub front: Front,
     /// How often the view is drawn.
     pub interval: Nanos,
@@ -29,7 +29,7 @@ pub struct Settings {
     pub root: PathBuf,
     /// The name of the run that is saved first; later ones get a number.
     pub output: PathBuf,
-    /// The recording behind the view begins anew when it has this many bytes.
+    /// With this many bytes the recording behind the view is dropped, and a new one begins.
     pub keep: Count,
 }
 
@@ -96,7 +96,7 @@ fn measure(
         match session.take_request() {
             Some(Request::Save) => session.say(keep.map(|keep| save(recorded, keep, &names, &mut saved))),
             Some(Request::Renew) => {
-                session.say(Some(format!("the recording had {} bytes (--keep) and began anew", settings.keep)));
+                session.say(Some(format!("the recording had {} bytes (--keep); a new one has begun", settings.keep)));
             }
             Some(Request::Suspend) => {
                 drop(keep);

@@ -48,7 +48,7 @@ pub enum Front {
 /// How and how often the view is shown.
 #[derive(Clone, Debug)]
 pub struct Showing {
-    /// On a terminal, or as text.
+    /// Whether it is drawn on a terminal or printed as text.
     pub front: Front,
     /// The time between two drawings.
     pub interval: Duration,

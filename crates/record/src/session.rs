@@ -125,7 +125,7 @@ fn realtime_limit(root: &Path, policy: Policy) -> Option<Nanos> {
     limit.filter(|_| policy.is_realtime())
 }
 
-/// Between the loops and a store: attributes what the loops gave.
+/// Stands between the loops and a store: attributes what the loops gave.
 struct Recorder<S> {
     store: S,
     /// One entry for each CPU, in the order of the batches' positions.

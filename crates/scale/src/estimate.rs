@@ -15,7 +15,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// From independent replicas; nothing from none.
+    /// Computes the mean of independent replicas and its interval; nothing without any.
     #[must_use]
     pub fn from_replicas(values: &[f64]) -> Option<Self> {
         let (mean, half) = mean_with_half_width(values)?;

@@ -61,7 +61,7 @@ pub enum TraceError {
         /// Whether that one goes over the end of the trace.
         wrapped: bool,
     },
-    /// Nothing but noise.
+    /// The detours fill the whole trace, so that no time is left for work.
     #[error("the detours take {noise} of a trace of {length}: under 100 % noise no work is ever done")]
     Full {
         /// The time that all detours take together.

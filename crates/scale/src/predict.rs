@@ -78,7 +78,7 @@ pub struct Row {
 pub struct Prediction<'a> {
     noise: &'a Noise,
     question: Question,
-    /// For the ideal collective.
+    /// The delays of the ideal collective; other collectives need no table.
     table: Option<(DelayTable<'a>, DelayDistribution)>,
     watch: ReplayWatch<'a>,
 }

@@ -131,7 +131,7 @@ impl Stretch {
 /// The average of periodograms.
 #[derive(Clone, Default)]
 pub struct Welch {
-    /// Over the squares of the window; empty before the first.
+    /// The sum of the periodograms, a value for each frequency; empty before the first.
     power: Vec<f64>,
     segments: u32,
     transform: Option<Arc<dyn Fft<f32>>>,
@@ -174,7 +174,8 @@ impl Welch {
         }
     }
 
-    /// The spectrum, with peaks at these frequencies; none of nothing. Of two names for the same frequency the first stays.
+    /// The spectrum, with peaks at these frequencies; none before the first stretch. Of two names for the same frequency the
+    /// first stays.
     #[must_use]
     pub fn spectrum(&self, periods: impl IntoIterator<Item = (f64, String)>) -> Option<Spectrum> {
         if self.segments == 0 {

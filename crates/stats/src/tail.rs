@@ -50,7 +50,7 @@ pub struct Tail {
     pub threshold_ns: i64,
     /// How many detours exceed it.
     pub exceedances: usize,
-    /// In how many clusters.
+    /// The number of clusters that the exceedances come in.
     pub clusters: usize,
     /// What share of exceedances begins a cluster: 1 where they are independent.
     pub extremal_index: f64,

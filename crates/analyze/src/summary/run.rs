@@ -214,12 +214,12 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
 /// How long the loops of a node ran.
 pub(crate) struct Spans {
     pub(crate) observed: Observed,
-    /// Of a run without an end: when the last detour of each CPU ended.
+    /// When the last detour of each CPU ended, for a run without an end.
     ends: BTreeMap<i32, i64>,
 }
 
 impl Spans {
-    /// Of the CPU's loop, in nanoseconds.
+    /// How long the CPU's loop ran, in nanoseconds.
     pub(crate) fn length(&self, cpu: &CpuDoc) -> Option<i64> {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),

@@ -118,7 +118,7 @@ impl Scene {
     }
 }
 
-/// From a runnable thread to another.
+/// A switch from a runnable thread to another.
 pub fn switch(time: i64, prev: Pid, next: Pid) -> Event {
     at(time, Happening::Switch { prev, prev_runnable: true, next })
 }

@@ -21,7 +21,7 @@ use crate::progress::Steps;
 /// # are skipped.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// In which format the file is
+    /// The format of the file
     #[arg(long, value_name = "FORMAT")]
     from: ImportFormat,
 

@@ -180,7 +180,7 @@ fn root_a_session_at_the_terminal() {
     terminal.wait("1 CPUs");
 
     terminal.keys(&["?"]);
-    terminal.wait("begin all sums anew");
+    terminal.wait("start all sums again from zero");
     terminal.keys(&["?"]);
     terminal.wait("1 CPUs");
 

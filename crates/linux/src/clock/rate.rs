@@ -56,7 +56,7 @@ pub enum RateError {
     NotRunning {
         /// The counter's name, [`Counter::NAME`].
         counter: &'static str,
-        /// By how much it moved.
+        /// The ticks by which it moved; negative where it ran backwards.
         ticks: i64,
         /// How far `CLOCK_MONOTONIC_RAW` moved in the same time.
         elapsed: Nanos,

@@ -59,7 +59,7 @@ impl PageReader {
     }
 }
 
-/// For poll and epoll. Readiness follows the instance's `buffer_percent`.
+/// Lets poll and epoll wait for the trace. Readiness follows the instance's `buffer_percent`.
 impl AsFd for PageReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -131,11 +131,11 @@ pub struct CountedEvent {
     pub event: Event,
     /// The space that it was counted in.
     pub space: Space,
-    /// How often it was counted while it was.
+    /// How often the event happened while it was being counted.
     pub value: u64,
-    /// For how long it was to be counted, while the thread ran.
+    /// The time in which it was to be counted, while the thread ran.
     pub enabled: Nanos,
-    /// For how long it was: less where events share the processor's counters.
+    /// The time in which it was being counted: less where events share the processor's counters.
     pub running: Nanos,
 }
 

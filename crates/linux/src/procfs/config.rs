@@ -23,7 +23,7 @@ pub struct KernelConfig {
 }
 
 impl KernelConfig {
-    /// From its text; `path` says where that is from. What is no option is passed over.
+    /// Parses the file's text; `path` says where that is from. What is no option is passed over.
     #[must_use]
     pub fn parse(path: &str, text: &str) -> Self {
         let options = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));

@@ -31,7 +31,7 @@ macro_rules! cpu_times {
         }
 
         impl CpuTimes {
-            /// From the numbers of a line; columns that an old kernel does not write are zero.
+            /// Reads the numbers of a line; columns that an old kernel does not write are zero.
             fn from_columns(mut next: impl FnMut() -> Result<Nanos, FormatError>) -> Result<Self, FormatError> {
                 Ok(Self { $($name: next()?,)+ })
             }
@@ -53,11 +53,11 @@ macro_rules! cpu_times {
 }
 
 cpu_times! {
-    /// In user mode, with `guest`.
+    /// Running in user mode; includes `guest`.
     user,
-    /// In user mode at low priority, with `guest_nice`.
+    /// Running in user mode at low priority; includes `guest_nice`.
     nice,
-    /// In the kernel, for processes.
+    /// Running in the kernel for processes.
     system,
     /// Idle, with no request to a disk waiting.
     idle,

@@ -53,7 +53,7 @@ impl AccumulatedMean {
         self.count >= LEAST && within(&self.smallest) && within(&self.largest)
     }
 
-    /// The mean so far; 0 of none.
+    /// The mean so far; 0 before the first.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }

@@ -89,7 +89,7 @@ pub struct TimeSpec {
 #[repr(C)]
 #[derive(Debug)]
 pub struct TimerSpec {
-    /// From one signal to the next; zero for a single one.
+    /// The time from one signal to the next; zero for a single one.
     pub interval: TimeSpec,
     /// When the first one comes; zero stops the timer.
     pub value: TimeSpec,

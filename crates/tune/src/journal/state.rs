@@ -47,7 +47,7 @@ pub struct State {
     pub plans: Vec<Plan>,
     /// The steps of all plans.
     pub steps: Vec<JournalStep>,
-    /// Whether all changes were tried; if not, their process died amidst them.
+    /// Whether all changes were tried; if not, their process died before it came to the last.
     pub applied: bool,
     /// Where threads might run before control groups were changed.
     pub threads: Vec<Noted>,

@@ -420,7 +420,7 @@ fn only_one_at_a_time() {
     assert!(owner.pid == std::process::id().cast_signed() && !owner.runs_command);
 }
 
-/// A journal cut off anywhere, as by a machine that crashes amidst a write: what it says restores what was changed by then.
+/// A journal cut off anywhere, as by a machine that crashes during a write: what it says restores what was changed by then.
 #[test]
 fn torn_lines_are_ignored_and_damaged_ones_refused() {
     let bench = Bench::new(4, false, Groups::Two);

@@ -116,7 +116,7 @@ pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, Str
         return (Stage::Unfinished, text, Some(RESTORE));
     }
     if !state.applied {
-        let how = if alive { "is applying changes" } else { "died amidst applying them" };
+        let how = if alive { "is applying changes" } else { "died while applying them" };
         return (Stage::Unfinished, format!("{knobs}; {owner} {how}"), Some(RESTORE));
     }
     (Stage::Tuned, knobs, Some(RESTORE))

@@ -47,7 +47,7 @@ pub struct RunArgs {
     #[arg(long)]
     verify: bool,
 
-    /// For how long, each time
+    /// How long each of these recordings is
     #[arg(long, value_name = "TIME", default_value = "5s", requires = "verify")]
     verify_duration: Nanos,
 

@@ -39,11 +39,11 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
         match restore(&machine, &folder, false, &mut |_| ()) {
             Ok(None) => return Ok(Exit::Done),
             Ok(Some(restored)) if restored.is_complete() => {
-                say(format_args!("becalm was killed amidst its command; the settings are as they were"));
+                say(format_args!("becalm was killed while its command ran; the settings are as they were"));
                 return Ok(Exit::Done);
             }
             Ok(Some(_)) => {
-                anyhow::bail!("becalm was killed amidst its command, and not all settings could be restored")
+                anyhow::bail!("becalm was killed while its command ran, and not all settings could be restored")
             }
             Err(TuneError::InUse { .. } | TuneError::Journal(JournalError::Locked { .. })) => {
                 thread::sleep(Duration::from_millis(100));

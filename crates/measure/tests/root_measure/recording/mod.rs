@@ -28,7 +28,7 @@ pub fn recorded(plan: RecordPlan) -> Recorded {
 }
 
 impl Recorded {
-    /// From ticks to the run's axis.
+    /// Turns ticks into times on the run's axis.
     pub fn axis(&self) -> TicksToNanos {
         let clock = &self.node.clock;
         TicksToNanos::new(Ticks::new(clock.origin_ticks), TickRate::from_hz(clock.rate_hz))

@@ -48,7 +48,7 @@ use crate::progress;
 /// The recordings and study.json lie in a folder; --from shows them again. What isolation changes is put back after each.
 #[derive(Args, Debug)]
 pub struct StudyArgs {
-    /// Only these configurations
+    /// Record only these configurations
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with = "from")]
     only: Vec<Configuration>,
 
@@ -60,7 +60,7 @@ pub struct StudyArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with = "from")]
     duration: Nanos,
 
-    /// The real-time class
+    /// The real-time class of the configurations that have one
     #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with = "from")]
     priority: Policy,
 
