@@ -35,12 +35,12 @@ pub enum BooksError {
     NoSuchSource {
         /// The number of the detour.
         detour: usize,
-        /// The number booked.
+        /// The number of the source that the time was booked on.
         source_number: u32,
         /// How many have names.
         sources: usize,
     },
-    /// A negative entry.
+    /// An entry has a negative time.
     #[error("a source has the negative time {self_time} in detour {detour}")]
     Negative {
         /// The number of the detour.

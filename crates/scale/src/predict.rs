@@ -32,7 +32,7 @@ pub struct Question {
     pub grain: Nanos,
     /// How many phases to replay.
     pub phases: u64,
-    /// What ends each.
+    /// The collective at the end of each phase.
     pub collective: Collective,
     /// What messages cost; unused by an ideal collective.
     pub network: Network,
@@ -57,7 +57,7 @@ pub struct Row {
     pub grain: Nanos,
     /// Phases of each replica.
     pub phases: u64,
-    /// What ended each.
+    /// The collective at the end of each phase.
     pub collective: Collective,
     /// Mean phase duration over that without noise; nothing above [`RANKS_LIMIT`], where ranks are not replayed.
     pub slowdown: Option<Estimate>,

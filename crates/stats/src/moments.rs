@@ -51,7 +51,7 @@ impl Moments {
         self.squares = self.squares.saturating_add(other.squares);
     }
 
-    /// How many values.
+    /// The number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

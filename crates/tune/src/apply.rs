@@ -136,7 +136,7 @@ fn gone(change: Change) -> Attempt {
     Attempt::new(change, &value, "", Outcome::Gone)
 }
 
-/// Makes one change.
+/// Notes one change in the journal, makes it, and says what became of it.
 fn make(
     machine: &dyn Machine,
     journal: &mut Journal,

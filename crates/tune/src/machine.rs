@@ -88,7 +88,7 @@ pub struct LiveMachine {
 }
 
 impl LiveMachine {
-    /// The machine itself.
+    /// The machine that this process runs on.
     #[must_use]
     pub fn new() -> Self {
         Self::below(Path::new("/"))

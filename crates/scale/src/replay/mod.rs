@@ -23,13 +23,13 @@ pub(crate) use index::OffsetIndex;
 /// What a replay found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayOutcome {
-    /// Phases replayed.
+    /// The number of phases that were replayed.
     pub phases: u64,
     /// Their useful work: the grain.
     pub grain: Nanos,
-    /// Their durations together.
+    /// The sum of the phases' durations.
     pub total: Nanos,
-    /// The longest phase.
+    /// The duration of the longest phase.
     pub worst_phase: Nanos,
     /// Phases that were delayed at all.
     pub delayed: u64,

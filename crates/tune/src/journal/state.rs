@@ -36,7 +36,7 @@ impl JournalStep {
     }
 }
 
-/// A journal, read.
+/// What a journal says when it is read back: whose the changes are, which, and how far they came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
     /// The process that owns it: that changed something last.

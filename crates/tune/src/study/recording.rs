@@ -26,7 +26,7 @@ pub enum StudyError {
     /// It cannot be started.
     #[error("cannot start {}", program.display())]
     Start {
-        /// The program's file.
+        /// The path of the program.
         program: PathBuf,
         /// What the system answered.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! Making threads.
+//! The functions that start threads, each of which gets noise of its own.
 
 use core::ffi::{c_int, c_void};
 
