@@ -7,7 +7,7 @@ use becalm_units::{CpuId, Nanos};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct LedgerRow(u32);
 
-/// The names of the rests.
+/// The names under which tables show the two rests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RestNames {
     pub edge: Label,

@@ -57,7 +57,7 @@ impl Alarm {
         false
     }
 
-    /// Wakes all that sleep, for good.
+    /// Wakes all threads that sleep on it; from now on none sleeps.
     pub fn call_off(&self) {
         self.0.store(1, Ordering::Release);
         // SAFETY: the word's address is only compared with those that threads sleep on.

@@ -40,7 +40,7 @@ impl SealedFile {
         Ok(Self(fd))
     }
 
-    /// Where other processes find it.
+    /// The path by which other processes open it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         path(&self.0)
@@ -88,7 +88,7 @@ impl SharedWords {
         }
     }
 
-    /// Where other processes find them.
+    /// The path by which other processes open them.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         path(&self.fd)

@@ -41,7 +41,7 @@ struct CpuSums {
     /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
     history: History,
-    /// The longest, the longest first.
+    /// The longest detours with what happened in them, the longest first.
     longest: Vec<Arc<Timeline>>,
 }
 

@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use crate::columns::Fitted;
 use crate::theme::Theme;
 
-/// Where all of it is drawn.
+/// The screen that the view is drawn on.
 pub struct Canvas<'a> {
     /// The cells of the terminal, which are drawn into.
     pub buffer: &'a mut Buffer,

@@ -26,7 +26,7 @@ pub enum Request {
     Quit,
 }
 
-/// Where the thread that measures is.
+/// What the thread that measures is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Between two recordings, or before the first.
@@ -85,12 +85,12 @@ impl Session {
         self.lock().phase = Phase::Preparing;
     }
 
-    /// There will be no other.
+    /// Notes that no other recording will follow.
     pub fn end(&self) {
         self.lock().phase = Phase::Over;
     }
 
-    /// Where the thread that measures is.
+    /// What the thread that measures is doing.
     pub fn phase(&self) -> Phase {
         self.lock().phase
     }
@@ -115,12 +115,12 @@ impl Session {
         self.lock().requests.pop_front()
     }
 
-    /// Says something in the view.
+    /// Replaces the message that the view shows; `None` takes it away.
     pub fn say(&self, message: Option<String>) {
         self.lock().message = message.map(|message| (Instant::now(), message));
     }
 
-    /// What is to be said, as long as it is news.
+    /// The message to show, for [`NEWS`] after it was given.
     pub fn message(&self) -> Option<String> {
         let state = self.lock();
         state.message.as_ref().filter(|(said, _)| said.elapsed() < NEWS).map(|(_, message)| message.clone())

@@ -3,7 +3,7 @@
 /// The least width of such a line with the gap before it.
 pub const LEAST: usize = 26;
 
-/// The largest width: as many seconds.
+/// The largest width: a character for each of this many seconds.
 pub const MOST: usize = 120;
 
 /// The characters of a bar by its height, from no noise to the most.

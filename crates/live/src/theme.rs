@@ -40,7 +40,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Titles of columns, lines, what explains.
+    /// The titles of columns, lines, and explanations.
     pub const fn quiet(self) -> Style {
         self.color(Color::DarkGray)
     }

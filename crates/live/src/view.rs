@@ -31,7 +31,7 @@ pub enum Action {
     Save,
     /// Stop the program, as a shell's job.
     Suspend,
-    /// Begin all sums again from zero.
+    /// Start all sums again from zero.
     Forget,
     /// Draw the whole screen again, as after another program wrote on it.
     Redraw,
@@ -51,7 +51,7 @@ pub struct View {
     pub panel: Panel,
     /// What is shown in place of the tables, if anything.
     pub cover: Option<Cover>,
-    /// Only this CPU's sources and detours.
+    /// The CPU whose sources and detours alone are shown; `None` shows those of all.
     pub pick: Option<CpuId>,
     /// While paused, what is shown. Measuring goes on.
     pub paused: Option<Arc<Live>>,

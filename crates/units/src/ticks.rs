@@ -13,7 +13,7 @@ use crate::Nanos;
 pub struct Ticks(u64);
 
 impl Ticks {
-    /// From a raw counter value.
+    /// A reading with this value of the counter.
     // Always inlined, as this one and the next are part of the loops that measure.
     #[must_use]
     #[inline(always)]

@@ -115,7 +115,7 @@ pub struct PredictArgs {
     json: bool,
 }
 
-/// A grain; nothing needs no unit.
+/// Parses a grain; 0 needs no unit.
 fn grain(text: &str) -> Result<Nanos, <Nanos as FromStr>::Err> {
     if text == "0" { Ok(Nanos::ZERO) } else { text.parse() }
 }

@@ -51,7 +51,7 @@ pub struct Calibration {
 /// A counter that cannot be calibrated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RateError {
-    /// It does not move, or backwards.
+    /// It stands still, or runs backwards.
     #[error("the counter {counter} moved by {ticks} ticks in {elapsed}: it stands still or runs backwards")]
     NotRunning {
         /// The counter's name, [`Counter::NAME`].

@@ -86,7 +86,7 @@ pub struct Record<'a> {
 /// A page that the kernel cannot have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// Not even the header is there.
+    /// The page is shorter than its header.
     #[error("a ring-buffer page of {length} bytes is shorter than its header of {header}")]
     NoHeader {
         /// The length of what was given, in bytes.

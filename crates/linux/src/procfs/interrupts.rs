@@ -50,7 +50,7 @@ pub struct Device {
 }
 
 impl InterruptLine {
-    /// How often over all CPUs.
+    /// How often the interrupt came, over all CPUs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.machine.unwrap_or(0) + self.counts.iter().sum::<u64>()

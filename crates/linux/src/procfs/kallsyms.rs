@@ -149,7 +149,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// `ffffffff81000000 T _text`, `ffffffffc0a1 t probe\t[module]`.
+    /// Takes one line: `ffffffff81000000 T _text`, or with a module `ffffffffc0a1 t probe\t[module]`.
     fn push(&mut self, line: &str) -> Result<(), FormatError> {
         let error = || FormatError::new("'ADDRESS TYPE NAME' was expected", line);
         let address = address(line)?;

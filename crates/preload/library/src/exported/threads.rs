@@ -1,4 +1,4 @@
-//! The functions that start threads, each of which gets noise of its own.
+//! `pthread_create`, so that each thread that the program starts has noise of its own.
 
 use core::ffi::{c_int, c_void};
 
