@@ -120,7 +120,7 @@ impl Session {
         self.lock().message = message.map(|message| (Instant::now(), message));
     }
 
-    /// The message to show, for [`NEWS`] after it was given.
+    /// The message to show, for `NEWS` after it was given.
     pub fn message(&self) -> Option<String> {
         let state = self.lock();
         state.message.as_ref().filter(|(said, _)| said.elapsed() < NEWS).map(|(_, message)| message.clone())
