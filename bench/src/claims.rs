@@ -69,27 +69,27 @@ impl Claims {
         claims
     }
 
-    /// Both sides were measured in turns; the ratio of ours to the other shall be at most `limit`.
+    /// Both sides were measured in turns; the ratio of ours to the other must be at most `limit`.
     pub fn at_most_times(&mut self, what: &str, ours: Figure, other: Figure, limit: f64) {
         let ratio = ours.value / other.value;
         let promise = format!("ratio at most {limit}");
         self.row(self.judge(ratio <= limit), what, &ours.to_string(), &other.to_string(), Some(ratio), &promise);
     }
 
-    /// Our figure shall be at most `limit`.
+    /// Our figure must be at most `limit`.
     pub fn at_most(&mut self, what: &str, ours: Figure, limit: f64) {
         let (ratio, promise) = (ours.value / limit, format!("at most {}", Figure { value: limit, ..ours }));
         let ratio = (limit != 0.0).then_some(ratio);
         self.row(self.judge(ours.value <= limit), what, &ours.to_string(), "-", ratio, &promise);
     }
 
-    /// Our figure shall be at least `limit`.
+    /// Our figure must be at least `limit`.
     pub fn at_least(&mut self, what: &str, ours: Figure, limit: f64) {
         let (ratio, promise) = (ours.value / limit, format!("at least {}", Figure { value: limit, ..ours }));
         self.row(self.judge(ours.value >= limit), what, &ours.to_string(), "-", Some(ratio), &promise);
     }
 
-    /// There shall be none of something that does not depend on how fast or how busy the machine is: judged in a quick
+    /// There must be none of something that does not depend on how fast or how busy the machine is: judged in a quick
     /// benchmark, too.
     pub fn none(&mut self, what: &str, count: u64) {
         let verdict = Verdict::from_outcome(count == 0);

@@ -1,4 +1,4 @@
-# Tuning as a transaction: every setting before and after, also when becalm is killed amidst of it.
+# Tuning as a transaction: every setting before and after, also when becalm is killed meanwhile.
 #: kernel stock
 
 journal=/run/becalm/tune/journal.jsonl
@@ -32,7 +32,7 @@ echo "$status" >second_apply_status
 becalm tune restore --json >restore.json
 settings >restored
 
-# Killed at five moments of apply, and amidst of the restore that follows.
+# Killed at five moments of apply, and during the restore that follows.
 for part in 1 2 3 4 5; do
     becalm tune apply --cpus 1 >/dev/null 2>&1 &
     kill_at $! $((applied * part / 6))

@@ -11,7 +11,7 @@ use becalm_bench::interrupts::Interrupts;
 use becalm_bench::programs;
 use becalm_bundle::Bundle;
 use becalm_linux::sched;
-use becalm_measure::{Batch, Names, Plan, Sink, record};
+use becalm_measure::{Batch, Names, RecordPlan, Sink, record};
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
 use becalm_model::{LoopThread, Step};
 use becalm_record::Session;
@@ -113,7 +113,7 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
     let _interrupts = Interrupts::start(cpu, INTERRUPTS_HZ).map_err(|error| format!("no perf event: {error}"))?;
     let once = |sources: bool| -> Result<Figures, String> {
-        let mut plan = Plan::new();
+        let mut plan = RecordPlan::new();
         (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), sources);
         let mut kept = Kept::default();
         let recorded = record(plan, session.guard().clone(), session.signals(), &mut kept, &mut |_| {});

@@ -57,7 +57,7 @@ pub struct PhaseFigures {
 }
 
 impl PhaseFigures {
-    /// Of a series; nothing of nothing.
+    /// Computes the figures of a series of durations in nanoseconds; nothing of an empty series.
     #[must_use]
     pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the plain way: all ranks of a phase side by side, by what they are.
+        /// Compares with the plain way: all ranks of a phase side by side, in a list for each kind of time.
         #[test]
         fn maxima_and_figures_are_those_of_the_plain_way(
             ranks in (1_usize..300).prop_flat_map(|phases| {

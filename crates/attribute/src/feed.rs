@@ -4,19 +4,19 @@ use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 
 /// The events not yet replayed. Nothing is copied until the end of a call.
-pub(super) struct Feed<'a> {
+pub(super) struct EventFeed<'a> {
     /// The events to take first.
     now: &'a [Event],
-    /// Those that follow.
+    /// The events to take when `now` is empty.
     then: &'a [Event],
 }
 
-impl<'a> Feed<'a> {
+impl<'a> EventFeed<'a> {
     pub fn new(kept: &'a [Event], fresh: &'a [Event]) -> Self {
         if kept.is_empty() { Self { now: fresh, then: &[] } } else { Self { now: kept, then: fresh } }
     }
 
-    /// The next event.
+    /// The first event that was not taken yet; none at the end.
     pub fn peek(&self) -> Option<&'a Event> {
         self.now.first()
     }
@@ -45,7 +45,7 @@ impl<'a> Feed<'a> {
         })?
     }
 
-    /// All that is left.
+    /// All events that were not taken, in order.
     pub fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
         self.now.iter().chain(self.then)
     }

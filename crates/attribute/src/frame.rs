@@ -3,7 +3,7 @@
 use becalm_model::{Kind, Label};
 use becalm_units::Nanos;
 
-use super::ledger::Row;
+use super::ledger::LedgerRow;
 
 /// What a frame is, as far as it decides which exit ends it and what a switch does to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,12 +25,12 @@ pub(super) struct Frame {
     pub source: Label,
     pub detail: Label,
     /// Its row in the detour that is open, once it has one.
-    pub row: Option<Row>,
+    pub row: Option<LedgerRow>,
     /// Whether it ever had a row, in this detour or an earlier one.
     pub in_detour: bool,
     /// Since when it has been on the CPU: its entry, or the last time that its thread was switched in.
     pub since: Nanos,
-    /// Its extent before that.
+    /// The time that it had been on the CPU before `since`.
     pub before: Nanos,
 }
 

@@ -5,9 +5,9 @@ use becalm_units::{CpuId, Nanos};
 
 /// A row of the detour that is open.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Row(u32);
+pub(super) struct LedgerRow(u32);
 
-/// The names of the rests.
+/// The names under which tables show the two rests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RestNames {
     pub edge: Label,
@@ -22,7 +22,7 @@ pub(super) struct Ledger {
     names: RestNames,
     rows: Vec<Activity>,
     /// The row of the loop's own time.
-    edge: Option<Row>,
+    edge: Option<LedgerRow>,
     number: u64,
     start: Nanos,
     /// Up to where time has been credited.
@@ -75,16 +75,16 @@ impl Ledger {
     }
 
     /// A new row that starts here.
-    pub fn row(&mut self, start: Nanos, kind: Kind, source: Label, detail: Label) -> Row {
+    pub fn row(&mut self, start: Nanos, kind: Kind, source: Label, detail: Label) -> LedgerRow {
         // A detour of 2^32 rows would fill the memory long before.
-        let row = Row(self.rows.len() as u32);
+        let row = LedgerRow(self.rows.len() as u32);
         let (cpu, detour) = (self.cpu, self.number);
         self.rows.push(Activity { cpu, detour, start, self_time: Nanos::ZERO, kind, source, detail });
         row
     }
 
     /// Credits the time up to `until` to a row.
-    pub fn credit(&mut self, row: Row, until: Nanos) {
+    pub fn credit(&mut self, row: LedgerRow, until: Nanos) {
         self.rows[row.0 as usize].self_time += until - self.credited;
         self.credited = until;
     }
@@ -116,7 +116,7 @@ impl Ledger {
             self.rows[row.0 as usize].self_time = duration;
         } else {
             let mut owed = t_min;
-            if let Some(Row(edge)) = self.edge {
+            if let Some(LedgerRow(edge)) = self.edge {
                 let edge = edge as usize;
                 owed = take(&mut self.rows[edge], owed);
                 if self.rows[edge].self_time == Nanos::ZERO {

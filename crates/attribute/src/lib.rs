@@ -49,9 +49,9 @@ mod tally;
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, LoopThread, Pid, Step, Tasks, task};
 use becalm_units::Nanos;
 
-use self::feed::Feed;
+use self::feed::EventFeed;
 use self::frame::{Frame, What, saturating_sub};
-use self::ledger::{Ledger, RestNames, Row};
+use self::ledger::{Ledger, LedgerRow, RestNames};
 use self::suspended::Suspended;
 pub use self::tally::Tally;
 
@@ -62,7 +62,7 @@ pub use self::tally::Tally;
 #[derive(Debug)]
 pub struct Attributor {
     thread: LoopThread,
-    names: Names,
+    names: OwnLabels,
     /// What runs above the current thread.
     stack: Vec<Frame>,
     /// Who is on the CPU, where that is known. Within a step it always is.
@@ -89,15 +89,15 @@ pub struct Attributor {
 /// The owner of the time in which only a thread runs.
 #[derive(Clone, Copy, Debug)]
 enum Base {
-    /// The measuring thread.
+    /// The measuring thread itself, whose time is no noise.
     Loop,
     /// Another thread, or what the CPU idles for.
-    Row(Row),
+    Row(LedgerRow),
 }
 
 /// What the attribution itself names.
 #[derive(Clone, Copy, Debug)]
-struct Names {
+struct OwnLabels {
     throttling: Label,
     blocked: Label,
     lost: Label,
@@ -109,7 +109,7 @@ struct Names {
 /// got lost may not pile up for ever.
 const DEPTH: usize = 64;
 
-/// Before every instant.
+/// An instant before every other, for what has not happened yet.
 const LONG_AGO: Nanos = Nanos::new(i64::MIN);
 
 impl Attributor {
@@ -117,7 +117,7 @@ impl Attributor {
     #[must_use]
     pub fn new(thread: LoopThread, labels: &mut Labels) -> Self {
         let rests = RestNames { edge: labels.intern("edge"), unseen: labels.intern("unseen") };
-        let names = Names {
+        let names = OwnLabels {
             throttling: labels.intern(if thread.realtime { "rt_throttling" } else { "cfs_bandwidth" }),
             blocked: labels.intern("blocked"),
             lost: labels.intern("lost_events"),
@@ -159,7 +159,7 @@ impl Attributor {
         activities: &mut Vec<Activity>,
     ) {
         let mut kept = std::mem::take(&mut self.kept);
-        let mut feed = Feed::new(&kept, events);
+        let mut feed = EventFeed::new(&kept, events);
         for step in steps {
             if step.start < self.completed || step.end <= step.start || step.end.checked_sub(step.start).is_none() {
                 self.tally.refused_steps += 1;
@@ -200,7 +200,7 @@ impl Attributor {
     /// kept. A step that breaks the promise is attributed to what is left of its events, and marked incomplete.
     pub fn advance(&mut self, until: Nanos) {
         let mut kept = std::mem::take(&mut self.kept);
-        let mut feed = Feed::new(&kept, &[]);
+        let mut feed = EventFeed::new(&kept, &[]);
         self.replay(&mut feed, until, &Tasks::new());
         let left = feed.rest().count();
         kept.drain(..kept.len() - left);
@@ -221,7 +221,7 @@ impl Attributor {
     }
 
     /// Replays the events before `until`.
-    fn replay(&mut self, feed: &mut Feed<'_>, until: Nanos, tasks: &Tasks) {
+    fn replay(&mut self, feed: &mut EventFeed<'_>, until: Nanos, tasks: &Tasks) {
         while let Some(event) = feed.next_before(until) {
             if self.is_late(event) {
                 self.count_late(event);
@@ -243,7 +243,7 @@ impl Attributor {
     }
 
     /// Whether the events between the last one and the next one were lost. Skips late events.
-    fn lost_comes_next(&mut self, feed: &mut Feed<'_>) -> bool {
+    fn lost_comes_next(&mut self, feed: &mut EventFeed<'_>) -> bool {
         loop {
             match feed.peek() {
                 Some(event) if self.is_late(event) => self.count_late(event),
@@ -327,7 +327,7 @@ impl Attributor {
     }
 
     /// A row for a frame that begins, if a detour is open. A work item's detail is its kworker.
-    fn row(&mut self, start: Nanos, what: What, source: Label, detail: Label) -> Option<Row> {
+    fn row(&mut self, start: Nanos, what: What, source: Label, detail: Label) -> Option<LedgerRow> {
         let detail = if let What::Work(_) = what { self.base_detail } else { detail };
         self.ledger.is_open().then(|| self.ledger.row(start, what.kind(), source, detail))
     }
@@ -452,7 +452,7 @@ impl Attributor {
     }
 
     /// What the CPU idles for while the loop is away: a limit, the loop's sleep, or a fault of the loop that has a row.
-    fn idle(&self) -> Result<(Kind, Label), Row> {
+    fn idle(&self) -> Result<(Kind, Label), LedgerRow> {
         if self.loop_runnable {
             return Ok((Kind::Throttling, self.names.throttling));
         }

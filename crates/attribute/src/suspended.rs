@@ -56,7 +56,7 @@ impl Suspended {
         self.position(pid).map_or(&[], |at| &self.threads[at].frames)
     }
 
-    /// Forgets everything.
+    /// Forgets the frames of all threads, and keeps their memory for others.
     pub fn clear(&mut self) {
         while let Some(thread) = self.threads.pop() {
             self.recycle(thread.frames);
@@ -87,14 +87,14 @@ mod tests {
 
     use super::*;
     use crate::frame::What;
-    use crate::ledger::Row;
+    use crate::ledger::LedgerRow;
 
     fn frame(work: u64) -> Frame {
         Frame {
             what: What::Work(work),
             source: Label::EMPTY,
             detail: Label::EMPTY,
-            row: Some(Row::default()),
+            row: Some(LedgerRow::default()),
             in_detour: true,
             since: Nanos::ZERO,
             before: Nanos::ZERO,

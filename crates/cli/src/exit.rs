@@ -15,7 +15,7 @@ use becalm_scale::ScaleError;
 use becalm_tune::PlanError;
 use becalm_tune::check::ChoiceError;
 
-/// How a command ended.
+/// The way a command ended, which gives the exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// It did what was asked.

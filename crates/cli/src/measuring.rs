@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use becalm_linux::sched::Policy;
-use becalm_measure::{Plan, Task, Threshold};
+use becalm_measure::{LoopTask, RecordPlan, Threshold};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -38,10 +38,10 @@ pub struct MeasuringArgs {
 
 impl MeasuringArgs {
     /// The plan of a recording like this, below a root.
-    pub fn plan(&self, root: &Path) -> Plan {
-        let mut plan = Plan::new();
+    pub fn plan(&self, root: &Path) -> RecordPlan {
+        let mut plan = RecordPlan::new();
         plan.cpus = self.cpus.clone();
-        plan.task = Task::Watch(self.threshold);
+        plan.task = LoopTask::Watch(self.threshold);
         plan.policy = self.sched;
         plan.sources = !self.no_sources;
         plan.ring_bytes = self.buffer as usize * 1024;

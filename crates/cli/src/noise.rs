@@ -14,7 +14,7 @@ use becalm_scale::spec::NoiseSpec;
 use becalm_units::Nanos;
 
 use crate::exit::UsageError;
-use crate::progress::Reading;
+use crate::progress::ReadingProgress;
 
 /// What was typed: a formula or the path of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,7 +46,7 @@ pub fn from_spec(spec: &NoiseSpec, seed: u64) -> Result<NoiseInput, UsageError> 
 
 /// Reads the noise of a run, with the books of its detours if `books` is set, and shows how far the reading is.
 pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<NoiseInput, NoiseError> {
-    let _reading = Reading::begin(bundle, 1);
+    let _reading = ReadingProgress::begin(bundle, 1);
     NoiseInput::from_run(bundle, selection, books)
 }
 

@@ -9,7 +9,7 @@ use becalm_report::{Form, Report};
 
 use crate::messages::{page_width, say};
 
-/// Who makes pages.
+/// The program and version that a page names as its maker.
 const PROGRAM: &str = concat!("becalm ", env!("CARGO_PKG_VERSION"));
 
 /// Where a result goes, and as what.

@@ -1,6 +1,6 @@
 //! Progress on standard error, with the time left, where somebody looks and it takes long enough.
 //!
-//! [`Steps`] is told by its owner how far it is; [`Reading`] watches the reading of runs from a thread of its own. While
+//! [`Steps`] is told by its owner how far it is; [`ReadingProgress`] watches the reading of runs from a thread of its own. While
 //! becalm measures, nothing here may have such a thread: that would be noise.
 
 use std::io::{self, IsTerminal};
@@ -43,12 +43,12 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Of something with so many steps: `what` says what is being done.
+    /// Begins something that has so many steps: `what` says what is being done.
     pub fn new(what: &'static str, steps: u64) -> Self {
         Self { bar: None, steps, done: 0, what, begun: Instant::now() }
     }
 
-    /// Some steps were done.
+    /// Notes that this many more steps were done.
     pub fn advance(&mut self, steps: u64) {
         self.done = self.done.saturating_add(steps).min(self.steps);
         if let Some(bar) = &self.bar {
@@ -79,9 +79,9 @@ impl Drop for Steps {
 }
 
 /// Shows, until it is dropped, how much of runs was read.
-pub struct Reading(Option<(Sender<()>, JoinHandle<()>)>);
+pub struct ReadingProgress(Option<(Sender<()>, JoinHandle<()>)>);
 
-impl Reading {
+impl ReadingProgress {
     /// Of a run that is going to be read so many times.
     pub fn begin(bundle: &Bundle, times: u64) -> Self {
         Self::watch("reading", bundle.bytes().saturating_mul(times), vec![bundle.progress()])
@@ -114,7 +114,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReadingProgress {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.0.take() {
             drop(stop);

@@ -22,7 +22,7 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
 use crate::schedule::{Due, Schedule};
-use crate::tally::Tally;
+use crate::tally::DeliveryTally;
 use crate::toll::{self, Toll};
 
 /// How long the counter is compared with the kernel's clock before anything else.
@@ -32,7 +32,7 @@ const HEAD_START_NS: u64 = 5_000_000;
 
 /// What is to be injected, and where.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PreemptPlan {
     /// The CPUs, each with the noise that it gets.
     pub cpus: Vec<(CpuId, NoiseTrace)>,
     /// Where on its circle each CPU starts: at the place that the wall clock gives, which is one for all CPUs and nodes, or
@@ -65,7 +65,7 @@ pub struct Detour {
 pub struct Delivered {
     /// The CPU on which they were made.
     pub cpu: CpuId,
-    /// For how long detours were due.
+    /// The time in which detours were due.
     pub observed: Nanos,
     /// What a detour costs on this CPU beyond its own loop.
     pub toll: Toll,
@@ -74,7 +74,7 @@ pub struct Delivered {
     /// The number of detours in a lap that became one with the detour before.
     pub merged: usize,
     /// What was due and what was delivered.
-    pub tally: Tally,
+    pub tally: DeliveryTally,
     /// The first detours that were delivered; empty if no log was asked for.
     pub log: Vec<Detour>,
 }
@@ -104,14 +104,14 @@ impl Injection {
     /// # Errors
     /// If a CPU or a priority is refused; if the noise cannot be made exactly and is to be; if the kernel's limit on
     /// real-time threads, `throttling`, is in its way.
-    pub fn start(plan: &Plan, counter: Source, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
+    pub fn start(plan: &PreemptPlan, counter: Source, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
         match counter {
             Source::Native => Self::with::<Native>(plan, throttling),
             Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, throttling),
         }
     }
 
-    fn with<C: Counter + 'static>(plan: &Plan, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
+    fn with<C: Counter + 'static>(plan: &PreemptPlan, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
         let rate = calibrate::<C>(CALIBRATION)?.rate;
         let mut workers = Vec::with_capacity(plan.cpus.len());
         let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
@@ -196,7 +196,7 @@ struct Worker {
     toll: Toll,
     left_out: (usize, Nanos),
     merged: usize,
-    tally: Tally,
+    tally: DeliveryTally,
     log: LockedWords,
     logged: usize,
 }
@@ -216,7 +216,13 @@ struct Burned {
 const LOG_WORDS: usize = 3;
 
 impl Worker {
-    fn new(cpu: CpuId, trace: &NoiseTrace, toll: Toll, rate: TickRate, plan: &Plan) -> Result<Self, InjectError> {
+    fn new(
+        cpu: CpuId,
+        trace: &NoiseTrace,
+        toll: Toll,
+        rate: TickRate,
+        plan: &PreemptPlan,
+    ) -> Result<Self, InjectError> {
         let mut schedule = Schedule::new(trace, Nanos::ZERO);
         let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
         let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
@@ -238,7 +244,7 @@ impl Worker {
         }
         let log = LockedWords::new(plan.log * LOG_WORDS)
             .map_err(|error| InjectError::Log { entries: plan.log, cause: std::io::Error::other(error.to_string()) })?;
-        Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: Tally::default(), log, logged: 0 })
+        Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: DeliveryTally::default(), log, logged: 0 })
     }
 
     /// Whether the kernel lets a real-time thread run for so long.

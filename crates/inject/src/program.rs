@@ -20,7 +20,7 @@ pub enum ProgramError {
     /// The program cannot be looked at.
     #[error("cannot read {}: {cause}", path.display())]
     Read {
-        /// The program's file.
+        /// The path of the program.
         path: PathBuf,
         /// What the system says.
         cause: io::Error,
@@ -28,13 +28,13 @@ pub enum ProgramError {
     /// The program has no dynamic linker, which would load the library.
     #[error("no library can be preloaded into {}: it is linked statically", path.display())]
     Static {
-        /// The program's file.
+        /// The path of the program.
         path: PathBuf,
     },
     /// The program cannot or must not load the library.
     #[error("no library can be preloaded into {}: {why}", path.display())]
     Refused {
-        /// The program's file.
+        /// The path of the program.
         path: PathBuf,
         /// The reason, to be put behind a colon.
         why: &'static str,

@@ -17,7 +17,7 @@ use becalm_units::Nanos;
 
 use crate::InjectError;
 use crate::schedule::Schedule;
-use crate::tally::Tally;
+use crate::tally::DeliveryTally;
 
 /// [`layout::VARIABLE`] as Rust's text.
 const VARIABLE: &str = match layout::VARIABLE.to_str() {
@@ -169,7 +169,7 @@ impl SignalNoise {
             let squares = u128::from(high) << 64 | u128::from(low);
             Moments::from_parts(count, sum.into(), squares, (least as i64, greatest as i64))
         };
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         tally.due = moments(layout::DUE);
         tally.due_intervals = moments(layout::DUE_INTERVALS);
         tally.delivered = moments(layout::DELIVERED);

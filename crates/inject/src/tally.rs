@@ -12,7 +12,7 @@ const LATEST_NS: u64 = 10_000_000_000;
 
 /// The detours of one CPU. All moments are those of nanoseconds.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct DeliveryTally {
     /// The lengths of detours that were due.
     pub due: Moments,
     /// The intervals from one start that was due to the next.
@@ -30,7 +30,7 @@ pub struct Tally {
     last_start: Option<Nanos>,
 }
 
-impl Default for Tally {
+impl Default for DeliveryTally {
     fn default() -> Self {
         let late = Histogram::new_with_bounds(1, LATEST_NS, 2).expect("the bounds are in order");
         Self {
@@ -47,7 +47,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl DeliveryTally {
     /// Adds a detour that was due.
     pub fn add_due(&mut self, at: Nanos, length: Nanos) {
         self.due.add(length.get());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn intervals_are_between_starts() {
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         for (at, late) in [(100, 3), (300, 0), (600, 50)] {
             tally.add_due(Nanos::new(at), Nanos::new(20));
             tally.add_delivered(Nanos::new(at + late), Nanos::new(21), Nanos::new(late));

@@ -6,7 +6,7 @@
 //! It does so for three tenths of a second, in which nobody below it gets the CPU; and once more where too few of the trials
 //! were seen, as somebody above it had the CPU.
 //!
-//! The trials come as often as the detours will, within limits: whether the kernel has to set the CPU's timer anew when the
+//! The trials come as often as the detours will, within limits: whether the kernel has to set the CPU's timer again when the
 //! injecting thread goes to sleep depends on whether its next turn comes before the next tick, and on a virtual machine
 //! that takes some microseconds. Where both happen, the mean of the cost is nearest to each.
 

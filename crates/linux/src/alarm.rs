@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::clock_gettime_ns;
 
-/// `CLOCK_MONOTONIC` now, in nanoseconds.
+/// Reads `CLOCK_MONOTONIC`: nanoseconds since boot, not counting suspension.
 #[inline]
 #[must_use]
 pub fn monotonic_ns() -> u64 {
@@ -24,7 +24,7 @@ pub fn wall_ns() -> u64 {
 pub struct Alarm(AtomicU32);
 
 impl Alarm {
-    /// Not called off.
+    /// An alarm that nobody has called off yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
@@ -57,7 +57,7 @@ impl Alarm {
         false
     }
 
-    /// Wakes all that sleep, for good.
+    /// Wakes all threads that sleep on it; from now on none sleeps.
     pub fn call_off(&self) {
         self.0.store(1, Ordering::Release);
         // SAFETY: the word's address is only compared with those that threads sleep on.

@@ -17,9 +17,9 @@ pub enum FileError {
     Read {
         /// What the file was to tell.
         what: &'static str,
-        /// Which file.
+        /// The path of the file, with the root folder in front.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// It could be read, but its text is not what the kernel documents.
@@ -27,7 +27,7 @@ pub enum FileError {
     Format {
         /// What the file was to tell.
         what: &'static str,
-        /// Which file.
+        /// The path of the file, with the root folder in front.
         path: PathBuf,
         /// What is wrong with the text.
         why: FormatError,

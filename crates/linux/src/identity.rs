@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::procfs::status::{Capability, Status, in_first_user_namespace};
 
-/// Who this process is.
+/// Who this process is and what it may do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Identity {
     /// Its rights; the least that there are if they cannot be read.

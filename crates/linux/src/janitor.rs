@@ -41,12 +41,12 @@ pub enum JanitorError {
     /// The process has other threads, whose locks a fork would leave held for ever.
     #[error("cannot start the janitor: the process already has {0} threads")]
     Threads(usize),
-    /// A system call failed.
+    /// A system call that starting the janitor needs failed.
     #[error("cannot start the janitor: {action}: {source}")]
     System {
-        /// Which.
+        /// What was attempted: `count the threads`, `make a socket pair`, `fork`.
         action: &'static str,
-        /// Why.
+        /// The error of the system call.
         r#source: io::Error,
     },
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicU64;
 /// Memory that could not be had or locked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The mapping was refused.
+    /// The kernel refused to map memory.
     #[error("cannot map {bytes} bytes of memory for a buffer: {source}")]
     Map {
-        /// How much.
+        /// The bytes that were asked for.
         bytes: usize,
-        /// Why.
+        /// The error of `mmap`.
         r#source: io::Error,
     },
 }
@@ -97,7 +97,7 @@ pub fn lock_current_pages() -> bool {
     unsafe { libc::mlockall(libc::MCL_CURRENT) == 0 }
 }
 
-/// Undoes [`lock_current_pages`].
+/// Unlocks all pages of the process, those that [`lock_current_pages`] locked among them.
 pub fn unlock_pages() {
     // SAFETY: as above.
     unsafe { libc::munlockall() };

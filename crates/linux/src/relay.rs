@@ -17,10 +17,10 @@ pub struct Relay {
     previous: libc::sigset_t,
 }
 
-/// A signal that came.
+/// A signal that came to the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Incoming {
-    /// Its number.
+    /// The signal's number, such as `SIGINT`.
     pub signal: i32,
     /// Whether the kernel sent it, as for a key at the terminal: then the programs of the same job have it already.
     pub by_kernel: bool,

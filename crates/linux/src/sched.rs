@@ -11,34 +11,34 @@ use becalm_units::{CpuId, CpuList};
 /// A thread could not be placed or given its scheduling class.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedError {
-    /// The affinity was refused.
+    /// The kernel refused to let the thread run on these CPUs only.
     #[error("cannot run on CPU {cpus}: {source}{}", affinity_hint(source))]
     Affinity {
-        /// The CPUs asked for.
+        /// The CPUs that the thread was to run on.
         cpus: CpuList,
-        /// Why.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// The affinity could not be read.
     #[error("cannot read on which CPUs thread {tid} may run: {source}")]
     ReadAffinity {
-        /// The thread.
+        /// The number of the thread.
         tid: i32,
-        /// Why.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// A thread of becalm ended before it was ready, which only a bug can make it do.
     #[error("the thread {name} ended before it was ready")]
     Ended {
-        /// The thread's name.
+        /// The name that becalm gave the thread.
         name: String,
     },
-    /// The class was refused.
+    /// The kernel refused the scheduling class.
     #[error("cannot set the scheduling class {policy}: {source}{}", class_hint(source))]
     Class {
-        /// The class asked for.
+        /// The class that was asked for.
         policy: Policy,
-        /// Why.
+        /// The error of the system call.
         r#source: io::Error,
     },
 }
@@ -62,10 +62,10 @@ fn class_hint(error: &io::Error) -> &'static str {
 /// The scheduling classes in which a loop can run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
-    /// `SCHED_OTHER`.
+    /// `SCHED_OTHER`, which every thread has unless told otherwise.
     #[default]
     Other,
-    /// `SCHED_BATCH`.
+    /// `SCHED_BATCH`: like `SCHED_OTHER`, but its wake-ups do not preempt others.
     Batch,
     /// `SCHED_FIFO` with a priority of 1 to 99.
     Fifo(u8),
@@ -156,7 +156,7 @@ impl FromStr for Policy {
     }
 }
 
-/// The calling thread's number.
+/// The calling thread's number, by which the kernel's trace knows it.
 #[must_use]
 pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()

@@ -40,7 +40,7 @@ impl SealedFile {
         Ok(Self(fd))
     }
 
-    /// Where other processes find it.
+    /// The path by which other processes open it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         path(&self.0)
@@ -88,7 +88,7 @@ impl SharedWords {
         }
     }
 
-    /// Where other processes find them.
+    /// The path by which other processes open them.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         path(&self.fd)
@@ -134,7 +134,7 @@ mod tests {
         words[1].store(7, Ordering::Relaxed);
         let seen = fs::read(words.path()).unwrap();
         assert_eq!(seen, [[0; 8], 7_u64.to_ne_bytes(), [0; 8]].concat());
-        // Seals forbid to make it shorter, also by opening it anew.
+        // Seals forbid to make it shorter, also by opening it again.
         assert!(fs::File::options().write(true).open(words.path()).unwrap().set_len(8).is_err());
     }
 }

@@ -65,7 +65,7 @@ fn stir(duration: Duration) {
     });
 }
 
-/// Faults in pages that the kernel has to provide anew each time. An allocator may keep what was given back to it, and
+/// Faults in pages that the kernel has to provide again each time. An allocator may keep what was given back to it, and
 /// then nothing faults any more.
 fn touch_fresh_pages(length: usize) {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};

@@ -14,7 +14,7 @@ pub struct Fitted {
     pub width: usize,
 }
 
-/// Between two columns.
+/// The blanks between two columns.
 const GAP: usize = 2;
 
 /// A name is not cut shorter than this; rather, a column is left out.

@@ -10,8 +10,8 @@ use ratatui::style::Style;
 
 use crate::columns::fit;
 use crate::live::Live;
-use crate::page::{Page, shortened};
-use crate::table::{Panel, Row, Table};
+use crate::page::{Canvas, shortened};
+use crate::table::{Panel, PanelTable, RowKey};
 use crate::tables::{tables, total};
 use crate::theme::Theme;
 use crate::view::{Cover, View};
@@ -33,10 +33,10 @@ pub struct Status {
 }
 
 /// Draws everything; gives the tables as they are shown, on which the keys act.
-pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &Status, theme: Theme) -> [Table; 3] {
+pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &Status, theme: Theme) -> [PanelTable; 3] {
     let tables = tables(live, view);
     let area = frame.area();
-    let mut page = Page { buffer: frame.buffer_mut(), theme };
+    let mut page = Canvas { buffer: frame.buffer_mut(), theme };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let text = format!("{}x{} is too small: {}x{}", area.width, area.height, SMALLEST.0, SMALLEST.1);
         page.text(area.x, area.y, area.width, &text, theme.warning());
@@ -62,7 +62,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &Status, th
     tables
 }
 
-impl Page<'_> {
+impl Canvas<'_> {
     /// The lines above the tables; gives the first one below.
     fn head(&mut self, area: Rect, live: &Live, view: &View) -> u16 {
         let right = area.right();
@@ -137,7 +137,7 @@ impl Page<'_> {
         y
     }
 
-    fn tables(&mut self, area: Rect, tables: &[Table; 3], live: &Live, view: &View) {
+    fn tables(&mut self, area: Rect, tables: &[PanelTable; 3], live: &Live, view: &View) {
         let least = 3 * (HEAD + 2);
         if area.height < least {
             let table = &tables[view.panel as usize];
@@ -151,7 +151,7 @@ impl Page<'_> {
         }
     }
 
-    fn table(&mut self, area: Rect, table: &Table, live: &Live, view: &View) {
+    fn table(&mut self, area: Rect, table: &PanelTable, live: &Live, view: &View) {
         let focused = view.panel == table.panel;
         let number = table.panel as usize + 1;
         let title = format!("{number} {}", table.title);
@@ -175,7 +175,7 @@ impl Page<'_> {
             let y = body.y + 1 + line as u16;
             let chosen = focused && row == at;
             self.row(Rect { y, height: 1, ..body }, &table.grid.rows[row], &table.grid, &fitted);
-            let picked = matches!((&table.rows[row], view.pick), (Row::Cpu(cpu), Some(pick)) if *cpu == pick);
+            let picked = matches!((&table.rows[row], view.pick), (RowKey::Cpu(cpu), Some(pick)) if *cpu == pick);
             let sign = match (chosen, picked) {
                 (true, _) => "\u{25b8}",
                 (false, true) => "\u{2022}",
@@ -188,12 +188,12 @@ impl Page<'_> {
         }
         if table.panel == Panel::Cpus {
             let area = Rect { x: end + 2, width: (body.right()).saturating_sub(end + 2), ..body };
-            let shown: Vec<&Row> = table.rows.iter().skip(first).take(rows).collect();
+            let shown: Vec<&RowKey> = table.rows.iter().skip(first).take(rows).collect();
             self.sparks(area, &shown, live);
         }
     }
 
-    fn sparks(&mut self, area: Rect, rows: &[&Row], live: &Live) {
+    fn sparks(&mut self, area: Rect, rows: &[&RowKey], live: &Live) {
         if usize::from(area.width) < spark::LEAST.saturating_sub(2) {
             return;
         }
@@ -201,7 +201,7 @@ impl Page<'_> {
         let histories: Vec<Vec<f64>> = rows
             .iter()
             .map(|row| match row {
-                Row::Cpu(cpu) => live.history(*cpu, width),
+                RowKey::Cpu(cpu) => live.history(*cpu, width),
                 _ => Vec::new(),
             })
             .collect();

@@ -9,7 +9,7 @@ use becalm_linux::sched;
 use becalm_measure::Names;
 use becalm_model::node::CpuDoc;
 use becalm_model::{LoopThread, NodeDoc, Pid};
-use becalm_record::{Detours, Part, Store};
+use becalm_record::{DetourStore, Part, Store};
 use becalm_units::CpuList;
 
 use crate::session::{Request, Session};
@@ -19,9 +19,9 @@ use crate::watch::Watcher;
 const SEGMENT: Duration = Duration::from_secs(10);
 
 /// One recording on its way into the view.
-pub struct Feed<'a> {
-    /// What stores it.
-    detours: Detours,
+pub struct ViewFeed<'a> {
+    /// Attributes the batches and writes them into the bundle that can be saved.
+    detours: DetourStore,
     session: &'a Arc<Session>,
     watcher: &'a mut Watcher,
     /// With more bytes stored than this, the recording is to be renewed.
@@ -29,9 +29,9 @@ pub struct Feed<'a> {
     stored: Instant,
 }
 
-impl<'a> Feed<'a> {
-    /// Of a recording that is about to begin.
-    pub fn new(detours: Detours, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
+impl<'a> ViewFeed<'a> {
+    /// The feed of a recording that is about to begin.
+    pub fn new(detours: DetourStore, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
         Self { detours, session, watcher, bound, stored: Instant::now() }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-impl Store for Feed<'_> {
+impl Store for ViewFeed<'_> {
     type Error = io::Error;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> io::Result<()> {

@@ -14,15 +14,15 @@ const KEYS: [(&str, &str); 16] = [
     ("a, esc", "show all CPUs again"),
     ("p, blank", "pause: the picture stands still, measuring goes on"),
     ("s", "save what was recorded as a run for becalm report"),
-    ("z", "begin all sums anew"),
+    ("z", "start all sums again from zero"),
     ("w", "what limits these numbers"),
-    ("ctrl-l", "draw everything anew"),
+    ("ctrl-l", "draw everything again"),
     ("ctrl-z", "stop, as a job of the shell"),
     ("q, ctrl-c", "quit; what was not saved is gone"),
     ("?", "this help; esc closes it"),
 ];
 
-/// The help.
+/// The text of the help, a line for each key: the key, and what it does.
 pub fn lines() -> Vec<(String, String)> {
     KEYS.iter().map(|(key, what)| (format!("{key:<12}"), (*what).to_owned())).collect()
 }

@@ -24,12 +24,12 @@ pub struct History {
 }
 
 impl History {
-    /// Of nothing yet.
+    /// A history that knows no time yet.
     pub const fn new() -> Self {
         Self { first: 0, cells: VecDeque::new(), until: 0, since: None }
     }
 
-    /// Takes a detour.
+    /// Adds a detour's time to the seconds that it touches.
     pub fn add(&mut self, start: Nanos, duration: Nanos) {
         let (mut at, end) = (start.get(), start.get() + duration.get());
         while at < end {
@@ -55,7 +55,7 @@ impl History {
         whole.skip(self.whole().count().saturating_sub(count)).map(|lost| lost as f64 / CELL as f64).collect()
     }
 
-    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; none of none.
+    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; nothing if there are none.
     pub fn recent(&self, over: Nanos) -> Option<f64> {
         let last = self.last((over.get() / CELL).max(1) as usize);
         (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64)
@@ -91,7 +91,7 @@ mod tests {
 
     const SECOND: Nanos = Nanos::from_secs(1);
 
-    fn of(detours: &[(i64, i64)], until: i64) -> History {
+    fn history_of(detours: &[(i64, i64)], until: i64) -> History {
         let mut history = History::new();
         history.advance(Nanos::ZERO);
         for (start, duration) in detours {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_detour_counts_in_every_second_that_it_touches() {
-        let history = of(&[(900_000_000, 1_300_000_000)], 3_000_000_000);
+        let history = history_of(&[(900_000_000, 1_300_000_000)], 3_000_000_000);
         assert_eq!(history.last(10), [0.1, 1.0, 0.2]);
         assert_eq!(history.last(2), [1.0, 0.2]);
         assert!((history.recent(Nanos::from_secs(2)).unwrap() - 0.6).abs() < 1e-12);
@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn a_second_that_is_not_over_is_not_shown() {
-        assert!(of(&[(0, 5)], 999_999_999).last(10).is_empty());
-        assert_eq!(of(&[(0, 5)], 999_999_999).recent(SECOND), None);
-        assert_eq!(of(&[(0, 500_000_000)], 1_999_999_999).last(10), [0.5]);
+        assert!(history_of(&[(0, 5)], 999_999_999).last(10).is_empty());
+        assert_eq!(history_of(&[(0, 5)], 999_999_999).recent(SECOND), None);
+        assert_eq!(history_of(&[(0, 500_000_000)], 1_999_999_999).last(10), [0.5]);
         // Nor is the one in which the loop began.
         let mut late = History::new();
         late.advance(Nanos::new(300_000_000));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_too_old_is_forgotten() {
-        let mut history = of(&[], 0);
+        let mut history = history_of(&[], 0);
         history.advance(Nanos::from_secs(1_000_000));
         history.add(Nanos::ZERO, SECOND);
         assert_eq!(history.last(1_000).len(), KEPT - 1);
@@ -135,7 +135,7 @@ mod tests {
         fn nothing_of_a_detour_is_lost_between_the_seconds(
             detours in prop::collection::vec((0_i64..50_000_000_000, 1_i64..4_000_000_000), 0..40),
         ) {
-            let history = of(&detours, 60_000_000_000);
+            let history = history_of(&detours, 60_000_000_000);
             // Plainly: each second, each detour's overlap with it.
             for (second, ratio) in history.last(60).iter().enumerate() {
                 let (from, to) = (second as i64 * CELL, (second as i64 + 1) * CELL);

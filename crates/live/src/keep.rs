@@ -49,12 +49,12 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Of the bundle that is going to be written there.
+    /// The hidden bundle that the next recording is written into.
     pub fn new(names: &RunNames) -> Self {
         Self { path: names.hidden() }
     }
 
-    /// Where it is written.
+    /// The folder of the bundle while it is written.
     pub fn path(&self) -> &Path {
         &self.path
     }

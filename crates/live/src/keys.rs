@@ -49,7 +49,7 @@ impl Keyboard {
         Ok(parse(&bytes))
     }
 
-    /// What is there.
+    /// Appends the bytes that the terminal has sent; waits for none.
     fn take(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         let mut some = [0; 256];
         match self.0.read(&mut some)? {

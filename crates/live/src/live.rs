@@ -12,7 +12,7 @@ use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
 use becalm_record::Part;
 use becalm_report::top::LiveCpu;
-use becalm_stats::{Bounds, Moments};
+use becalm_stats::{Moments, QuantileBounds};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::history::History;
@@ -23,13 +23,13 @@ const LONGEST: usize = 32;
 /// Over which time the recent noise is taken.
 const RECENT: Nanos = Nanos::from_secs(10);
 
-/// A CPU's sums.
+/// What the view adds up for one CPU.
 #[derive(Clone, Debug)]
-struct Cpu {
+struct CpuSums {
     cpu: CpuId,
     t_min: Nanos,
     threshold: Nanos,
-    /// Observed in earlier recordings.
+    /// The time that earlier recordings observed on this CPU.
     before: Nanos,
     /// When the loop of this recording began, and until when its detours are known.
     span: Option<(Nanos, Nanos)>,
@@ -38,14 +38,14 @@ struct Cpu {
     last: Option<Nanos>,
     /// Detours of this recording, for their numbers.
     number: u64,
-    /// By the source's place in [`Live::names`].
+    /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
     history: History,
-    /// The longest, the longest first.
+    /// The longest detours with what happened in them, the longest first.
     longest: Vec<Arc<Timeline>>,
 }
 
-impl Cpu {
+impl CpuSums {
     fn observed(&self) -> Nanos {
         self.before + self.span.map_or(Nanos::ZERO, |(began, until)| until - began)
     }
@@ -100,11 +100,11 @@ impl Cpu {
             threshold_ns: Some(self.threshold.get()),
             durations: self.durations,
             median_ns: None,
-            median_bounds: Bounds::UNKNOWN,
+            median_bounds: QuantileBounds::UNKNOWN,
             p99_ns: None,
-            p99_bounds: Bounds::UNKNOWN,
+            p99_bounds: QuantileBounds::UNKNOWN,
             p999_ns: None,
-            p999_bounds: Bounds::UNKNOWN,
+            p999_bounds: QuantileBounds::UNKNOWN,
             interval: None,
             rate_interval: None,
             rarest_seen_ns: None,
@@ -123,8 +123,8 @@ impl Cpu {
 pub struct Live {
     /// The node's document as the recording began.
     node: Option<Arc<NodeDoc>>,
-    /// In rising order.
-    cpus: Vec<Cpu>,
+    /// The measured CPUs, by rising number.
+    cpus: Vec<CpuSums>,
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
     names: Vec<(Kind, Arc<str>)>,
@@ -142,14 +142,14 @@ impl Live {
     /// A recording begins; the first, or another one.
     pub fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread]) {
         self.ids.clear();
-        let end = |cpu: &Cpu| cpu.span.map(|(_, until)| self.base + until);
+        let end = |cpu: &CpuSums| cpu.span.map(|(_, until)| self.base + until);
         self.joint = self.cpus.iter().filter_map(end).max().or(self.joint);
         for cpu in &mut self.cpus {
             (cpu.before, cpu.span, cpu.number) = (cpu.observed(), None, 0);
         }
         for of in threads {
             if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
-                self.cpus.insert(place, Cpu::new(of.cpu));
+                self.cpus.insert(place, CpuSums::new(of.cpu));
             }
         }
         let place = |of: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
@@ -220,9 +220,9 @@ impl Live {
         self.counters = counters;
     }
 
-    /// Forgets all sums and begins anew.
+    /// Starts all sums again from zero.
     pub fn forget(&mut self) {
-        self.cpus.iter_mut().for_each(Cpu::forget);
+        self.cpus.iter_mut().for_each(CpuSums::forget);
         self.counters.clear();
     }
 
@@ -233,7 +233,7 @@ impl Live {
 
     /// How long the longest loop was observed.
     pub fn elapsed(&self) -> Nanos {
-        self.cpus.iter().map(Cpu::observed).max().unwrap_or(Nanos::ZERO)
+        self.cpus.iter().map(CpuSums::observed).max().unwrap_or(Nanos::ZERO)
     }
 
     /// How long the longest loop of this recording was observed.
@@ -242,7 +242,7 @@ impl Live {
         spans.map(|(began, until)| until - began).max().unwrap_or(Nanos::ZERO)
     }
 
-    /// The measured CPUs.
+    /// The numbers of the measured CPUs.
     pub fn cpu_list(&self) -> CpuList {
         self.cpus.iter().map(|cpu| cpu.cpu).collect()
     }
@@ -264,7 +264,7 @@ impl Live {
 
     /// The CPUs, in rising order.
     pub fn cpus(&self) -> Vec<LiveCpu> {
-        let row = |cpu: &Cpu| LiveCpu {
+        let row = |cpu: &CpuSums| LiveCpu {
             cpu: cpu.cpu,
             figures: cpu.figures(self.is_tracing(), &self.names),
             recent_ratio: cpu.history.recent(RECENT),
@@ -275,7 +275,7 @@ impl Live {
 
     /// All CPUs together, or one.
     pub fn total(&self, pick: Option<CpuId>) -> Figures {
-        let mut total = Cpu::new(CpuId::new(0));
+        let mut total = CpuSums::new(CpuId::new(0));
         for cpu in self.picked(pick) {
             total.before += cpu.observed();
             total.durations.merge(&cpu.durations);
@@ -318,7 +318,7 @@ impl Live {
     /// The share of the observed time that becalm's own threads took; none where that cannot be seen.
     pub fn own_ratio(&self) -> Option<f64> {
         let observed: i64 = self.cpus.iter().map(|cpu| cpu.observed().get()).sum();
-        let of = |cpu: &Cpu| -> i64 {
+        let of = |cpu: &CpuSums| -> i64 {
             let own = self.names.iter().zip(&cpu.sources).filter(|((kind, _), _)| *kind == Kind::Becalm);
             own.map(|(_, times)| times.total()).sum()
         };
@@ -349,7 +349,7 @@ impl Live {
         }
     }
 
-    fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &Cpu> {
+    fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &CpuSums> {
         self.cpus.iter().filter(move |cpu| pick.is_none_or(|pick| pick == cpu.cpu))
     }
 }

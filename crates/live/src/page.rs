@@ -9,15 +9,15 @@ use ratatui::style::Style;
 use crate::columns::Fitted;
 use crate::theme::Theme;
 
-/// Where all of it is drawn.
-pub struct Page<'a> {
-    /// The terminal's cells.
+/// The screen that the view is drawn on.
+pub struct Canvas<'a> {
+    /// The cells of the terminal, which are drawn into.
     pub buffer: &'a mut Buffer,
-    /// How things look.
+    /// The styles of all that is drawn.
     pub theme: Theme,
 }
 
-impl Page<'_> {
+impl Canvas<'_> {
     /// Writes a text, cut to a width; gives the column after it.
     pub fn text(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
         self.buffer.set_stringn(x, y, text, width.into(), style).0

@@ -11,11 +11,11 @@ use crate::columns::fit;
 use crate::live::Live;
 use crate::page::shortened;
 use crate::screen;
-use crate::table::Table;
+use crate::table::PanelTable;
 use crate::tables::tables;
 use crate::view::View;
 
-/// As wide as the tables become.
+/// The characters of a line, as many as the tables need.
 const WIDTH: usize = 110;
 
 /// How many rows of a table are shown.
@@ -25,7 +25,7 @@ const ROWS: usize = 20;
 struct Update {
     observed_ns: i64,
     own_ratio: Option<f64>,
-    tables: [Table; 3],
+    tables: [PanelTable; 3],
 }
 
 /// An update as scripts read it.
@@ -75,7 +75,7 @@ impl Report for Updates {
     }
 }
 
-/// Where updates go.
+/// Prints updates to standard output, as text or as one JSON document.
 pub struct Plain {
     out: File,
     /// All updates until now, for the document at the end; `None` if each is printed as text.
@@ -117,7 +117,7 @@ impl Plain {
     }
 }
 
-fn print(out: &mut Sheet<'_>, table: &Table) -> io::Result<()> {
+fn print(out: &mut Sheet<'_>, table: &PanelTable) -> io::Result<()> {
     writeln!(out, "\n{}", table.title)?;
     if table.rows.is_empty() {
         return writeln!(out, "  {}", table.empty);

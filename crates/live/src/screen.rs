@@ -17,12 +17,12 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// What draws on it.
+/// The terminal that ratatui draws on, by way of a buffered file.
 pub type Drawing = Terminal<CrosstermBackend<BufWriter<File>>>;
 
 /// The terminal, taken. Dropping it gives the terminal back.
 pub struct Screen {
-    /// What draws on it.
+    /// What is drawn on the terminal.
     pub drawing: Drawing,
     /// Whether the terminal is the view's; a panic changes that.
     taken: Arc<AtomicBool>,
@@ -53,7 +53,7 @@ impl Screen {
         self.wipe()
     }
 
-    /// Clears the terminal, so that everything is drawn anew.
+    /// Clears the terminal, so that everything is drawn again.
     ///
     /// # Errors
     /// If the terminal refuses.
@@ -81,7 +81,7 @@ impl Drop for Screen {
     }
 }
 
-/// With nothing drawn yet.
+/// Makes the terminal that is drawn on, with nothing drawn yet.
 fn drawing() -> io::Result<Drawing> {
     Terminal::new(CrosstermBackend::new(BufWriter::new(output()?)))
 }

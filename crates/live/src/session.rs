@@ -10,7 +10,7 @@ use becalm_model::{LoopThread, NodeDoc};
 
 use crate::live::Live;
 
-/// For how long something is said.
+/// How long a message is shown.
 const NEWS: Duration = Duration::from_secs(10);
 
 /// What can be asked of the thread that measures. Each ends the present recording.
@@ -22,18 +22,18 @@ pub enum Request {
     Renew,
     /// Drop the recording, stop the process as a shell's job, and begin another when it goes on.
     Suspend,
-    /// End.
+    /// Drop the recording and end the program.
     Quit,
 }
 
-/// Where the thread that measures is.
+/// What the thread that measures is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Between two recordings, or before the first.
     Preparing,
-    /// Measuring.
+    /// A recording is being made.
     Measuring,
-    /// At its end.
+    /// The last recording has ended, and no other will begin.
     Over,
 }
 
@@ -52,7 +52,7 @@ struct State {
 pub struct Session(Mutex<State>);
 
 impl Session {
-    /// Before the first recording.
+    /// The state before the first recording.
     pub fn new() -> Self {
         Self(Mutex::new(State {
             live: Arc::default(),
@@ -63,7 +63,7 @@ impl Session {
         }))
     }
 
-    /// What is known now.
+    /// What the view shows, as of now.
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.lock().live)
     }
@@ -73,24 +73,24 @@ impl Session {
         update(Arc::make_mut(&mut self.lock().live));
     }
 
-    /// A recording begins.
+    /// Notes that a recording begins, of these loops.
     pub fn begin(&self, node: &NodeDoc, threads: &[LoopThread]) {
         let mut state = self.lock();
         state.phase = Phase::Measuring;
         Arc::make_mut(&mut state.live).begin(node, threads);
     }
 
-    /// The recording has ended.
+    /// Notes that the recording has ended and that another may follow.
     pub fn pause(&self) {
         self.lock().phase = Phase::Preparing;
     }
 
-    /// There will be no other.
+    /// Notes that no other recording will follow.
     pub fn end(&self) {
         self.lock().phase = Phase::Over;
     }
 
-    /// Where the thread that measures is.
+    /// What the thread that measures is doing.
     pub fn phase(&self) -> Phase {
         self.lock().phase
     }
@@ -110,17 +110,17 @@ impl Session {
         true
     }
 
-    /// What was asked first.
+    /// Takes the oldest request that is still open, if there is one.
     pub fn take_request(&self) -> Option<Request> {
         self.lock().requests.pop_front()
     }
 
-    /// Says something in the view.
+    /// Replaces the message that the view shows; `None` takes it away.
     pub fn say(&self, message: Option<String>) {
         self.lock().message = message.map(|message| (Instant::now(), message));
     }
 
-    /// What is to be said, as long as it is news.
+    /// The message to show, for `NEWS` after it was given.
     pub fn message(&self) -> Option<String> {
         let state = self.lock();
         state.message.as_ref().filter(|(said, _)| said.elapsed() < NEWS).map(|(_, message)| message.clone())

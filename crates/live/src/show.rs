@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use becalm_linux::sched::Policy;
 use becalm_linux::signals;
-use becalm_measure::{Plan, RecordError};
+use becalm_measure::{RecordError, RecordPlan};
 use becalm_model::node::Ended;
-use becalm_record::{Detours, Recorded, Session as Recording};
+use becalm_record::{DetourStore, Recorded, Session as Recording};
 use becalm_units::{Count, Nanos};
 
-use crate::feed::Feed;
+use crate::feed::ViewFeed;
 use crate::keep::{Keep, RunNames};
 use crate::session::{Request, Session};
 use crate::watch::{Front, Showing, Watcher};
@@ -19,7 +19,7 @@ use crate::watch::{Front, Showing, Watcher};
 /// What is shown and how, and what is kept of it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// On a terminal or as text.
+    /// Whether the view is drawn on a terminal or printed as text.
     pub front: Front,
     /// How often the view is drawn.
     pub interval: Nanos,
@@ -29,14 +29,14 @@ pub struct Settings {
     pub root: PathBuf,
     /// The name of the run that is saved first; later ones get a number.
     pub output: PathBuf,
-    /// The recording behind the view begins anew when it has this many bytes.
+    /// With this many bytes the recording behind the view is dropped, and a new one begins.
     pub keep: Count,
 }
 
 /// Why a view ended that nobody ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// The recording failed.
+    /// The recording could not be made, or not be finished.
     #[error("{0}")]
     Record(RecordError<io::Error>),
     /// The buffer of a CPU was full.
@@ -57,7 +57,11 @@ pub enum LiveError {
 ///
 /// # Errors
 /// If nothing can be measured or shown.
-pub fn show(recording: &Recording, settings: &Settings, plan: impl Fn() -> Plan) -> Result<Vec<PathBuf>, LiveError> {
+pub fn show(
+    recording: &Recording,
+    settings: &Settings,
+    plan: impl Fn() -> RecordPlan,
+) -> Result<Vec<PathBuf>, LiveError> {
     let session = Arc::new(Session::new());
     let mut watcher = Watcher::new(Showing {
         front: settings.front.clone(),
@@ -77,7 +81,7 @@ pub fn show(recording: &Recording, settings: &Settings, plan: impl Fn() -> Plan)
 fn measure(
     recording: &Recording,
     settings: &Settings,
-    plan: impl Fn() -> Plan,
+    plan: impl Fn() -> RecordPlan,
     session: &Arc<Session>,
     watcher: &mut Watcher,
 ) -> Result<Vec<PathBuf>, LiveError> {
@@ -85,14 +89,14 @@ fn measure(
     let mut saved = Vec::new();
     loop {
         // Where every CPU is measured, the interval is how often the detours are looked at.
-        let plan = Plan { duration: None, segment: settings.interval, ..plan() };
+        let plan = RecordPlan { duration: None, segment: settings.interval, ..plan() };
         // Text for a pipe is not saved.
         let keep = matches!(settings.front, Front::Terminal).then(|| Keep::new(&names));
         let recorded = once(recording, plan, keep.as_ref().map(Keep::path), settings.keep, session, watcher)?;
         match session.take_request() {
             Some(Request::Save) => session.say(keep.map(|keep| save(recorded, keep, &names, &mut saved))),
             Some(Request::Renew) => {
-                session.say(Some(format!("the recording had {} bytes (--keep) and began anew", settings.keep)));
+                session.say(Some(format!("the recording had {} bytes (--keep); a new one has begun", settings.keep)));
             }
             Some(Request::Suspend) => {
                 drop(keep);
@@ -106,14 +110,14 @@ fn measure(
 /// One recording, until somebody asks for something.
 fn once<'a>(
     recording: &Recording,
-    plan: Plan,
+    plan: RecordPlan,
     path: Option<&Path>,
     bound: Count,
     session: &'a Arc<Session>,
     watcher: &'a mut Watcher,
-) -> Result<Recorded<Feed<'a>>, LiveError> {
-    let detours = path.map_or_else(Detours::unstored, Detours::new);
-    let recorded = recording.record(plan, Feed::new(detours, session, watcher, bound.get()), &mut |_| {});
+) -> Result<Recorded<ViewFeed<'a>>, LiveError> {
+    let detours = path.map_or_else(DetourStore::unstored, DetourStore::new);
+    let recorded = recording.record(plan, ViewFeed::new(detours, session, watcher, bound.get()), &mut |_| {});
     session.pause();
     let recorded = recorded.map_err(|failure| LiveError::Record(failure.error))?;
     match recorded.node.ended {
@@ -124,7 +128,7 @@ fn once<'a>(
 }
 
 /// Completes a recording and gives it its name; tells what is to be said of it.
-fn save(mut recorded: Recorded<Feed<'_>>, keep: Keep, names: &RunNames, saved: &mut Vec<PathBuf>) -> String {
+fn save(mut recorded: Recorded<ViewFeed<'_>>, keep: Keep, names: &RunNames, saved: &mut Vec<PathBuf>) -> String {
     recorded.node.ended = Some(Ended::User);
     if let Err(error) = recorded.complete() {
         return format!("cannot complete the recording: {error}");

@@ -3,10 +3,10 @@
 /// The least width of such a line with the gap before it.
 pub const LEAST: usize = 26;
 
-/// The largest width: as many seconds.
+/// The largest width: a character for each of this many seconds.
 pub const MOST: usize = 120;
 
-/// From nothing to all.
+/// The characters of a bar by its height, from no noise to the most.
 const BARS: [char; 9] =
     [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 

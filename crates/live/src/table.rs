@@ -7,14 +7,14 @@ use becalm_model::Kind;
 use becalm_report::grid::Grid;
 use becalm_units::CpuId;
 
-/// The tables.
+/// The tables of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Panel {
-    /// The measured CPUs.
+    /// A row for each measured CPU.
     Cpus,
     /// Who took the time; on the lower rungs the kernel's counters.
     Sources,
-    /// The longest detours.
+    /// The longest detours of all CPUs.
     Detours,
 }
 
@@ -26,7 +26,7 @@ impl Panel {
 /// How a table is sorted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Order {
-    /// The column's name.
+    /// The title of the column that it is sorted by.
     pub column: &'static str,
     /// Whether its natural order is turned round.
     pub reverse: bool,
@@ -34,18 +34,18 @@ pub struct Order {
 
 /// What a row stands for; by this it is found again when the order has changed.
 #[derive(Clone, Debug)]
-pub enum Row {
-    /// A CPU.
+pub enum RowKey {
+    /// A measured CPU, by its number.
     Cpu(CpuId),
-    /// A source.
+    /// A source, by its kind and name.
     Source(Kind, String),
     /// One of the kernel's counters.
     Counter(String),
-    /// A detour.
+    /// A detour, with what happened in it.
     Detour(Arc<Timeline>),
 }
 
-impl PartialEq for Row {
+impl PartialEq for RowKey {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Cpu(a), Self::Cpu(b)) => a == b,
@@ -59,24 +59,24 @@ impl PartialEq for Row {
 
 /// A table in its order.
 #[derive(Clone, Debug)]
-pub struct Table {
-    /// Which.
+pub struct PanelTable {
+    /// Which of the view's tables it is.
     pub panel: Panel,
-    /// What it shows.
+    /// The title above the table, which says what it shows.
     pub title: String,
     /// Its columns and rows, the rows in order.
     pub grid: Grid,
     /// What each row stands for.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RowKey>,
     /// Which column it is sorted by.
     pub sorted_by: Option<usize>,
     /// What is said where it has no rows.
     pub empty: &'static str,
 }
 
-impl Table {
+impl PanelTable {
     /// A table whose rows are put in this order.
-    pub fn new(panel: Panel, title: String, grid: Grid, rows: Vec<Row>, order: Order, empty: &'static str) -> Self {
+    pub fn new(panel: Panel, title: String, grid: Grid, rows: Vec<RowKey>, order: Order, empty: &'static str) -> Self {
         let sorted_by = grid.column(order.column);
         let places = sorted_by.map(|column| grid.order(column, order.reverse));
         let places = places.unwrap_or_else(|| (0..rows.len()).collect());

@@ -7,7 +7,7 @@ use becalm_report::top::{self as grid, LiveCpu};
 use becalm_units::{CpuId, Nanos};
 
 use crate::live::Live;
-use crate::table::{Panel, Row, Table};
+use crate::table::{Panel, PanelTable, RowKey};
 use crate::view::View;
 
 /// What is said where there is no detour.
@@ -16,15 +16,15 @@ fn nothing(live: &Live) -> &'static str {
 }
 
 /// The tables from top to bottom.
-pub fn tables(live: &Live, view: &View) -> [Table; 3] {
+pub fn tables(live: &Live, view: &View) -> [PanelTable; 3] {
     let picked = view.pick.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
     [cpus(live, view), sources(live, view, &picked), detours(live, view, &picked)]
 }
 
-fn cpus(live: &Live, view: &View) -> Table {
+fn cpus(live: &Live, view: &View) -> PanelTable {
     let cpus = live.cpus();
-    let rows = cpus.iter().map(|cpu| Row::Cpu(cpu.cpu)).collect();
-    Table::new(
+    let rows = cpus.iter().map(|cpu| RowKey::Cpu(cpu.cpu)).collect();
+    PanelTable::new(
         Panel::Cpus,
         "CPUs".to_owned(),
         grid::live_cpus(&cpus),
@@ -34,12 +34,12 @@ fn cpus(live: &Live, view: &View) -> Table {
     )
 }
 
-fn sources(live: &Live, view: &View, picked: &str) -> Table {
+fn sources(live: &Live, view: &View, picked: &str) -> PanelTable {
     if live.is_tracing() || !live.has_begun() {
         let sources = live.sources(view.pick);
-        let rows = sources.iter().map(|source| Row::Source(source.kind, source.source.clone())).collect();
+        let rows = sources.iter().map(|source| RowKey::Source(source.kind, source.source.clone())).collect();
         let grid = grid::sources(&sources);
-        return Table::new(
+        return PanelTable::new(
             Panel::Sources,
             format!("Sources{picked}"),
             grid,
@@ -54,18 +54,18 @@ fn sources(live: &Live, view: &View, picked: &str) -> Table {
         None => live.elapsed().get(),
     });
     let grid = grid::counters(&live.counters(view.pick), observed);
-    let name = |row: &Vec<Value>| Row::Counter(row.first().map(Value::cell).unwrap_or_default());
+    let name = |row: &Vec<Value>| RowKey::Counter(row.first().map(Value::cell).unwrap_or_default());
     let rows = grid.rows.iter().map(name).collect();
     let title = format!("Kernel counters that grew{picked}");
-    Table::new(Panel::Sources, title, grid, rows, view.order(Panel::Sources), "no counter grew")
+    PanelTable::new(Panel::Sources, title, grid, rows, view.order(Panel::Sources), "no counter grew")
 }
 
-fn detours(live: &Live, view: &View, picked: &str) -> Table {
+fn detours(live: &Live, view: &View, picked: &str) -> PanelTable {
     let longest = live.longest(view.pick);
     let shown: Vec<&Timeline> = longest.iter().map(AsRef::as_ref).collect();
     let grid = grid::detours(&shown);
-    let rows = longest.iter().cloned().map(Row::Detour).collect();
-    Table::new(
+    let rows = longest.iter().cloned().map(RowKey::Detour).collect();
+    PanelTable::new(
         Panel::Detours,
         format!("Longest detours{picked}"),
         grid,

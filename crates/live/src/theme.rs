@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things look.
+/// The styles of the view, with colors or without.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Theme {
     colored: bool,
@@ -16,16 +16,16 @@ impl Theme {
     /// As the environment wants it: no colors with `NO_COLOR` set to anything (<https://no-color.org>) or
     /// `CLICOLOR=0`.
     pub fn from_environment() -> Self {
-        Self::of(env::var_os("NO_COLOR"), env::var_os("CLICOLOR"))
+        Self::from_variables(env::var_os("NO_COLOR"), env::var_os("CLICOLOR"))
     }
 
     /// As the values of these two variables want it; one that is empty counts as not set.
-    fn of(no_color: Option<OsString>, clicolor: Option<OsString>) -> Self {
+    fn from_variables(no_color: Option<OsString>, clicolor: Option<OsString>) -> Self {
         let [no_color, clicolor] = [no_color, clicolor].map(|value| value.filter(|value| !value.is_empty()));
         Self { colored: no_color.is_none() && clicolor.is_none_or(|value| value != "0") }
     }
 
-    /// Without colors.
+    /// The styles of a terminal without colors.
     #[cfg(test)]
     pub const fn plain() -> Self {
         Self { colored: false }
@@ -40,7 +40,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Titles of columns, lines, what explains.
+    /// The titles of columns, lines, and explanations.
     pub const fn quiet(self) -> Style {
         self.color(Color::DarkGray)
     }
@@ -50,7 +50,7 @@ impl Theme {
         self.color(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Noise over time.
+    /// The bars that show noise over time.
     pub const fn spark(self) -> Style {
         self.color(Color::Cyan)
     }
@@ -60,7 +60,7 @@ impl Theme {
         self.color(Color::Yellow)
     }
 
-    /// The chosen row.
+    /// The row that the user has chosen.
     pub const fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
@@ -92,7 +92,7 @@ mod tests {
             (None, Some(""), true),
             (Some("1"), Some("1"), false),
         ] {
-            let theme = Theme::of(no_color.map(Into::into), clicolor.map(Into::into));
+            let theme = Theme::from_variables(no_color.map(Into::into), clicolor.map(Into::into));
             assert_eq!(theme.colored, colored, "NO_COLOR={no_color:?} CLICOLOR={clicolor:?}");
             assert_eq!(theme.noise(0.5).fg.is_some(), colored);
         }

@@ -7,12 +7,12 @@ use becalm_units::CpuId;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::live::Live;
-use crate::table::{Order, Panel, Row, Table};
+use crate::table::{Order, Panel, PanelTable, RowKey};
 
-/// What covers the tables.
+/// What is shown in place of the tables.
 #[derive(Clone, Debug)]
 pub enum Cover {
-    /// The keys.
+    /// The help: what each key does.
     Help,
     /// What limits what the numbers say.
     Warnings,
@@ -23,35 +23,35 @@ pub enum Cover {
 /// What a key asks of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Nothing.
+    /// Nothing has to be done; the view itself may have changed.
     None,
-    /// End.
+    /// End the program.
     Quit,
-    /// Keep what was recorded.
+    /// Keep the recording as a run.
     Save,
     /// Stop the program, as a shell's job.
     Suspend,
-    /// Forget all sums.
+    /// Start all sums again from zero.
     Forget,
-    /// Draw everything anew.
+    /// Draw the whole screen again, as after another program wrote on it.
     Redraw,
 }
 
 /// Which row is chosen, and where it was last.
 #[derive(Clone, Default, Debug)]
 struct Cursor {
-    row: Option<Row>,
+    row: Option<RowKey>,
     at: usize,
 }
 
-/// The user's choices.
+/// What the user has chosen to see.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The table that the keys act on.
     pub panel: Panel,
-    /// What covers the tables.
+    /// What is shown in place of the tables, if anything.
     pub cover: Option<Cover>,
-    /// Only this CPU's sources and detours.
+    /// The CPU whose sources and detours alone are shown; `None` shows those of all.
     pub pick: Option<CpuId>,
     /// While paused, what is shown. Measuring goes on.
     pub paused: Option<Arc<Live>>,
@@ -83,14 +83,14 @@ impl View {
     }
 
     /// The chosen row of a table, as it is ordered now: where the row that was chosen is, or the nearest to where it was.
-    pub fn selected(&self, table: &Table) -> usize {
+    pub fn selected(&self, table: &PanelTable) -> usize {
         let cursor = &self.cursors[table.panel as usize];
         let found = cursor.row.as_ref().and_then(|row| table.rows.iter().position(|other| other == row));
         found.unwrap_or(cursor.at).min(table.rows.len().saturating_sub(1))
     }
 
     /// Does what a key asks for. `tables` are as shown, `live` as it is now.
-    pub fn key(&mut self, key: KeyEvent, tables: &[Table; 3], live: impl FnOnce() -> Arc<Live>) -> Action {
+    pub fn key(&mut self, key: KeyEvent, tables: &[PanelTable; 3], live: impl FnOnce() -> Arc<Live>) -> Action {
         if key.kind == KeyEventKind::Release {
             return Action::None;
         }
@@ -137,7 +137,7 @@ impl View {
         }
     }
 
-    fn key_on_tables(&mut self, code: KeyCode, tables: &[Table; 3]) {
+    fn key_on_tables(&mut self, code: KeyCode, tables: &[PanelTable; 3]) {
         let table = &tables[self.panel as usize];
         let at = self.selected(table);
         match code {
@@ -159,27 +159,27 @@ impl View {
             KeyCode::Esc | KeyCode::Char('a') => self.pick = None,
             KeyCode::Char('t') => self.show_detour(&tables[Panel::Detours as usize]),
             KeyCode::Enter => match table.rows.get(at) {
-                Some(Row::Cpu(cpu)) => self.pick = if self.pick == Some(*cpu) { None } else { Some(*cpu) },
-                Some(Row::Detour(_)) => self.show_detour(table),
+                Some(RowKey::Cpu(cpu)) => self.pick = if self.pick == Some(*cpu) { None } else { Some(*cpu) },
+                Some(RowKey::Detour(_)) => self.show_detour(table),
                 _ => {}
             },
             _ => {}
         }
     }
 
-    fn show_detour(&mut self, table: &Table) {
-        if let Some(Row::Detour(detour)) = table.rows.get(self.selected(table)) {
+    fn show_detour(&mut self, table: &PanelTable) {
+        if let Some(RowKey::Detour(detour)) = table.rows.get(self.selected(table)) {
             self.cover = Some(Cover::Detour(Arc::clone(detour)));
             self.scroll = 0;
         }
     }
 
-    fn move_to(&mut self, table: &Table, at: usize) {
+    fn move_to(&mut self, table: &PanelTable, at: usize) {
         let at = at.min(table.rows.len().saturating_sub(1));
         self.cursors[table.panel as usize] = Cursor { row: table.rows.get(at).cloned(), at };
     }
 
-    fn sort_by_next(&mut self, table: &Table, step: isize) {
+    fn sort_by_next(&mut self, table: &PanelTable, step: isize) {
         let columns = &table.grid.columns;
         let Some(last) = columns.len().checked_sub(1) else { return };
         let order = &mut self.orders[table.panel as usize];

@@ -34,13 +34,13 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// How the view is shown.
 #[derive(Clone, Debug)]
 pub enum Front {
-    /// On a terminal.
+    /// Drawn on a terminal again and again.
     Terminal,
     /// As text, so many times; or as one JSON document at the end.
     Text {
-        /// How many times.
+        /// How many times the view is printed before the program ends.
         iterations: u32,
-        /// As JSON.
+        /// Whether one JSON document is printed at the end in place of text.
         json: bool,
     },
 }
@@ -48,9 +48,9 @@ pub enum Front {
 /// How and how often the view is shown.
 #[derive(Clone, Debug)]
 pub struct Showing {
-    /// How.
+    /// Whether it is drawn on a terminal or printed as text.
     pub front: Front,
-    /// How often.
+    /// The time between two drawings.
     pub interval: Duration,
     /// The class of the loops.
     pub policy: Policy,
@@ -65,7 +65,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Not started yet.
+    /// A watcher whose thread is not started yet.
     pub const fn new(showing: Showing) -> Self {
         Self { showing, thread: None }
     }
@@ -168,7 +168,7 @@ impl Counters {
         Self { root: showing.root.clone(), since: None }
     }
 
-    /// Enters how they grew.
+    /// Enters how far the counters have grown since they were first read.
     fn look(&mut self, session: &Session) {
         let live = session.live();
         if live.is_tracing() || !live.has_begun() {
@@ -185,7 +185,7 @@ impl Counters {
         }
     }
 
-    /// Begins anew.
+    /// Counts from the next reading on.
     fn forget(&mut self) {
         self.since = None;
     }

@@ -1,4 +1,4 @@
-//! Why a recording failed.
+//! The ways in which a recording can fail.
 
 use std::io;
 
@@ -26,37 +26,37 @@ pub enum RecordError<S> {
     /// The recorder cannot be placed or get its scheduling class.
     #[error(transparent)]
     Sched(#[from] SchedError),
-    /// A loop cannot measure.
+    /// A loop cannot measure on its CPU.
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// A measuring thread ended by a fault of its own, so that nothing is known of what it measured.
     #[error("the measuring thread on CPU {cpu} failed by a fault of becalm's own")]
     Panicked {
-        /// The CPU.
+        /// The CPU that the thread measured.
         cpu: CpuId,
     },
-    /// The kernel's trace fails.
+    /// The kernel's trace could not be used.
     #[error("cannot {action}: {source}")]
     Trace {
-        /// What was attempted.
+        /// What was attempted, as it follows "cannot".
         action: &'static str,
-        /// Why it failed.
+        /// The error of tracefs.
         source: TracefsError,
     },
     /// The command that was to run meanwhile cannot be started.
     #[error("cannot start the command '{command}': {source}")]
     Command {
-        /// Its name.
+        /// The name of the command's program.
         command: String,
-        /// Why.
+        /// The error of starting it.
         r#source: io::Error,
     },
     /// Something of the system failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was attempted.
+        /// What was attempted, as it follows "cannot".
         action: &'static str,
-        /// Why it failed.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// What was recorded cannot be stored.

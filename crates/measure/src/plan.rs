@@ -20,7 +20,7 @@ pub enum Threshold {
     /// Just above the loop's own variation, see [`crate::StepProfile::auto_threshold`].
     #[default]
     Auto,
-    /// This length.
+    /// A length that the user chose.
     Length(Nanos),
 }
 
@@ -41,9 +41,9 @@ impl FromStr for Threshold {
     }
 }
 
-/// What the loops do.
+/// What the loops do: watch the counter, or work.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Task {
+pub enum LoopTask {
     /// They watch the counter, and keep the steps from this threshold on.
     Watch(Threshold),
     /// They work, and keep every sample.
@@ -53,7 +53,7 @@ pub enum Task {
 /// Work for the loops to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkPlan {
-    /// What they do.
+    /// The kind of work that the loops do.
     pub body: Body,
     /// How long a sample is to take, or takes.
     pub grain: Nanos,
@@ -73,13 +73,13 @@ pub struct WorkPlan {
 
 /// A recording as it was asked for.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RecordPlan {
     /// The CPUs to measure; `None` means every online CPU on which the process may run, isolated ones included.
     pub cpus: Option<CpuList>,
     /// How long to measure; `None` means until a signal or the end of the command.
     pub duration: Option<Nanos>,
-    /// What the loops do.
-    pub task: Task,
+    /// Whether the loops watch the counter or do work.
+    pub task: LoopTask,
     /// The scheduling class of the loops.
     pub policy: Policy,
     /// Whether the kernel's activity is traced.
@@ -98,14 +98,14 @@ pub struct Plan {
     pub root: PathBuf,
 }
 
-impl Plan {
+impl RecordPlan {
     /// The plan of `becalm record` without arguments.
     #[must_use]
     pub fn new() -> Self {
         Self {
             cpus: None,
             duration: Some(Nanos::from_secs(10)),
-            task: Task::Watch(Threshold::Auto),
+            task: LoopTask::Watch(Threshold::Auto),
             policy: Policy::Other,
             sources: true,
             command: None,
@@ -127,7 +127,7 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
+impl Default for RecordPlan {
     fn default() -> Self {
         Self::new()
     }

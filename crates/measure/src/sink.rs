@@ -22,7 +22,7 @@ pub struct Batch<'a> {
     pub complete_until: Nanos,
 }
 
-/// Takes what is recorded.
+/// Something that takes a recording while it is made, segment by segment.
 pub trait Sink {
     /// What can go wrong while taking it.
     type Error;

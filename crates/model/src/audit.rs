@@ -38,11 +38,11 @@ pub enum Ability {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// In full.
+    /// It can be had in full.
     Available,
-    /// In part, or with something to know about.
+    /// It can be had in part, or with something to know about.
     Limited,
-    /// Not at all.
+    /// It cannot be had.
     Missing,
 }
 

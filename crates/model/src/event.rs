@@ -22,7 +22,7 @@ pub struct Event {
     pub what: Happening,
 }
 
-/// What happened. The labels name the source as it shall appear in tables (`timer`, `net_rx`, `virtio1-req.0`);
+/// What happened. The labels name the source as tables show it (`timer`, `net_rx`, `virtio1-req.0`);
 /// entry and exit of one thing carry the same label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {

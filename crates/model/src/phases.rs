@@ -77,7 +77,7 @@ pub struct RankDoc {
 /// Time of rank 0's node = time + offset + drift x time, for every time of this node's clock.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ClockRelationDoc {
-    /// At the node's time 0.
+    /// The offset at this node's time 0, in nanoseconds.
     pub offset_ns: f64,
     /// Gained by rank 0's clock on this one, as parts of 1.
     pub drift_ratio: f64,

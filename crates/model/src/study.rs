@@ -41,7 +41,7 @@ pub struct ConfigurationDoc {
     pub what: String,
     /// The CPUs that were measured; none where it cannot be had.
     pub cpus: CpuList,
-    /// The CPUs that nothing of the job runs on, of those that the baseline uses.
+    /// The CPUs that the baseline uses and on which no part of the job runs here.
     pub idle: CpuList,
     /// The scheduling class of the measuring threads: `other`, `rr:80`.
     pub sched: String,

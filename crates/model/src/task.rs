@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{Kind, Label, Labels, Pid};
 
-/// One thread, as it shall be named as a source.
+/// One thread, with the name under which it is shown as a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Task {
     /// [`Kind::Kthread`], [`Kind::Task`] or [`Kind::Becalm`].

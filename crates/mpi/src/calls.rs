@@ -56,7 +56,7 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// With so many bytes of payload; for `alltoall` those of each pair.
+    /// Prepares a call with so many bytes of payload; for `alltoall` those of each pair.
     pub fn new(comm: &'a SimpleCommunicator, collective: Collective, bytes: u64) -> Self {
         let payload = collective.payload(bytes) as usize;
         let (doubles, bytes) = match collective {

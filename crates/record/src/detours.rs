@@ -24,7 +24,7 @@ struct Cpu {
 }
 
 /// Writes detours and their activities into a bundle.
-pub struct Detours {
+pub struct DetourStore {
     /// `None` if the detours are only counted.
     path: Option<PathBuf>,
     output: Option<Output>,
@@ -33,7 +33,7 @@ pub struct Detours {
     rows: usize,
 }
 
-impl Detours {
+impl DetourStore {
     /// Prepares to write to this path; the bundle is created when the recording begins.
     #[must_use]
     pub fn new(path: &Path) -> Self {
@@ -83,7 +83,7 @@ impl Detours {
     }
 }
 
-impl Store for Detours {
+impl Store for DetourStore {
     type Error = BundleError;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {

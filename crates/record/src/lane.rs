@@ -10,7 +10,7 @@ use becalm_units::Nanos;
 pub struct Part<'a> {
     /// The position of the CPU among the lanes.
     pub index: usize,
-    /// The thread that measured.
+    /// The thread that measured the CPU.
     pub thread: LoopThread,
     /// The steps that were kept, in order of time; of a loop that does work, the samples.
     pub steps: &'a [Step],

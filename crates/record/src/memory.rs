@@ -10,10 +10,10 @@ use becalm_units::CpuId;
 
 use crate::{Part, Store};
 
-/// What one CPU gave.
+/// Everything that was recorded on one CPU.
 #[derive(Debug)]
 pub struct MemoryLane {
-    /// The CPU.
+    /// The CPU that was measured.
     pub cpu: CpuId,
     /// The steps that were kept, in order of time.
     pub steps: Vec<Step>,

@@ -31,7 +31,7 @@ struct Cpu {
 }
 
 /// Writes samples, and what ran in them, into a bundle.
-pub struct Samples {
+pub struct SampleStore {
     path: PathBuf,
     output: Option<Output>,
     /// The document of the run that goes on; `None` for a new run.
@@ -43,7 +43,7 @@ pub struct Samples {
     rows: usize,
 }
 
-impl Samples {
+impl SampleStore {
     /// Prepares to write to this path; the bundle is created when the run begins.
     #[must_use]
     pub fn new(path: &Path) -> Self {
@@ -108,7 +108,7 @@ fn stored_samples(bundle: &Bundle, node: &str) -> Result<(Nanos, BTreeMap<CpuId,
     Ok((end, counts))
 }
 
-impl Store for Samples {
+impl Store for SampleStore {
     type Error = BundleError;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {

@@ -10,7 +10,7 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::{Batch, Companion, Names, Plan, Progress, RecordError, Recording, Sink};
+use becalm_measure::{Batch, Companion, Names, Progress, RecordError, RecordPlan, Recording, Sink};
 use becalm_model::LoopThread;
 use becalm_model::node::NodeDoc;
 use becalm_units::Nanos;
@@ -18,7 +18,7 @@ use becalm_units::Nanos;
 use crate::closing::closing_warnings;
 use crate::{Lane, Store};
 
-/// A process that records.
+/// What a process sets up once for all of its recordings: signals, and the guard of its trace instances.
 #[derive(Debug)]
 pub struct Session {
     root: PathBuf,
@@ -60,7 +60,7 @@ impl Session {
     /// What [`becalm_measure::record`] answers, with the store, which may hold a part of the recording.
     pub fn record<S: Store>(
         &self,
-        plan: Plan,
+        plan: RecordPlan,
         store: S,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Recorded<S>, Failure<S>> {
@@ -87,7 +87,7 @@ pub struct Recorded<S> {
     pub node: NodeDoc,
     /// The command that ran meanwhile, and may run still.
     pub command: Companion,
-    /// What was recorded.
+    /// The store that took what was recorded.
     pub store: S,
     lanes: Vec<Lane>,
     root: PathBuf,
@@ -112,7 +112,7 @@ impl<S: Store> Recorded<S> {
 /// A recording that could not be made, or not be finished.
 #[derive(Debug)]
 pub struct Failure<S: Store> {
-    /// Why.
+    /// Why the recording could not be made or finished.
     pub error: RecordError<S::Error>,
     /// What was recorded until then.
     pub store: S,
@@ -125,7 +125,7 @@ fn realtime_limit(root: &Path, policy: Policy) -> Option<Nanos> {
     limit.filter(|_| policy.is_realtime())
 }
 
-/// Between the loops and a store: attributes what the loops gave.
+/// Stands between the loops and a store: attributes what the loops gave.
 struct Recorder<S> {
     store: S,
     /// One entry for each CPU, in the order of the batches' positions.

@@ -5,7 +5,7 @@
 use crate::ScaleError;
 use crate::books::BookedNoise;
 use crate::predict::{Prediction, Question};
-use crate::watch::Watch;
+use crate::watch::ReplayWatch;
 
 /// The slowdown that is left without some sources.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,7 +44,7 @@ pub fn blame(
     ranks: &[u64],
     steps: usize,
     out: &[bool],
-    watch: Watch<'_>,
+    watch: ReplayWatch<'_>,
 ) -> Result<Vec<Blame>, ScaleError> {
     let slowdowns = |out: &[bool], ranks: &[u64]| -> Result<Vec<f64>, ScaleError> {
         let noise = noise.without(out)?;

@@ -7,7 +7,7 @@ use crate::noise::{NodeNoise, Noise, NoiseTrace, TraceError};
 
 /// One entry: so much of a detour was the source's own time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct BookEntry {
     /// The detour's number in the order given.
     pub detour: usize,
     /// The source's number in the list of names.
@@ -35,12 +35,12 @@ pub enum BooksError {
     NoSuchSource {
         /// The number of the detour.
         detour: usize,
-        /// The number booked.
+        /// The number of the source that the time was booked on.
         source_number: u32,
         /// How many have names.
         sources: usize,
     },
-    /// A negative entry.
+    /// An entry has a negative time.
     #[error("a source has the negative time {self_time} in detour {detour}")]
     Negative {
         /// The number of the detour.
@@ -66,7 +66,7 @@ pub struct BookedTrace {
     begin: Nanos,
     length: Nanos,
     detours: Vec<(Nanos, Nanos)>,
-    entries: Vec<Entry>,
+    entries: Vec<BookEntry>,
 }
 
 impl BookedTrace {
@@ -81,7 +81,7 @@ impl BookedTrace {
         begin: Nanos,
         length: Nanos,
         detours: Vec<(Nanos, Nanos)>,
-        mut entries: Vec<Entry>,
+        mut entries: Vec<BookEntry>,
         sources: usize,
     ) -> Result<Self, BooksError> {
         NoiseTrace::from_window(begin, length, detours.iter().copied())?;
@@ -92,7 +92,7 @@ impl BookedTrace {
                 return Err(BooksError::NoSuchDetour { detour, detours: detours.len() });
             };
             let mut sum = Nanos::ZERO;
-            for Entry { source, self_time, .. } in booked {
+            for BookEntry { source, self_time, .. } in booked {
                 if *source as usize >= sources {
                     return Err(BooksError::NoSuchSource { detour, source_number: *source, sources });
                 }
@@ -197,8 +197,8 @@ mod tests {
         Nanos::new(ns)
     }
 
-    fn entry(detour: usize, source: u32, time: i64) -> Entry {
-        Entry { detour, source, self_time: ns(time) }
+    fn entry(detour: usize, source: u32, time: i64) -> BookEntry {
+        BookEntry { detour, source, self_time: ns(time) }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::ScaleError;
 use crate::machine::Machine;
 
-/// Barrier algorithms.
+/// The algorithms of a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// In round k everyone signals the rank 2^k further (Hensgen, Finkel, Manber 1988).

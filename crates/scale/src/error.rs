@@ -31,9 +31,9 @@ pub enum ScaleError {
     /// A grain of zero or less where one is needed.
     #[error("the grain is {grain}; {needed}")]
     Grain {
-        /// What was given.
+        /// The grain that was given.
         grain: Nanos,
-        /// What is needed.
+        /// What is needed instead, as a part of a sentence.
         needed: &'static str,
     },
     /// Ranks do not fill nodes.
@@ -49,9 +49,9 @@ pub enum ScaleError {
     FewCpus {
         /// Ranks of a node.
         per_node: u64,
-        /// The node's name.
+        /// The name of the node.
         node: String,
-        /// Its recorded CPUs.
+        /// The number of CPUs that were recorded on it.
         cpus: usize,
     },
     /// Times that would not fit.
@@ -67,11 +67,11 @@ pub enum ScaleError {
     /// A number outside its range.
     #[error("{name} is {value}, outside of {allowed}")]
     Range {
-        /// Which parameter.
+        /// The parameter, as a part of a sentence.
         name: &'static str,
         /// The value that was given.
         value: String,
-        /// What is allowed.
+        /// The values that are allowed, as a part of a sentence.
         allowed: &'static str,
     },
     /// A source that the books do not hold.
@@ -85,7 +85,7 @@ pub enum ScaleError {
     /// A text that does not describe what it should.
     #[error("'{text}' is not {expected}: {why}; {form}")]
     Text {
-        /// What was written.
+        /// The text that was given.
         text: String,
         /// What it should describe.
         expected: &'static str,

@@ -3,7 +3,7 @@
 use becalm_model::Estimate;
 use becalm_stats::mean_with_half_width;
 
-/// The mean of independent replicas, with its interval; `None` of none.
+/// The mean of independent replicas, with its interval; `None` without any.
 #[must_use]
 pub fn from_replicas(values: &[f64]) -> Option<Estimate> {
     let (mean, half) = mean_with_half_width(values)?;

@@ -44,7 +44,7 @@ struct Cursor<'a> {
     shift: i64,
 }
 
-/// Ranks with clocks.
+/// The ranks of a job, each with a clock of its own that noise delays.
 #[derive(Clone, Debug)]
 pub struct Machine<'a> {
     network: Network,
@@ -137,7 +137,7 @@ impl<'a> Machine<'a> {
         Ok(Self { network, ranks, spare: sent.clone(), sent, cursors, steps: 0 })
     }
 
-    /// How many ranks.
+    /// The number of ranks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ranks.len()
@@ -164,7 +164,7 @@ impl<'a> Machine<'a> {
         Nanos::new(self.ranks[rank].clock)
     }
 
-    /// The latest clock.
+    /// The clock of the rank that is last.
     #[must_use]
     pub fn latest(&self) -> Nanos {
         Nanos::new(self.ranks.iter().map(|rank| rank.clock).max().unwrap_or(0))

@@ -72,7 +72,7 @@ impl Network {
         }
     }
 
-    /// From LogGP's parameters: latency L, overhead o of a send and of a receive, gap g between messages of one rank,
+    /// Takes LogGP's parameters: latency L, overhead o of a send and of a receive, gap g between messages of one rank,
     /// time G of a byte in picoseconds. A hardware barrier is taken to need L on the wire and o for each step.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Network {
         Self { latency, overhead, gap, byte_gap_ps, barrier_wire: latency, barrier_step: overhead }.checked()
     }
 
-    /// With other costs of a hardware barrier: on the wire, and for each of a rank's steps.
+    /// Takes other costs of a hardware barrier: on the wire, and for each of a rank's steps.
     ///
     /// # Errors
     /// As [`Network::new`].

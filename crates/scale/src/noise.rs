@@ -14,7 +14,7 @@ pub enum TraceError {
     /// A length that no circle can have.
     #[error("a noise trace cannot be {length} long: it must be longer than 0 and at most {LENGTH_LIMIT}")]
     Length {
-        /// What was given.
+        /// The length that was given.
         length: Nanos,
     },
     /// A detour that starts outside.
@@ -22,9 +22,9 @@ pub enum TraceError {
     Outside {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts.
+        /// When it starts, from the start of the trace.
         start: Nanos,
-        /// The trace's length.
+        /// The length of the trace.
         length: Nanos,
     },
     /// A detour of negative duration.
@@ -32,7 +32,7 @@ pub enum TraceError {
     Negative {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts.
+        /// When it starts, from the start of the trace.
         start: Nanos,
         /// How long it is said to last.
         duration: Nanos,
@@ -42,7 +42,7 @@ pub enum TraceError {
     Unordered {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts.
+        /// When it starts, from the start of the trace.
         start: Nanos,
         /// The start of the one before.
         previous: Nanos,
@@ -52,7 +52,7 @@ pub enum TraceError {
     Overlap {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts.
+        /// When it starts, from the start of the trace.
         start: Nanos,
         /// The one that lasts too long.
         earlier: usize,
@@ -61,12 +61,12 @@ pub enum TraceError {
         /// Whether that one goes over the end of the trace.
         wrapped: bool,
     },
-    /// Nothing but noise.
+    /// The detours fill the whole trace, so that no time is left for work.
     #[error("the detours take {noise} of a trace of {length}: under 100 % noise no work is ever done")]
     Full {
         /// The time that all detours take together.
         noise: Nanos,
-        /// The trace's length.
+        /// The length of the trace.
         length: Nanos,
     },
     /// A time that does not fit.
@@ -81,11 +81,11 @@ pub enum TraceError {
     /// CPUs of one node with circles of different lengths.
     #[error("the CPUs of node {node} have traces of {first} and {other}; recorded together they have one length")]
     Lengths {
-        /// The node's name.
+        /// The name of the node.
         node: String,
         /// The length of its first CPU's trace.
         first: Nanos,
-        /// A different one.
+        /// The length of another CPU's trace.
         other: Nanos,
     },
 }
@@ -338,7 +338,7 @@ impl NodeNoise {
         Ok(Self { name, cpus })
     }
 
-    /// The node's name.
+    /// The name of the node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

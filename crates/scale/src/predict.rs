@@ -14,8 +14,8 @@ use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::placement::{Placement, RANKS_LIMIT};
-use crate::replay::{Outcome, replay_each};
-use crate::watch::Watch;
+use crate::replay::{ReplayOutcome, replay_each};
+use crate::watch::ReplayWatch;
 
 /// The most ranks whose messages are followed: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
@@ -33,7 +33,7 @@ pub struct Question {
     pub grain: Nanos,
     /// How many phases to replay.
     pub phases: u64,
-    /// What ends each.
+    /// The collective at the end of each phase.
     pub collective: Collective,
     /// What messages cost; unused by an ideal collective.
     pub network: Network,
@@ -58,7 +58,7 @@ pub struct Row {
     pub grain: Nanos,
     /// Phases of each replica.
     pub phases: u64,
-    /// What ended each.
+    /// The collective at the end of each phase.
     pub collective: Collective,
     /// Mean phase duration over that without noise; nothing above [`RANKS_LIMIT`], where ranks are not replayed.
     pub slowdown: Option<Estimate>,
@@ -79,9 +79,9 @@ pub struct Row {
 pub struct Prediction<'a> {
     noise: &'a Noise,
     question: Question,
-    /// For the ideal collective.
+    /// The delays of the ideal collective; other collectives need no table.
     table: Option<(DelayTable<'a>, DelayDistribution)>,
-    watch: Watch<'a>,
+    watch: ReplayWatch<'a>,
 }
 
 impl<'a> Prediction<'a> {
@@ -105,12 +105,12 @@ impl<'a> Prediction<'a> {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, table, watch: Watch::NOBODY })
+        Ok(Self { noise, question, table, watch: ReplayWatch::NOBODY })
     }
 
     /// The same, telling how many phases are done.
     #[must_use]
-    pub fn watched(self, watch: Watch<'a>) -> Self {
+    pub fn watched(self, watch: ReplayWatch<'a>) -> Self {
         Self { watch, ..self }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Prediction<'a> {
                 let together = (REPLICAS_MEMORY / (RANK_MEMORY * ranks)).clamp(1, question.replicas) as usize;
                 let mut outcomes = Vec::with_capacity(replicas.len());
                 for some in replicas.chunks(together) {
-                    let some: Result<Vec<Outcome>, ScaleError> = some.par_iter().map(one).collect();
+                    let some: Result<Vec<ReplayOutcome>, ScaleError> = some.par_iter().map(one).collect();
                     outcomes.extend(some?);
                 }
                 (outcomes, question.grain.get() as f64)
@@ -164,7 +164,8 @@ impl<'a> Prediction<'a> {
                 let quiet = self.quiet(ranks)?;
                 let one = |replica: &u64| self.messages(ranks, *replica);
                 // Large machines use all cores within one replica, and would need their memory for each.
-                let outcomes: Result<Vec<Outcome>, ScaleError> = if ranks >= crate::machine::PARALLEL_RANKS as u64 {
+                let outcomes: Result<Vec<ReplayOutcome>, ScaleError> = if ranks >= crate::machine::PARALLEL_RANKS as u64
+                {
                     replicas.iter().map(one).collect()
                 } else {
                     replicas.par_iter().map(one).collect()
@@ -173,7 +174,7 @@ impl<'a> Prediction<'a> {
             }
         };
         let slowdowns: Vec<f64> = outcomes.iter().map(|outcome| outcome.mean_phase_ns() / quiet_phase_ns).collect();
-        let means: Vec<f64> = outcomes.iter().map(Outcome::mean_phase_ns).collect();
+        let means: Vec<f64> = outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = self.expected(ranks)?;
         Ok(Row {
             ranks,
@@ -236,7 +237,7 @@ impl<'a> Prediction<'a> {
     }
 
     /// One replica with messages.
-    fn messages(&self, ranks: u64, replica: u64) -> Result<Outcome, ScaleError> {
+    fn messages(&self, ranks: u64, replica: u64) -> Result<ReplayOutcome, ScaleError> {
         let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
         let mut machine = Machine::new(self.question.network, &starts)?;
         drop(starts);
@@ -251,7 +252,7 @@ impl<'a> Prediction<'a> {
 
     /// The same without noise. Once the machine is as it was a phase ago, apart from the time, all further phases are
     /// like the last.
-    fn quiet(&self, ranks: u64) -> Result<Outcome, ScaleError> {
+    fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
         let starts = vec![(&silence, 0); ranks as usize];
         let mut machine = Machine::new(self.question.network, &starts)?;
@@ -298,13 +299,13 @@ impl<'a> Prediction<'a> {
 
 /// Phases as they end, each when its last rank does.
 struct Durations {
-    outcome: Outcome,
+    outcome: ReplayOutcome,
 }
 
 impl Durations {
     fn new(question: &Question) -> Self {
         let grain = question.grain;
-        Self { outcome: Outcome { phases: 0, grain, total: Nanos::ZERO, worst_phase: Nanos::ZERO, delayed: 0 } }
+        Self { outcome: ReplayOutcome { phases: 0, grain, total: Nanos::ZERO, worst_phase: Nanos::ZERO, delayed: 0 } }
     }
 
     fn add(&mut self, end: Nanos) {

@@ -19,7 +19,7 @@ pub enum NoiseSpec {
     Periodic {
         /// From one start to the next, before jitter.
         interval: Nanos,
-        /// The detour's length.
+        /// How long each detour is.
         detour: Nanos,
         /// Each start is later than its turn by 0 to this, every nanosecond as likely.
         jitter: Nanos,
@@ -28,7 +28,7 @@ pub enum NoiseSpec {
     Poisson {
         /// Mean time from one to the next: 1 / rate.
         interval: Nanos,
-        /// The detour's length.
+        /// How long each detour is.
         detour: Nanos,
     },
 }

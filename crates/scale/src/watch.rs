@@ -7,9 +7,9 @@ type Told<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Somebody who is told now and then how many phases are done, from any thread; or nobody.
 #[derive(Clone, Copy, Default)]
-pub struct Watch<'a>(Option<Told<'a>>);
+pub struct ReplayWatch<'a>(Option<Told<'a>>);
 
-impl<'a> Watch<'a> {
+impl<'a> ReplayWatch<'a> {
     /// A watch that tells nobody.
     pub const NOBODY: Self = Self(None);
 
@@ -20,14 +20,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Begins to count the phases of one replica, each of which takes about as long as `steps` looks at a rank.
-    pub(crate) fn count(self, ranks: u64, steps: u64) -> Count<'a> {
-        Count { watch: self, ranks, untold: 0, often: (WORTH / steps.max(1)).max(1) }
+    pub(crate) fn count(self, ranks: u64, steps: u64) -> PhaseCounter<'a> {
+        PhaseCounter { watch: self, ranks, untold: 0, often: (WORTH / steps.max(1)).max(1) }
     }
 }
 
-impl fmt::Debug for Watch<'_> {
+impl fmt::Debug for ReplayWatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Watch::by(..)" } else { "Watch::NOBODY" })
+        f.write_str(if self.0.is_some() { "ReplayWatch::by(..)" } else { "ReplayWatch::NOBODY" })
     }
 }
 
@@ -35,14 +35,14 @@ impl fmt::Debug for Watch<'_> {
 const WORTH: u64 = 1 << 16;
 
 /// The phases of one replica. What has not been told is, when it is dropped.
-pub(crate) struct Count<'a> {
-    watch: Watch<'a>,
+pub(crate) struct PhaseCounter<'a> {
+    watch: ReplayWatch<'a>,
     ranks: u64,
     untold: u64,
     often: u64,
 }
 
-impl Count<'_> {
+impl PhaseCounter<'_> {
     /// Counts one more phase.
     #[inline]
     pub fn phase(&mut self) {
@@ -53,14 +53,14 @@ impl Count<'_> {
     }
 
     fn tell(&mut self) {
-        if let Watch(Some(told)) = self.watch {
+        if let ReplayWatch(Some(told)) = self.watch {
             told(self.ranks, self.untold);
         }
         self.untold = 0;
     }
 }
 
-impl Drop for Count<'_> {
+impl Drop for PhaseCounter<'_> {
     fn drop(&mut self) {
         if self.untold > 0 {
             self.tell();
@@ -82,7 +82,7 @@ mod tests {
                 phases.fetch_add(more, Ordering::Relaxed);
                 times.fetch_add(1, Ordering::Relaxed);
             };
-            let mut count = Watch::by(&told).count(ranks, ranks);
+            let mut count = ReplayWatch::by(&told).count(ranks, ranks);
             (0..100).for_each(|_| count.phase());
             drop(count);
             assert_eq!(phases.into_inner(), 100);

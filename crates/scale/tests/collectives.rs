@@ -65,90 +65,81 @@ fn simulate(network: &Network, starts: &[(&NoiseTrace, i64)], programs: &[Vec<Ac
     clock
 }
 
+const fn send(to: usize, bytes: u64) -> Action {
+    Action::Send { to, bytes }
+}
+
+const fn receive(from: usize) -> Action {
+    Action::Receive { from }
+}
+
 /// The collective as its authors describe it, from the view of one rank.
 fn program(collective: Collective, rank: usize, n: usize, bytes: u64) -> Vec<Action> {
-    let mut out = Vec::new();
-    let send = |out: &mut Vec<Action>, to: usize, bytes| out.push(Action::Send { to, bytes });
-    let receive = |out: &mut Vec<Action>, from: usize| out.push(Action::Receive { from });
-    let rounds = (0..).take_while(|k| 1 << k < n).count() as u32;
+    // To the rank that lies so far ahead, from the one that lies so far behind.
+    let exchange = |distance: usize, bytes| [send((rank + distance) % n, bytes), receive((rank + n - distance) % n)];
     match collective {
-        Collective::Barrier(Barrier::Dissemination) => {
-            for k in 0..rounds {
-                send(&mut out, (rank + (1 << k)) % n, 1);
-                receive(&mut out, (rank + n - (1 << k)) % n);
-            }
-        }
-        Collective::Barrier(Barrier::Binomial) | Collective::Allreduce(Allreduce::Tree) => {
-            let bytes = if matches!(collective, Collective::Barrier(_)) { 1 } else { bytes };
-            // A rank's parent lacks its lowest bit; its children add a lower one.
-            let lowest = if rank == 0 { rounds } else { rank.trailing_zeros() };
-            let children: Vec<usize> = (0..lowest).map(|k| rank + (1 << k)).filter(|child| *child < n).collect();
-            for child in &children {
-                receive(&mut out, *child);
-            }
-            if rank > 0 {
-                send(&mut out, rank & (rank - 1), bytes);
-                receive(&mut out, rank & (rank - 1));
-            }
-            for child in children.iter().rev() {
-                send(&mut out, *child, bytes);
-            }
-        }
-        Collective::Allreduce(Allreduce::RecursiveDoubling) => {
-            let mut core = 1;
-            while core * 2 <= n {
-                core *= 2;
-            }
-            let extra = n - core;
-            if rank < 2 * extra && rank.is_multiple_of(2) {
-                send(&mut out, rank + 1, bytes);
-                receive(&mut out, rank + 1);
-                return out;
-            }
-            if rank < 2 * extra {
-                receive(&mut out, rank - 1);
-            }
-            let number = if rank < 2 * extra { (rank - 1) / 2 } else { rank - extra };
-            let mut bit = 1;
-            while bit < core {
-                let other = number ^ bit;
-                let other = if other < extra { other * 2 + 1 } else { other + extra };
-                send(&mut out, other, bytes);
-                receive(&mut out, other);
-                bit *= 2;
-            }
-            if rank < 2 * extra {
-                send(&mut out, rank - 1, bytes);
-            }
-        }
+        Collective::Barrier(Barrier::Dissemination) => (0..rounds(n)).flat_map(|k| exchange(1 << k, 1)).collect(),
+        Collective::Barrier(Barrier::Binomial) => up_and_down_the_tree(rank, n, 1),
+        Collective::Allreduce(Allreduce::Tree) => up_and_down_the_tree(rank, n, bytes),
+        Collective::Allreduce(Allreduce::RecursiveDoubling) => recursive_doubling(rank, n, bytes),
         Collective::Allreduce(Allreduce::Ring) => {
-            for _ in 0..2 * (n - 1) {
-                send(&mut out, (rank + 1) % n, bytes.div_ceil(n as u64));
-                receive(&mut out, (rank + n - 1) % n);
-            }
+            (0..2 * (n - 1)).flat_map(|_| exchange(1, bytes.div_ceil(n as u64))).collect()
         }
         Collective::Alltoall(Alltoall::Linear) => {
-            for k in 1..n {
-                send(&mut out, (rank + k) % n, bytes);
-            }
-            for k in 1..n {
-                receive(&mut out, (rank + n - k) % n);
-            }
+            let sends = (1..n).map(|k| send((rank + k) % n, bytes));
+            sends.chain((1..n).map(|k| receive((rank + n - k) % n))).collect()
         }
-        Collective::Alltoall(Alltoall::Pairwise) => {
-            for k in 1..n {
-                send(&mut out, (rank + k) % n, bytes);
-                receive(&mut out, (rank + n - k) % n);
-            }
-        }
+        Collective::Alltoall(Alltoall::Pairwise) => (1..n).flat_map(|k| exchange(k, bytes)).collect(),
         Collective::Alltoall(Alltoall::Bruck) => {
-            for k in 0..rounds {
-                let blocks = (0..n).filter(|block| block >> k & 1 == 1).count() as u64;
-                send(&mut out, (rank + (1 << k)) % n, bytes * blocks);
-                receive(&mut out, (rank + n - (1 << k)) % n);
-            }
+            let blocks = |k: u32| (0..n).filter(|block| block >> k & 1 == 1).count() as u64;
+            (0..rounds(n)).flat_map(|k| exchange(1 << k, bytes * blocks(k))).collect()
         }
         Collective::Ideal | Collective::Barrier(Barrier::Hardware) => unreachable!("they send no messages"),
+    }
+}
+
+/// The logarithm of the number of ranks to base 2, rounded up.
+fn rounds(n: usize) -> u32 {
+    (0..).take_while(|k| 1 << k < n).count() as u32
+}
+
+/// Up a binomial tree and down again.
+fn up_and_down_the_tree(rank: usize, n: usize, bytes: u64) -> Vec<Action> {
+    // A rank's parent lacks its lowest bit; its children add a lower one.
+    let lowest = if rank == 0 { rounds(n) } else { rank.trailing_zeros() };
+    let children: Vec<usize> = (0..lowest).map(|k| rank + (1 << k)).filter(|child| *child < n).collect();
+    let mut out: Vec<Action> = children.iter().map(|child| receive(*child)).collect();
+    if rank > 0 {
+        out.extend([send(rank & (rank - 1), bytes), receive(rank & (rank - 1))]);
+    }
+    out.extend(children.iter().rev().map(|child| send(*child, bytes)));
+    out
+}
+
+/// Pairs of ranks over a power of two of them; those beyond it first give theirs to a neighbor, which tells them at the end.
+fn recursive_doubling(rank: usize, n: usize, bytes: u64) -> Vec<Action> {
+    let mut core = 1;
+    while core * 2 <= n {
+        core *= 2;
+    }
+    let extra = n - core;
+    if rank < 2 * extra && rank.is_multiple_of(2) {
+        return vec![send(rank + 1, bytes), receive(rank + 1)];
+    }
+    let mut out = Vec::new();
+    if rank < 2 * extra {
+        out.push(receive(rank - 1));
+    }
+    let number = if rank < 2 * extra { (rank - 1) / 2 } else { rank - extra };
+    let mut bit = 1;
+    while bit < core {
+        let other = number ^ bit;
+        let other = if other < extra { other * 2 + 1 } else { other + extra };
+        out.extend([send(other, bytes), receive(other)]);
+        bit *= 2;
+    }
+    if rank < 2 * extra {
+        out.push(send(rank - 1, bytes));
     }
     out
 }

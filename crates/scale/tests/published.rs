@@ -1,13 +1,13 @@
 //! What the papers of METHODS found, found again: each with the tolerance that is stated.
 
 use becalm_scale::blame::blame;
-use becalm_scale::books::{BookedNoise, BookedTrace, Entry};
+use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, Row};
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::spec::NoiseSpec;
-use becalm_scale::watch::Watch;
+use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
 
@@ -150,7 +150,7 @@ fn b07_constant_ratio() {
 struct Study {
     sources: Vec<String>,
     detours: Vec<(Nanos, Nanos)>,
-    entries: Vec<Entry>,
+    entries: Vec<BookEntry>,
     length: Nanos,
 }
 
@@ -254,7 +254,7 @@ fn d09(configuration: &str) -> Study {
         let start = start.max(end);
         end = start + duration;
         detours.push((Nanos::new(start), Nanos::new(duration)));
-        entries.push(Entry { detour, source, self_time: Nanos::new(duration) });
+        entries.push(BookEntry { detour, source, self_time: Nanos::new(duration) });
     }
     Study { sources: table.into_iter().map(|source| source.name).collect(), detours, entries, length }
 }
@@ -325,7 +325,8 @@ fn d09_blame() {
     let noise = BookedNoise::new(sources.clone(), vec![("node".to_owned(), vec![trace])]).unwrap();
     let question = Question { phases: 2_000, replicas: 1, ..d09_question() };
     let blames =
-        blame(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], Watch::NOBODY).unwrap();
+        blame(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], ReplayWatch::NOBODY)
+            .unwrap();
     for blame in &blames {
         assert_eq!(blame.each.len(), sources.len());
         assert!(blame.each.is_sorted_by(|a, b| a.slowdown <= b.slowdown));

@@ -41,4 +41,4 @@ pub use quantiles::Quantiles;
 pub use sign::median_with_interval;
 pub use spectrum::Spectrum;
 pub use tail::{NoTail, ReturnLevel, Tail};
-pub use woodruff::Bounds;
+pub use woodruff::QuantileBounds;

@@ -6,7 +6,7 @@ pub const LONGEST: usize = 1_024;
 /// The [`LONGEST`] longest detours so far, and at most as many more until they are sorted out.
 #[derive(Clone, Debug)]
 pub struct Longest {
-    /// Start and duration.
+    /// The start and the duration of each detour that is kept.
     kept: Vec<(i64, i64)>,
     /// Detours up to this length may have been left out; all longer ones are there.
     floor: i64,
@@ -20,7 +20,7 @@ impl Default for Longest {
 }
 
 impl Longest {
-    /// Takes a detour.
+    /// Counts a detour, and keeps it if it may be among the longest.
     #[inline]
     pub fn add(&mut self, start: i64, duration: i64) {
         self.count += 1;

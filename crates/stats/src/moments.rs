@@ -51,19 +51,19 @@ impl Moments {
         self.squares = self.squares.saturating_add(other.squares);
     }
 
-    /// How many values.
+    /// The number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest value; none of no values.
+    /// The smallest value; nothing if there are no values.
     #[must_use]
     pub fn min(&self) -> Option<i64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The largest value; none of no values.
+    /// The largest value; nothing if there are no values.
     #[must_use]
     pub fn max(&self) -> Option<i64> {
         (self.count > 0).then_some(self.max)
@@ -75,7 +75,7 @@ impl Moments {
         i64::try_from(self.sum).unwrap_or(if self.sum < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The arithmetic mean; none of no values.
+    /// The arithmetic mean; nothing if there are no values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)

@@ -23,7 +23,7 @@ pub const FACTOR_MIN: f64 = 1.25;
 /// The probability of naming any where there is none, at most.
 pub const FALSE_ALARM: f64 = 0.05;
 
-/// One that differs.
+/// A value that differs from the others it was compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outlier {
     /// Its place among those that were compared.

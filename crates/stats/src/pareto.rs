@@ -31,7 +31,7 @@ const GRID: usize = 96;
 #[derive(Clone, Debug)]
 pub(super) struct Pareto {
     pub(super) shape: f64,
-    /// In nanoseconds.
+    /// The scale, in nanoseconds.
     pub(super) scale: f64,
     /// The excesses over their mean, rising.
     excesses: Vec<f64>,

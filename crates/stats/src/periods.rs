@@ -16,7 +16,7 @@
 //!   power is that of the best is the one.
 //! - A line through the times of the events on the beat gives the period, its error and the jitter. What is on the beat is
 //!   taken out and the search is done again, as a source may have two periods.
-//! - Who sleeps for a time and then works, or begins anew after a disturbance, keeps no beat over the whole run: its events
+//! - Who sleeps for a time and then works, or starts again after a disturbance, keeps no beat over the whole run: its events
 //!   add up best at some fraction of its period, which no two events are apart. Where neighbors are apart by one time far
 //!   more exactly than the events lie on the line, that time is the period, and who is apart by it is taken out.
 //!

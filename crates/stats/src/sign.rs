@@ -7,7 +7,7 @@
 use super::CONFIDENCE;
 
 /// The median of these values (of an even number the lower one of the two in the middle) and the ends of an interval
-/// that holds the true one with at least [`CONFIDENCE`]; no interval of fewer than 6 values, and nothing of none.
+/// that holds the true one with at least [`CONFIDENCE`]; no interval for fewer than 6 values, and nothing without values.
 ///
 /// Of 20 values, the ends are the 6th and the 15th in order.
 #[must_use]

@@ -27,14 +27,14 @@ pub struct Spectrum {
     /// How many stretches of time were averaged.
     pub segments: u32,
     /// The curve in order of frequency, reduced for drawing: each point is the highest of its surroundings.
-    pub points: Vec<Point>,
+    pub points: Vec<SpectrumPoint>,
     /// Where it stands out, in order of frequency.
     pub peaks: Vec<Peak>,
 }
 
 /// A point of the curve.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Point {
+pub struct SpectrumPoint {
     /// The frequency in Hz, above 0.
     pub hz: f64,
     /// The power spectral density of the share of time lost, in 1/Hz.
@@ -128,7 +128,7 @@ impl Stretch {
 /// The average of periodograms.
 #[derive(Clone, Default)]
 pub struct Welch {
-    /// Over the squares of the window; empty before the first.
+    /// The sum of the periodograms, a value for each frequency; empty before the first.
     power: Vec<f64>,
     segments: u32,
     transform: Option<Fourier>,
@@ -169,7 +169,8 @@ impl Welch {
         }
     }
 
-    /// The spectrum, with peaks at these frequencies; none of nothing. Of two names for the same frequency the first stays.
+    /// The spectrum, with peaks at these frequencies; none before the first stretch. Of two names for the same frequency the
+    /// first stays.
     #[must_use]
     pub fn spectrum(&self, periods: impl IntoIterator<Item = (f64, String)>) -> Option<Spectrum> {
         if self.segments == 0 {
@@ -180,12 +181,12 @@ impl Welch {
         // One-sided; the squares of a Hann window add up to 3/8 of its length.
         let scale = 2.0 / (rate * 0.375 * (2 * half) as f64) / f64::from(self.segments);
         let at = |bin: usize| self.power[bin] * scale;
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: Vec<SpectrumPoint> = Vec::new();
         let mut last = f64::NEG_INFINITY;
         for bin in 1..half {
             let hz = bin as f64 * step;
             let column = (hz.log10() * POINTS_PER_DECADE).floor();
-            let point = Point { hz, power: at(bin) };
+            let point = SpectrumPoint { hz, power: at(bin) };
             match points.last_mut() {
                 Some(before) if column == last => {
                     if before.power < point.power {

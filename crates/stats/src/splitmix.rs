@@ -39,7 +39,7 @@ impl SplitMix64 {
         Self(seed)
     }
 
-    /// The next number.
+    /// Draws the next number, of 64 random bits.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         let number = scramble(self.0);

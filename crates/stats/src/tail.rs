@@ -50,13 +50,13 @@ pub struct Tail {
     pub threshold_ns: i64,
     /// How many detours exceed it.
     pub exceedances: usize,
-    /// In how many clusters.
+    /// The number of clusters that the exceedances come in.
     pub clusters: usize,
     /// What share of exceedances begins a cluster: 1 where they are independent.
     pub extremal_index: f64,
     /// The shape xi: below 0 for a bounded tail, 0 for an exponential, above for a heavy one.
     pub shape: f64,
-    /// Its standard error.
+    /// The standard error of the shape.
     pub shape_error: f64,
     /// The scale sigma in nanoseconds.
     pub scale_ns: f64,
@@ -93,7 +93,7 @@ pub enum NoTail {
     BadFit {
         /// The Anderson-Darling statistic where it was smallest against its limit; none if the lengths are all alike.
         misfit: Option<f64>,
-        /// The limit there.
+        /// The limit that the statistic exceeds there.
         limit: f64,
     },
     /// The longer the detours, the more the shape changes: beyond what was seen it may change again.

@@ -27,14 +27,14 @@ const TRAINS_MIN: f64 = 4.0;
 
 /// Between which lengths a quantile lies with 95 %, in nanoseconds. Where the run does not bound it, there is no end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Bounds {
+pub struct QuantileBounds {
     /// The lower end; `None` where there are too few values for one.
     pub low: Option<i64>,
     /// The upper end; `None` where there are too few values for one.
     pub high: Option<i64>,
 }
 
-impl Bounds {
+impl QuantileBounds {
     /// Bounds of which neither end is known.
     pub const UNKNOWN: Self = Self { low: None, high: None };
 

@@ -79,7 +79,7 @@ impl Running {
         Self { child, mark, stdout, stderr }
     }
 
-    /// Its process ID.
+    /// The number of the program's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

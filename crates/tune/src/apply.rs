@@ -12,7 +12,7 @@ use crate::moment::{Moment, Observer};
 use crate::request::Division;
 use crate::{Attempt, Change, Family, Knob, Outcome, Plan, TuneError, bystanders, knob, value};
 
-/// How often threads that were started amidst the moving are looked for.
+/// How often threads are looked for that were started while others were moved.
 const ROUNDS: u32 = 4;
 
 /// What came of a plan.
@@ -99,7 +99,7 @@ fn carry_out(
         if at_end {
             bystanders::keep(machine, journal.state(), observer);
         }
-        // Threads that were started amidst the moving by others that had not been moved yet.
+        // Threads that were started meanwhile by others that had not been moved yet.
         if at_end && moving && rounds < ROUNDS {
             rounds += 1;
             let late = late_threads(machine, &journal);
@@ -136,7 +136,7 @@ fn gone(change: Change) -> Attempt {
     Attempt::new(change, &value, "", Outcome::Gone)
 }
 
-/// Makes one change.
+/// Notes one change in the journal, makes it, and says what became of it.
 fn make(
     machine: &dyn Machine,
     journal: &mut Journal,

@@ -84,7 +84,7 @@ fn has_flag(value: &str, flag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Live;
+    use crate::LiveMachine;
 
     fn wanted(line: &str, profile: Profile) -> String {
         let root = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ mod tests {
             housekeeping: list("0-1,4-5"),
         };
         let request = Request { cpus: list("2-3"), profile, ..Request::default() };
-        let found = parameters(&Live::below(root.path()), &request, &division);
+        let found = parameters(&LiveMachine::below(root.path()), &request, &division);
         found.iter().map(BootParameter::text).collect::<Vec<_>>().join(" ")
     }
 

@@ -34,9 +34,9 @@ pub use becalm_model::tune::{
     Attempt, BootParameter, Change, Family, Knob, Meaning, Note, Outcome, Plan, Profile, Stage,
 };
 pub use error::TuneError;
-pub use families::Place;
-pub use journal::{Folder, Journal, JournalError, Noted, Owner, State, Step};
-pub use machine::{Live, Machine};
+pub use families::CpusetPlace;
+pub use journal::{Folder, Journal, JournalError, JournalStep, Noted, Owner, State};
+pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;
 pub use request::{PlanError, Request};

@@ -83,12 +83,12 @@ pub trait Machine {
 
 /// The machine that this process runs on.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveMachine {
     root: PathBuf,
 }
 
-impl Live {
-    /// The machine itself.
+impl LiveMachine {
+    /// The machine that this process runs on.
     #[must_use]
     pub fn new() -> Self {
         Self::below(Path::new("/"))
@@ -106,13 +106,13 @@ impl Live {
     }
 }
 
-impl Default for Live {
+impl Default for LiveMachine {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Machine for Live {
+impl Machine for LiveMachine {
     fn root(&self) -> &Path {
         &self.root
     }

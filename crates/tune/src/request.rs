@@ -8,7 +8,7 @@ use becalm_units::CpuList;
 
 use crate::{Family, Machine, Plan, Profile};
 
-/// What is wanted.
+/// What the user wants: which CPUs to make quiet, and how.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     /// The CPUs that are to become quiet.

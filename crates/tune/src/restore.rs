@@ -5,7 +5,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use crate::journal::{Folder, Journal, Record, State, Step};
+use crate::journal::{Folder, Journal, JournalStep, Record, State};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
 use crate::{Attempt, Knob, Outcome, TuneError, bystanders, knob, value};
@@ -88,7 +88,7 @@ pub fn restore(
 /// that they had are online and in no cpuset of others; and last what lies in a group that was made, since that goes with it.
 fn order(state: &State) -> Vec<(i32, usize)> {
     let made: BTreeSet<&Path> = state.steps.iter().filter_map(made_group).collect();
-    let turn = |step: &Step| match &step.change.knob {
+    let turn = |step: &JournalStep| match &step.change.knob {
         Knob::Affinity { .. } => 1,
         Knob::File { path, .. } if path.parent().is_some_and(|group| made.contains(group)) => 2,
         _ => 0,
@@ -100,7 +100,7 @@ fn order(state: &State) -> Vec<(i32, usize)> {
 }
 
 /// The folder of a group that a step made.
-fn made_group(step: &Step) -> Option<&Path> {
+fn made_group(step: &JournalStep) -> Option<&Path> {
     let was_absent = step.original.as_deref() == Some("absent");
     match &step.change.knob {
         Knob::Group { path } if was_absent => Some(path),
@@ -109,8 +109,8 @@ fn made_group(step: &Step) -> Option<&Path> {
 }
 
 /// Brings back the original of one knob.
-fn put_back(machine: &dyn Machine, step: Step, force: bool, observer: &mut Observer<'_>) -> Attempt {
-    let Step { change, original, done, .. } = step;
+fn put_back(machine: &dyn Machine, step: JournalStep, force: bool, observer: &mut Observer<'_>) -> Attempt {
+    let JournalStep { change, original, done, .. } = step;
     let original = original.unwrap_or_default();
     let (outcome, now, why) = bring_back(machine, &change.knob, &original, done.as_deref(), force, observer);
     let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };

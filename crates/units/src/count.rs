@@ -13,13 +13,13 @@ pub struct Count(u64);
 const PREFIXES: [(char, u32); 4] = [('k', 10), ('M', 20), ('G', 30), ('T', 40)];
 
 impl Count {
-    /// From a number.
+    /// A count of this many.
     #[must_use]
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
 
-    /// The number.
+    /// The count as a plain number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0

@@ -15,13 +15,13 @@ impl CpuId {
     /// leaves room and keeps a mistyped range from filling the memory.
     pub const LIMIT: u32 = 1 << 20;
 
-    /// From the kernel's number.
+    /// The CPU with this number, by which the kernel knows it.
     #[must_use]
     pub const fn new(id: u32) -> Self {
         Self(id)
     }
 
-    /// The kernel's number.
+    /// The number by which the kernel knows the CPU, from 0.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -50,13 +50,13 @@ impl CpuList {
         self.0.iter().copied()
     }
 
-    /// How many CPUs.
+    /// The number of CPUs in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list holds no CPU.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -18,34 +18,34 @@ pub struct Nanos(i64);
 impl Nanos {
     /// No time at all; the origin of a run.
     pub const ZERO: Self = Self(0);
-    /// The longest duration.
+    /// The longest time that can be said, about 292 years.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// From whole nanoseconds.
+    /// A time of this many nanoseconds; negative ones lie before the origin.
     #[must_use]
     pub const fn new(ns: i64) -> Self {
         Self(ns)
     }
 
-    /// From whole microseconds.
+    /// A time of this many microseconds of 1,000 ns.
     #[must_use]
     pub const fn from_micros(us: i64) -> Self {
         Self(us * 1_000)
     }
 
-    /// From whole milliseconds.
+    /// A time of this many milliseconds of 1,000,000 ns.
     #[must_use]
     pub const fn from_millis(ms: i64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// From whole seconds.
+    /// A time of this many seconds of 1,000,000,000 ns.
     #[must_use]
     pub const fn from_secs(s: i64) -> Self {
         Self(s * 1_000_000_000)
     }
 
-    /// The number of nanoseconds.
+    /// The time as a number of nanoseconds.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0

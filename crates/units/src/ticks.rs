@@ -13,7 +13,7 @@ use crate::Nanos;
 pub struct Ticks(u64);
 
 impl Ticks {
-    /// From a raw counter value.
+    /// A reading with this value of the counter.
     // Always inlined, as this one and the next are part of the loops that measure.
     #[must_use]
     #[inline(always)]
@@ -21,7 +21,7 @@ impl Ticks {
         Self(ticks)
     }
 
-    /// The raw counter value.
+    /// The counter's value as a plain number.
     #[must_use]
     #[inline(always)]
     pub const fn get(self) -> u64 {
@@ -54,7 +54,7 @@ impl TickRate {
         Self(hz)
     }
 
-    /// Ticks a second.
+    /// The rate in ticks a second.
     #[must_use]
     pub const fn hz(self) -> f64 {
         self.0

@@ -28,7 +28,7 @@ pub struct Osnoise {
 
 impl Osnoise {
     /// Reads the table of `rtla osnoise top` and the events that were recorded meanwhile.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &Outcome) -> Self {
         let table = text(outcome, "rtla");
         println!("rtla osnoise top:\n{table}");
         // CPU, number of periods, runtime, noise, available, longest period, longest, and the counts of hardware, NMI, IRQ,

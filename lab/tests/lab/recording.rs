@@ -17,7 +17,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &Outcome) -> Self {
         Self::in_folder(&outcome.path(""))
     }
 

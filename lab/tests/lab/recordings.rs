@@ -8,7 +8,7 @@ use crate::recording::{Run, assert_better, assert_events_are_the_kernels, rate};
 fn an_isolated_cpu_is_measured_and_is_quiet() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("isolated");
-    let run = Run::of(&outcome);
+    let run = Run::from_outcome(&outcome);
 
     assert_eq!(run.cpus(), [1]);
     assert_eq!(run.node["machine"]["isolated"], "1");
@@ -34,7 +34,7 @@ fn an_isolated_cpu_is_measured_and_is_quiet() {
 fn a_realtime_kernel_is_explained() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("realtime");
-    let run = Run::of(&outcome);
+    let run = Run::from_outcome(&outcome);
 
     assert_eq!(run.cpus(), [0, 1]);
     run.assert_whole();
@@ -48,7 +48,7 @@ fn a_realtime_kernel_is_explained() {
 
     let beside = lab.recorded(&outcome, "beside.becalm");
     beside.assert_whole();
-    let osnoise = Osnoise::of(&outcome);
+    let osnoise = Osnoise::from_outcome(&outcome);
     osnoise.assert_same_sources(&beside);
     osnoise.assert_same_rates(&beside);
 }
@@ -58,7 +58,7 @@ fn the_stock_kernel_is_explained_to_root_and_measured_for_a_user() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("stock");
 
-    let root = Run::of(&outcome);
+    let root = Run::from_outcome(&outcome);
     assert_eq!(root.cpus(), [0, 1]);
     root.assert_whole();
     root.assert_timer_interrupts_agree();
@@ -78,7 +78,7 @@ fn a_locked_down_kernel_is_measured_without_its_trace() {
     let outcome = lab.run("lockdown");
     assert!(text(&outcome, "lockdown").contains("[confidentiality]"), "{}", text(&outcome, "lockdown"));
 
-    let run = Run::of(&outcome);
+    let run = Run::from_outcome(&outcome);
     assert_eq!(run.cpus(), [0, 1]);
     run.assert_nothing_is_made_up();
     assert!(run.warnings().contains("lockdown"), "the reason must be named: {}", run.warnings());
@@ -91,7 +91,7 @@ fn a_cpu_that_goes_away_ends_its_recording_and_no_more() {
     let outcome = lab.run("hotplug");
     assert_eq!(text(&outcome, "online"), "0");
 
-    let run = Run::of(&outcome);
+    let run = Run::from_outcome(&outcome);
     assert_eq!(run.cpus(), [1]);
     run.assert_books_close();
     let cpu = &run.node["cpus"][0];

@@ -79,22 +79,22 @@ fn tuning_is_undone_whatever_happens_and_quiet_meanwhile() {
     assert_eq!(state(&outcome, "restore.json"), "restored");
     assert_restored(&outcome, "before", "restored");
 
-    let mut amidst = (0, 0);
+    let mut killed = (0, 0);
     for part in 1..=5 {
         assert_restored(&outcome, "before", &format!("restored_{part}"));
         let after_apply = json(&outcome.path(&format!("killed_{part}.json")));
         let after_restore = json(&outcome.path(&format!("killed_again_{part}.json")));
         let knobs = |status: &Value| each(status, "knobs").count();
         println!(
-            "killed amidst of apply with {} knobs changed, of restore with {}",
+            "killed during apply with {} knobs changed, during restore with {}",
             knobs(&after_apply),
             knobs(&after_restore)
         );
-        amidst.0 += usize::from(after_apply["state"] == "unfinished" && knobs(&after_apply) > 0);
-        amidst.1 += usize::from(knobs(&after_restore) > 0);
+        killed.0 += usize::from(after_apply["state"] == "unfinished" && knobs(&after_apply) > 0);
+        killed.1 += usize::from(knobs(&after_restore) > 0);
     }
     // The shell cannot know when exactly becalm is where, but it hits it more often than not.
-    assert!(amidst.0 >= 3 && amidst.1 >= 1, "killed {} times amidst of apply and {} of restore", amidst.0, amidst.1);
+    assert!(killed.0 >= 3 && killed.1 >= 1, "killed {} times during apply and {} during restore", killed.0, killed.1);
     assert_eq!(state(&outcome, "status_after.json"), "untuned");
 
     // The same load on a kernel that was told to free the CPU, which becalm keeps quiet for as long as a command runs.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Warning};
-use becalm_scale::books::{BookedNoise, BookedTrace, Entry};
+use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::spec::NoiseSpec;
 use becalm_scale::{Noise, ScaleError};
 use becalm_units::Nanos;
@@ -117,7 +117,7 @@ impl NoiseInput {
 struct Cpu {
     /// The start and the duration of each detour, in order of time.
     detours: Vec<(Nanos, Nanos)>,
-    entries: Vec<Entry>,
+    entries: Vec<BookEntry>,
 }
 
 /// Reads the detours of the document's CPUs, in order of time.
@@ -153,7 +153,7 @@ fn read_books(
             let number = || names.number(kinds[kind].name(), values[key]);
             let source = *numbers[kind * values.len() + key].get_or_insert_with(number);
             let detour = usize::try_from(batch.detours()[row]).unwrap_or(usize::MAX);
-            cpu.entries.push(Entry { detour, source, self_time: Nanos::new(batch.self_times()[row]) });
+            cpu.entries.push(BookEntry { detour, source, self_time: Nanos::new(batch.self_times()[row]) });
             any = true;
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct Looking<'a> {
     budget: usize,
     /// The detour whose activities are coming in. Those of one detour follow each other.
     current: Option<(usize, Vec<Entry>)>,
-    /// By their place in the list.
+    /// The detours that are kept, by their place in the list.
     kept: BTreeMap<usize, Embedded>,
     held: usize,
     /// Where in the list of detours nothing is kept any more.

@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// By rank: the first is the longest.
+/// Ordered by rank: the first is the longest.
 impl Ord for Place {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank().cmp(&other.rank())

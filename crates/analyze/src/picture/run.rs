@@ -114,7 +114,7 @@ struct NodeScan {
     node: u32,
     lengths: Lengths,
     cells: Vec<(u32, CpuId, TimeCells)>,
-    /// By CPU: where its cells are, if it was selected, and the number of its next detour.
+    /// For each CPU: where its cells are, if it was selected, and the number of its next detour.
     cpus: HashMap<i32, (Option<usize>, u64)>,
 }
 

@@ -8,7 +8,7 @@ use becalm_units::CpuId;
 
 use super::Books;
 use becalm_stats::outliers::Outlier;
-use becalm_stats::{Bounds, Interval, Moments, NoTail, Period, ReturnLevel, Spectrum, Tail};
+use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLevel, Spectrum, Tail};
 
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub struct CpuSummary {
 /// Where the observed time comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Observed {
-    /// From the node's document: the run ended by itself.
+    /// The node's document says it: the run ended by itself.
     Document,
     /// From the end of the last detour that was stored: the run was killed, or still goes on.
     LastDetour,
@@ -92,16 +92,16 @@ pub struct Figures {
     pub durations: Moments,
     /// Half of the detours are not longer than this.
     pub median_ns: Option<i64>,
-    /// Between which lengths that lies.
-    pub median_bounds: Bounds,
+    /// The interval that holds the true median.
+    pub median_bounds: QuantileBounds,
     /// The length that 99 of 100 detours do not exceed.
     pub p99_ns: Option<i64>,
-    /// Between which lengths that lies.
-    pub p99_bounds: Bounds,
+    /// The interval that holds the true value of `p99_ns`.
+    pub p99_bounds: QuantileBounds,
     /// The length that 999 of 1,000 detours do not exceed.
     pub p999_ns: Option<i64>,
-    /// Between which lengths that lies.
-    pub p999_bounds: Bounds,
+    /// The interval that holds the true value of `p999_ns`.
+    pub p999_bounds: QuantileBounds,
     /// The interval of the noise ratio; none where the observed time is unknown.
     pub interval: Option<Interval>,
     /// The interval of the rate of detours; none as above.
@@ -190,9 +190,9 @@ pub enum Origin {
     },
     /// The detours of this length, where no source is known.
     Detours {
-        /// At least this, in nanoseconds.
+        /// The shortest length that belongs to it, in nanoseconds.
         from_ns: i64,
-        /// Below this, in nanoseconds.
+        /// The length from which on detours do not belong to it, in nanoseconds.
         below_ns: i64,
     },
 }
@@ -213,7 +213,7 @@ pub struct OutlierSummary {
     pub node: String,
     /// The kernel's number of the CPU, which differs from the others of the node; none for a node that differs.
     pub cpu: Option<CpuId>,
-    /// By how much, and how surely.
+    /// How much it differs, and how sure that is.
     pub outlier: Outlier,
 }
 

@@ -16,7 +16,7 @@ use super::{
     Summary, SummaryError, books,
 };
 use becalm_stats::chance::{rarest_seen, run_at_least};
-use becalm_stats::{Bounds, Interval, LengthCells, Longest, Moments, NoTail, Quantiles, Tail, TimeCells};
+use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
 /// Which part of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -214,12 +214,12 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
 /// How long the loops of a node ran.
 pub(crate) struct Spans {
     pub(crate) observed: Observed,
-    /// Of a run without an end: when the last detour of each CPU ended.
+    /// When the last detour of each CPU ended, for a run without an end.
     ends: BTreeMap<i32, i64>,
 }
 
 impl Spans {
-    /// Of the CPU's loop, in nanoseconds.
+    /// How long the CPU's loop ran, in nanoseconds.
     pub(crate) fn length(&self, cpu: &CpuDoc) -> Option<i64> {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
@@ -362,8 +362,10 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
 /// The quantiles that are shown.
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 
-fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [Bounds; 3] {
-    SHARES.map(|share| lengths.map_or(Bounds::UNKNOWN, |lengths| Bounds::of_quantile(quantiles, lengths, share)))
+fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [QuantileBounds; 3] {
+    SHARES.map(|share| {
+        lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::of_quantile(quantiles, lengths, share))
+    })
 }
 
 fn rate(lengths: &LengthCells, observed: i64) -> Interval {

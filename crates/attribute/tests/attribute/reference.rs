@@ -1,5 +1,5 @@
 //! Attribution the plain way, for legal streams: without a stack and without state. For every interval between two
-//! events it is asked anew, of the whole list of events, which thread was on the CPU and which of all the frames of the
+//! events it is asked again, of the whole list of events, which thread was on the CPU and which of all the frames of the
 //! run was the innermost one active in it. Takes cubic time.
 
 use becalm_model::Step;
@@ -28,7 +28,7 @@ enum Owner {
     Span(usize),
     /// The stay of a thread on the CPU that began with the event of that position.
     Stay(usize, Pid),
-    /// Throttling or sleep, likewise.
+    /// Throttling or sleep that began with the event of that position.
     Idle(usize, bool),
     /// The handler that the event of that position tells of.
     Nmi(usize),

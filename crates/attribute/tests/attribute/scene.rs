@@ -5,13 +5,13 @@ use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid}
 use becalm_model::{LoopThread, Step, Task, Tasks};
 use becalm_units::{CpuId, Nanos};
 
-/// The measuring thread.
+/// The thread that measures.
 pub const LOOP: Pid = Pid(100);
-/// A kernel thread.
+/// The kernel thread that runs softirqs.
 pub const KSOFTIRQD: Pid = Pid(23);
 /// A kworker, and another.
 pub const KWORKERS: [Pid; 2] = [Pid(40), Pid(41)];
-/// A user process.
+/// A process of a user.
 pub const SSHD: Pid = Pid(700);
 /// One of becalm's own threads.
 pub const COLLECTOR: Pid = Pid(101);
@@ -31,7 +31,7 @@ pub struct Scene {
 /// What a test compares of a row: start, self time, kind, source, detail.
 pub type Line = (i64, i64, Kind, String, String);
 
-/// All that attribution gives.
+/// What attribution gives for a stream of events.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub detours: Vec<Detour>,
@@ -60,7 +60,7 @@ impl Scene {
         Attributor::new(self.thread, &mut self.labels)
     }
 
-    /// All in one call.
+    /// Attributes everything in one call.
     pub fn attribute(&mut self, steps: &[Step], events: &[Event]) -> Outcome {
         let mut attributor = self.attributor();
         let (mut detours, mut activities) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ impl Scene {
     }
 }
 
-/// From a runnable thread to another.
+/// A switch from a runnable thread to another.
 pub fn switch(time: i64, prev: Pid, next: Pid) -> Event {
     at(time, Happening::Switch { prev, prev_runnable: true, next })
 }
@@ -140,7 +140,7 @@ pub fn step(start: i64, end: i64) -> Step {
     Step { start: Nanos::new(start), end: Nanos::new(end) }
 }
 
-/// Writes an expected row.
+/// A row as a test expects it.
 pub fn line(start: i64, self_ns: i64, kind: Kind, source: &str, detail: &str) -> Line {
     (start, self_ns, kind, source.to_owned(), detail.to_owned())
 }

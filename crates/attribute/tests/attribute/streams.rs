@@ -23,7 +23,7 @@ const IRQS: [&str; 3] = ["local_timer", "eth0", "reschedule"];
 const SOFTIRQS: [&str; 3] = ["timer", "net_rx", "rcu"];
 const WORKS: [&str; 2] = ["kworker:vmstat_update", "kworker:flush"];
 
-/// Choices for [`stream`].
+/// The random choices from which [`stream`] makes a stream.
 pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
     let gap = prop_oneof![1 => Just(0), 3 => 1..15_i64, 1 => 15..400_i64];
     prop::collection::vec((0..32_u8, any::<u8>(), gap), 0..120)

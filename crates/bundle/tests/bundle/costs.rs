@@ -196,22 +196,26 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
     assert!(opened.contains("holds a recording and not costs"), "{opened}");
 }
 
+/// Loads the bundle with these bytes as one of its files: it is refused, and the error names the file and says why.
+fn refused(bundle: &Path, file: &Path, bytes: &[u8], why: &str) {
+    let before = fs::read(file).unwrap();
+    fs::write(file, bytes).unwrap();
+    let error = becalm_bundle::cost::load(bundle, None).unwrap_err().to_string();
+    assert!(error.contains(&file.display().to_string()) && error.contains(why), "{error} does not say {why}");
+    fs::write(file, before).unwrap();
+}
+
+/// The text with its first `from` replaced, as the bytes of a file.
+fn spoiled(text: &str, from: &str, to: &str) -> Vec<u8> {
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1).into_bytes()
+}
+
 #[test]
-fn damaged_files_are_refused_by_name() {
+fn damaged_documents_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, document, table) = stored(&folder);
-    let refused = |file: &Path, bytes: &[u8], why: &str| {
-        let before = fs::read(file).unwrap();
-        fs::write(file, bytes).unwrap();
-        let error = becalm_bundle::cost::load(&path, None).unwrap_err().to_string();
-        assert!(error.contains(&file.display().to_string()) && error.contains(why), "{error} does not say {why}");
-        fs::write(file, before).unwrap();
-    };
+    let (path, document, _) = stored(&folder);
     let text = fs::read_to_string(&document).unwrap();
-    let spoil = |from: &str, to: &str| {
-        assert!(text.contains(from), "{from}");
-        text.replacen(from, to, 1).into_bytes()
-    };
     for (from, to, why) in [
         ("becalm.cost/1", "becalm.cost/9", "this program reads 'becalm.cost/1'"),
         ("\"node\": \"a\"", "\"node\": \"b\"", "it is of node 'b'"),
@@ -226,30 +230,39 @@ fn damaged_files_are_refused_by_name() {
         ("\"not_measured\": \"no swap here\"", "\"not_measured\": null", "'swap_in' has both samples"),
         ("{", "", "expected"),
     ] {
-        refused(&document, &spoil(from, to), why);
+        refused(&path, &document, &spoiled(&text, from, to), why);
     }
-    // The document and the table contradict each other; it is the table that is named.
-    let before = fs::read(&document).unwrap();
+}
+
+#[test]
+fn of_a_document_and_a_table_that_contradict_each_other_the_table_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, document, _) = stored(&folder);
+    let text = fs::read_to_string(&document).unwrap();
     for (from, to, why) in [
         ("\"samples\": 5", "\"samples\": 6", "5 samples of 'syscall', and the document tells of 6"),
         ("\"name\": \"signal\"", "\"name\": \"sigmal\"", "no sample of 'sigmal'"),
     ] {
-        fs::write(&document, spoil(from, to)).unwrap();
+        fs::write(&document, spoiled(&text, from, to)).unwrap();
         let error = becalm_bundle::cost::load(&path, None).unwrap_err().to_string();
         assert!(error.contains("0000.parquet is not a table of costs") && error.contains(why), "{error}");
     }
-    fs::write(&document, before).unwrap();
+}
 
+#[test]
+fn damaged_tables_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _, table) = stored(&folder);
     let bytes = fs::read(&table).unwrap();
-    refused(&table, &bytes[..bytes.len() / 2], "as Parquet");
-    refused(&table, b"", "as Parquet");
+    refused(&path, &table, &bytes[..bytes.len() / 2], "as Parquet");
+    refused(&path, &table, b"", "as Parquet");
     let rewrite = |columns: Vec<(&str, ArrayRef)>, why: &str| {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut file = Vec::new();
         let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        refused(&table, &file, why);
+        refused(&path, &table, &file, why);
     };
     let names = |values: &[&str]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
     let numbers = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };

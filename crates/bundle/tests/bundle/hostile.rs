@@ -338,7 +338,7 @@ fn a_node_that_is_not_there_is_refused() {
     assert!(bundle.activities("../a").is_err());
 }
 
-/// Writes the segment's contents anew without compression, so that damage reaches every decoder instead of being
+/// Writes the segment's contents again without compression, so that damage reaches every decoder instead of being
 /// found by the decompressor.
 fn unpack(bundle: &Path, table: &str, encoding: Encoding) -> Vec<u8> {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;

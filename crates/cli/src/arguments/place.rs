@@ -1,4 +1,4 @@
-//! Where recordings go.
+//! The folders that recordings are written into.
 
 use std::path::{Path, PathBuf};
 

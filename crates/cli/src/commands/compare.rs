@@ -14,7 +14,7 @@ use crate::arguments::some_cpus;
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::{Output, emit};
-use crate::progress::Reading;
+use crate::progress::ReadingProgress;
 
 /// Compare two runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
@@ -126,7 +126,7 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         cpus: args.cpus.clone().or_else(|| cpus.clone()),
     };
     let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
-    let reading = Reading::to_compare([&bundle_a, &bundle_b]);
+    let reading = ReadingProgress::to_compare([&bundle_a, &bundle_b]);
     let comparison = compare((&bundle_a, &select_a), (&bundle_b, &select_b))?;
     drop(reading);
     let share = args.fail_if_worse.map(Share::ratio);

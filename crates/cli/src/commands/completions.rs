@@ -14,7 +14,7 @@ use crate::exit::Exit;
 /// folder of $fpath; fish: into ~/.config/fish/completions/becalm.fish.
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// The shell to print them for
     #[arg(value_name = "SHELL")]
     shell: ShellArg,
 }

@@ -21,11 +21,11 @@ use crate::progress::Steps;
 /// loggopsim is the noise file of LogGOPSim: `start<TAB>duration` in nanoseconds.
 #[derive(Args, Debug)]
 pub struct ExportArgs {
-    /// In which format
+    /// The format to write
     #[arg(long, value_name = "FORMAT")]
     to: ExportFormat,
 
-    /// The run
+    /// The run to export
     #[arg(value_name = "RUN")]
     path: PathBuf,
 

@@ -21,7 +21,7 @@ use crate::progress::Steps;
 /// # are skipped.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// In which format the file is
+    /// The format of the file
     #[arg(long, value_name = "FORMAT")]
     from: ImportFormat,
 
@@ -112,7 +112,7 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The file's detours.
+/// Reads the file's detours: start and duration of each.
 fn read(text: &str, unit: Unit, progress: &mut Steps) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
     let mut lines = selfish::Detours::new(text, unit.name());
     let (mut detours, mut told) = (Vec::new(), text.len());

@@ -9,7 +9,7 @@ use std::{fmt, process};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::{Delivered, Injection, Plan, SignalNoise, SignalPlan, program};
+use becalm_inject::{Delivered, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
@@ -164,25 +164,25 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
 }
 
 /// Noise that is to be made.
-enum Request {
-    Cpus(Plan),
+enum NoiseRequest {
+    Cpus(PreemptPlan),
     Command(SignalPlan),
 }
 
-/// Noise that is made.
+/// The injector that is at work.
 enum Injector {
     Cpus(Injection),
     Command(SignalNoise),
 }
 
-/// Noise that is over.
+/// What an injector gives when it has ended.
 enum Finished {
     Cpus(Vec<Delivered>),
     /// Its figures are read when the command has ended.
     Command(SignalNoise),
 }
 
-fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Request> {
+fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<NoiseRequest> {
     let node = kernel::hostname(root).map_or(0, |host| number(&host));
     // At random, detours meet; regular ones that do were asked for wrongly.
     let exact = args.replay.is_none() && args.rate.is_none();
@@ -193,10 +193,10 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Re
         let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
         let node = node ^ rank.map_or(0, |rank| number(&rank));
         let main_thread_only = args.main_thread;
-        return Ok(Request::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
+        return Ok(NoiseRequest::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
     }
     let cpus = select_cpus(root, args.cpus.as_ref())?.cpus;
-    Ok(Request::Cpus(Plan {
+    Ok(NoiseRequest::Cpus(PreemptPlan {
         cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
         synchronized,
         seed,
@@ -210,7 +210,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<Re
 /// Where launchers of parallel jobs put the number of a rank: PMIx and Open MPI, MPICH and its kin, Slurm.
 const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
-impl Request {
+impl NoiseRequest {
     fn start(self, root: &Path) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {

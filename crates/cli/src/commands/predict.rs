@@ -16,7 +16,7 @@ use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, Row};
-use becalm_scale::watch::Watch;
+use becalm_scale::watch::ReplayWatch;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
 
@@ -113,7 +113,7 @@ pub struct PredictArgs {
     json: bool,
 }
 
-/// A grain; nothing needs no unit.
+/// Parses a grain; 0 needs no unit.
 fn grain(text: &str) -> Result<Nanos, <Nanos as FromStr>::Err> {
     if text == "0" { Ok(Nanos::ZERO) } else { text.parse() }
 }
@@ -161,7 +161,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut end = 0;
     for question in &questions {
         let told = |ranks, phases| bar.inc(cost::steps_of_phases(question, ranks, phases) as u64);
-        let prediction = Prediction::new(&source.noise, *question)?.watched(Watch::by(&told));
+        let prediction = Prediction::new(&source.noise, *question)?.watched(ReplayWatch::by(&told));
         for ranks in &ranks {
             bar.set_message(format!("{} ranks", Count::new(*ranks)));
             rows.push(prediction.row(*ranks)?);
@@ -173,7 +173,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
             bar.set_message("blame");
             // It may end early, with nothing left to gain.
             end += bill.steps_of_blame(question, &ranks) as u64;
-            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, Watch::by(&told))?;
+            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, ReplayWatch::by(&told))?;
             blames.push((question.grain, blamed));
             bar.set_position(end);
         }

@@ -8,9 +8,9 @@ use std::process;
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
-use becalm_measure::{Plan, Progress};
+use becalm_measure::{Progress, RecordPlan};
 use becalm_model::node::{Ended, NodeDoc};
-use becalm_record::{Detours, Failure, Recorded, Session};
+use becalm_record::{DetourStore, Failure, Recorded, Session};
 use becalm_report::RunReport;
 use becalm_units::{Nanos, Share};
 use clap::Args;
@@ -22,7 +22,7 @@ use crate::exit::{Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
-use crate::progress::{self, Reading};
+use crate::progress::{self, ReadingProgress};
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
 ///
@@ -73,7 +73,7 @@ pub struct RecordArgs {
     command: Vec<String>,
 }
 
-/// Records, stores, reports.
+/// Records a run, stores it and prints its report.
 pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let plan = plan(&args, root)?;
@@ -89,7 +89,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread.
     let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let bar = progress_bar(&args);
-    let recorded = session.record(plan, Detours::new(&path), &mut |progress| show(&bar, progress));
+    let recorded = session.record(plan, DetourStore::new(&path), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let mut recorded = match recorded {
         Ok(recorded) => recorded,
@@ -109,7 +109,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let bundle = Bundle::open(&path)?;
         // A bundle may hold other nodes beside this one.
         // The loops have ended.
-        let reading = Reading::begin(&bundle, 1);
+        let reading = ReadingProgress::begin(&bundle, 1);
         let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
         drop(reading);
         emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, false), out)?;
@@ -155,7 +155,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(limits(&args, &node))
 }
 
-fn plan(args: &RecordArgs, root: &Path) -> Result<Plan> {
+fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     let usage = |text: &str| UsageError(text.to_owned());
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
         return Err(usage("--duration is shorter than 1ms, in which nothing can be seen").into());

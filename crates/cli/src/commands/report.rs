@@ -17,7 +17,7 @@ use clap::Args;
 use crate::arguments::RunArgs;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Output, emit};
-use crate::progress::Reading;
+use crate::progress::ReadingProgress;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///
@@ -125,7 +125,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if let Some(file) = &args.html {
         return page::run(&args.run, file, out);
     }
-    let reading = Reading::begin(&bundle, 1);
+    let reading = ReadingProgress::begin(&bundle, 1);
     let summary = summarize(&bundle, &args.run.selection())?;
     drop(reading);
     emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;

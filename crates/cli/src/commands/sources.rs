@@ -12,7 +12,7 @@ use clap::Args;
 use crate::arguments::RunArgs;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Output, emit};
-use crate::progress::Reading;
+use crate::progress::ReadingProgress;
 
 /// Show who took the time: the sources of a run, ranked, or single detours activity by activity
 ///
@@ -46,7 +46,7 @@ pub struct SourcesArgs {
     json: bool,
 }
 
-/// `CPU:N` or `N`.
+/// A detour by its number, `CPU:N`, or `N` if only one CPU was measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct DetourArg {
     cpu: Option<CpuId>,
@@ -78,7 +78,7 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let selection = args.run.selection();
     let output = Output::new(args.json, args.all);
     // Which are the longest is known when all have been read once.
-    let reading = Reading::begin(&bundle, if args.longest.is_some() { 2 } else { 1 });
+    let reading = ReadingProgress::begin(&bundle, if args.longest.is_some() { 2 } else { 1 });
     let detours = match (args.detour, args.longest) {
         (Some(detour), _) => Some(vec![find(&bundle, &selection, detour)?]),
         (None, Some(count)) => Some(longest(&bundle, &selection, count as usize)?),

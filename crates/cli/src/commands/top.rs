@@ -27,7 +27,7 @@ pub struct TopArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// How often the picture is drawn anew
+    /// How often the view is drawn
     #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
     interval: Nanos,
 
@@ -35,7 +35,7 @@ pub struct TopArgs {
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
-    /// Begin the recording behind the view anew when it has this many bytes, so that the disk does not fill
+    /// Drop the recording behind the view and begin a new one when it has this many bytes, so that the disk does not fill
     #[arg(long, value_name = "BYTES", default_value = "1G")]
     keep: Count,
 

@@ -21,7 +21,7 @@ enum Held {
     Elsewhere,
 }
 
-/// By how a command begins.
+/// How commands are held against the book, by how they begin.
 const COMMANDS: &[(&str, Held)] = &[
     ("becalm law ", Held::Exactly),
     ("becalm predict poisson", Held::Exactly),

@@ -2,7 +2,7 @@
 //! in the `*.trycmd` files of the folders beside this file. The figures follow from the inputs and from seeds, so they are the
 //! same on any machine.
 //!
-//! `TRYCMD=overwrite cargo test -p becalm --test golden` writes the files anew, and with `-- trycmd=NAME` only those whose path
+//! `TRYCMD=overwrite cargo test -p becalm --test golden` writes the files again, and with `-- trycmd=NAME` only those whose path
 //! contains the name are run.
 
 mod book;

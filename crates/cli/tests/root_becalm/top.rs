@@ -60,7 +60,7 @@ impl Terminal {
         command.output().expect("tmux runs")
     }
 
-    /// Types a line.
+    /// Types a text and the enter key.
     fn types(&self, line: &str) {
         self.tmux(&["send-keys", "-l", line]);
         self.keys(&["Enter"]);
@@ -105,7 +105,7 @@ impl Terminal {
         })
     }
 
-    /// The program's number.
+    /// The number of the program's process.
     fn pid(&self) -> u32 {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]).stdout;
         let shell = String::from_utf8_lossy(&shell).trim().to_owned();
@@ -180,7 +180,7 @@ fn root_a_session_at_the_terminal() {
     terminal.wait("1 CPUs");
 
     terminal.keys(&["?"]);
-    terminal.wait("begin all sums anew");
+    terminal.wait("start all sums again from zero");
     terminal.keys(&["?"]);
     terminal.wait("1 CPUs");
 

@@ -235,7 +235,7 @@ fn signals_are_passed_on() {
 }
 
 #[test]
-fn killed_amidst_its_command_everything_comes_back() {
+fn killed_while_its_command_runs_everything_comes_back() {
     let Some(bench) = Bench::new() else { return };
     let ready = bench.journal.path().join("ready");
     // The command lives on; it is not becalm's to end.
@@ -251,9 +251,9 @@ fn killed_amidst_its_command_everything_comes_back() {
 }
 
 #[test]
-fn killed_amidst_applying_everything_comes_back() {
+fn killed_while_applying_everything_comes_back() {
     let Some(bench) = Bench::new() else { return };
-    let mut amidst = 0;
+    let mut unfinished = 0;
     for delay in (0..300).step_by(30) {
         let running = Running::start(bench.tune(&["apply", "--cpus", &bench.cpu, "--profile", "rt"]));
         thread::sleep(Duration::from_millis(delay));
@@ -261,13 +261,13 @@ fn killed_amidst_applying_everything_comes_back() {
         running.end();
         if bench.journal().exists() {
             let status = document(run(bench.tune(&["status", "--json"])).expect(0, &[]));
-            amidst += usize::from(status["state"] == "unfinished");
+            unfinished += usize::from(status["state"] == "unfinished");
         }
         run(bench.tune(&["restore"])).expect(0, &[]);
         let _ = fs::remove_file(bench.journal.path().join("restored.jsonl"));
         bench.is_as_before(&format!("killed after {delay} ms"));
     }
-    eprintln!("{amidst} of 10 were killed amidst their changes");
+    eprintln!("{unfinished} of 10 were killed during their changes");
 }
 
 #[test]

@@ -23,14 +23,14 @@ pub use rate::{Anchor, Calibration, RateError, calibrate};
 pub enum Source {
     /// The processor's own: TSC, CNTVCT.
     Native,
-    /// `CLOCK_MONOTONIC_RAW`.
+    /// The kernel's `CLOCK_MONOTONIC_RAW`, for processors whose own counter cannot be trusted.
     MonotonicRaw,
 }
 
 /// The outcome of looking for an invariant counter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// The counter to read.
+    /// The counter that the loops are to read.
     pub source: Source,
     /// Why the processor's own counter is not used; nothing if it is.
     pub why_not_native: Option<String>,
@@ -94,6 +94,8 @@ pub fn resolution<C: Counter>(rate: TickRate) -> Nanos {
 mod tests {
     use super::*;
 
+    /// A file system root on which a processor with these flags lists these clock sources.
+    #[cfg(target_arch = "x86_64")]
     fn tree(flags: &str, sources: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("proc")).unwrap();

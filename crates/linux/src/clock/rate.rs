@@ -8,9 +8,9 @@ use super::gettime::clock_gettime_ns;
 /// A reading of the counter and of `CLOCK_MONOTONIC_RAW` at one instant, as far as that can be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Anchor {
-    /// The counter.
+    /// The counter in the middle of its bracket.
     pub ticks: Ticks,
-    /// `CLOCK_MONOTONIC_RAW`.
+    /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     pub raw_ns: u64,
     /// The wall clock, `CLOCK_REALTIME`, some nanoseconds later.
     pub wall_ns: u64,
@@ -37,10 +37,10 @@ impl Anchor {
     }
 }
 
-/// A measured rate.
+/// The rate of a counter and how well it is known.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Calibration {
-    /// The rate.
+    /// How many ticks the counter makes in a second.
     pub rate: TickRate,
     /// The largest relative error that the brackets leave open, as a part of 1.
     pub error_ratio: f64,
@@ -51,22 +51,22 @@ pub struct Calibration {
 /// A counter that cannot be calibrated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RateError {
-    /// It does not move, or backwards.
+    /// It stands still, or runs backwards.
     #[error("the counter {counter} moved by {ticks} ticks in {elapsed}: it stands still or runs backwards")]
     NotRunning {
-        /// Its name.
+        /// The counter's name, [`Counter::NAME`].
         counter: &'static str,
-        /// By how much it moved.
+        /// The ticks by which it moved; negative where it ran backwards.
         ticks: i64,
-        /// Meanwhile.
+        /// How far `CLOCK_MONOTONIC_RAW` moved in the same time.
         elapsed: Nanos,
     },
     /// It moves at a rate that no counter has.
     #[error("the counter {counter} seems to run at {hz} Hz, which is outside of 1 kHz to 1 THz")]
     Absurd {
-        /// Its name.
+        /// The counter's name, [`Counter::NAME`].
         counter: &'static str,
-        /// The rate.
+        /// The rate that was measured, in ticks a second.
         hz: f64,
     },
 }

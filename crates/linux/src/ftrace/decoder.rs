@@ -6,7 +6,7 @@
 use super::event::{RawEvent, RawHappening, VectorName};
 use super::format::{EventFormat, EventFormatError, HeaderPage};
 use super::page::{PageError, PageLayout};
-use super::plan::{Int, Look, Plan};
+use super::plan::{DecodingPlan, Int, Look};
 
 /// Decodes pages of one kernel.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Decoder {
     common: Option<Common>,
     /// For an event's number, the index of its plan; [`NO_PLAN`] for events that were not learned.
     plan_of: Vec<u16>,
-    plans: Vec<Plan>,
+    plans: Vec<DecodingPlan>,
     vectors: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ struct Common {
     pid: Int,
 }
 
-/// What a page held.
+/// What decoding one page came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageSummary {
     /// Events given to the sink, those that say that others were lost not counted.
@@ -83,7 +83,7 @@ impl Decoder {
     /// A format that lacks a field that its event must have, or holds it in a form that cannot be read.
     pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, EventFormatError> {
         let look = Look(format);
-        let Some(plan) = Plan::new(system, look, &mut self.vectors)? else { return Ok(false) };
+        let Some(plan) = DecodingPlan::new(system, look, &mut self.vectors)? else { return Ok(false) };
         let common = Common { kind: look.int("common_type")?, pid: look.int("common_pid")? };
         if self.common.is_some_and(|known| known != common) {
             return Err(format.lacks("its common fields are not where those of the other events are".to_owned()));

@@ -15,32 +15,32 @@ pub enum TracefsError {
          pass the host's /sys/kernel/tracing"
     )]
     NotMounted,
-    /// Something at tracefs failed.
+    /// A system call on a file or folder of tracefs failed.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
     Io {
         /// What was attempted: `read`, `write '1' to`.
         action: String,
-        /// On which file.
+        /// The file or folder that it was attempted on.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// The kernel took a setting, but did something else.
     #[error("{} holds '{got}' after '{wanted}' was written to it: {advice}", path.display())]
     Refused {
-        /// The setting's file.
+        /// The file of the setting.
         path: PathBuf,
-        /// What was written.
+        /// The text that was written.
         wanted: String,
-        /// What was read back.
+        /// The text that was read back, as the kernel shows it.
         got: String,
-        /// What to do.
+        /// What the user can do about it.
         advice: &'static str,
     },
     /// A file of the kernel does not read as it should.
     #[error("{}: {why}", path.display())]
     Content {
-        /// The file.
+        /// The file whose text is not understood.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

@@ -7,7 +7,7 @@ pub struct RawEvent<'a> {
     pub time: u64,
     /// The thread that was current on the CPU (`common_pid`); 0, as for the idle thread, for [`RawHappening::Lost`].
     pub pid: i32,
-    /// What.
+    /// What happened at that time.
     pub what: RawHappening<'a>,
 }
 
@@ -18,7 +18,8 @@ pub struct RawEvent<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct VectorName(pub(super) u16);
 
-/// What happened.
+/// What happened, with the fields of the kernel's event. The start and the end of an interrupt or a work item are two
+/// happenings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RawHappening<'a> {
     /// Events were lost between the event before and this instant.
@@ -33,33 +34,33 @@ pub enum RawHappening<'a> {
         /// The handler's name, as in /proc/interrupts.
         name: &'a [u8],
     },
-    /// It ended.
+    /// The device interrupt's handler ended.
     IrqHandlerExit {
-        /// The interrupt's number.
+        /// The interrupt's number, as in /proc/interrupts.
         irq: i32,
     },
-    /// A local vector begins.
+    /// The handler of a local interrupt vector begins.
     VectorEntry {
-        /// `local_timer`, `reschedule`, `call_function_single`.
+        /// Which vector: `local_timer`, `reschedule`, `call_function_single`.
         name: VectorName,
-        /// The vector's number.
+        /// The vector's number in the processor's table of interrupts.
         vector: i32,
     },
-    /// It ended.
+    /// The handler of the vector ended.
     VectorExit {
-        /// As at the entry.
+        /// The same as at the entry.
         name: VectorName,
-        /// As at the entry.
+        /// The same as at the entry.
         vector: i32,
     },
-    /// A softirq begins.
+    /// A softirq handler begins.
     SoftirqEntry {
         /// Its number, as the order of the lines of /proc/softirqs.
         vec: u32,
     },
-    /// It ended.
+    /// The softirq handler ended.
     SoftirqExit {
-        /// Its number.
+        /// Its number, as the order of the lines of /proc/softirqs.
         vec: u32,
     },
     /// A handler of a non-maskable interrupt ended.
@@ -74,16 +75,16 @@ pub enum RawHappening<'a> {
         /// The address of the kernel's string that names the reason, see `printk_formats`.
         reason: u64,
     },
-    /// It ended.
+    /// The inter-processor interrupt ended.
     IpiExit {
-        /// As at the entry.
+        /// The same address as at the entry.
         reason: u64,
     },
     /// The CPU goes from one thread to another.
     SchedSwitch {
         /// The name of who ran.
         prev_comm: &'a [u8],
-        /// Its number.
+        /// The number of the thread that ran.
         prev_pid: i32,
         /// Its priority, as the kernel counts: 0..=99 real time, 100..=139 others.
         prev_prio: i32,
@@ -91,9 +92,9 @@ pub enum RawHappening<'a> {
         prev_state: i64,
         /// The name of who runs now.
         next_comm: &'a [u8],
-        /// Its number.
+        /// The number of the thread that runs now; 0 is the idle thread.
         next_pid: i32,
-        /// Its priority.
+        /// The priority of the thread that runs now, as in `prev_prio`.
         next_prio: i32,
     },
     /// A kworker begins a work item.
@@ -103,22 +104,23 @@ pub enum RawHappening<'a> {
         /// The address of its function.
         function: u64,
     },
-    /// It ended.
+    /// The kworker ended the work item.
     WorkEnd {
         /// The address of the work structure.
         work: u64,
         /// The address of its function; kernels before 5.6 do not say it.
         function: Option<u64>,
     },
-    /// A page fault begins.
+    /// A page fault begins. The kernel reports no end of it.
     PageFault {
-        /// Whether in user space.
+        /// Whether the access was made in user mode.
         user: bool,
         /// The address that was accessed.
         address: u64,
         /// The instruction that accessed it.
         ip: u64,
-        /// The processor's error code.
+        /// The error code that the processor gave the kernel's handler: which bits mean what depends on the
+        /// architecture.
         error_code: u64,
     },
 }

@@ -14,7 +14,7 @@ pub struct Field {
     pub size: usize,
     /// Whether an integer is signed.
     pub signed: bool,
-    /// What lies there.
+    /// Whether the field holds the value itself, or where in the record it lies.
     pub kind: FieldKind,
 }
 
@@ -49,11 +49,11 @@ pub struct EventFormat {
 /// of an instance with sub-buffers of its own size, so the length of a page is taken from the page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderPage {
-    /// The page's time stamp.
+    /// The time stamp, from which the first record's time is counted.
     pub timestamp: Field,
     /// The page's commit word, a `local_t`: as wide as the kernel's `long`.
     pub commit: Field,
-    /// Where the records begin.
+    /// The records: their offset is the length of the header.
     pub data: Field,
 }
 
@@ -65,7 +65,7 @@ pub enum EventFormatError {
     Line {
         /// The file that was read.
         file: String,
-        /// The line, from 1.
+        /// The number of the line in the description, counted from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
@@ -165,7 +165,7 @@ impl HeaderPage {
 const LARGEST: usize = 1 << 24;
 
 impl Field {
-    /// Reads `field:TYPE NAME;\toffset:N;\tsize:N;\tsigned:B;`.
+    /// Reads one line of the form `field:TYPE NAME;\toffset:N;\tsize:N;\tsigned:B;`.
     fn parse(line: &str) -> Result<Self, String> {
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next().and_then(|part| part.strip_prefix("field:"));

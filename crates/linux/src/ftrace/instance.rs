@@ -35,18 +35,18 @@ pub enum TraceClock {
     /// The raw time stamp counter of x86, in its ticks.
     #[strum(serialize = "x86-tsc")]
     X86Tsc,
-    /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
+    /// `CLOCK_MONOTONIC_RAW`, in nanoseconds; NTP does not change its rate.
     MonoRaw,
-    /// `CLOCK_MONOTONIC`, in nanoseconds.
+    /// `CLOCK_MONOTONIC`, in nanoseconds; NTP may change its rate.
     Mono,
 }
 
-/// How an instance shall be.
+/// What an instance is made with: its CPUs, clock and buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceConfig {
     /// The CPUs whose events are recorded.
     pub cpus: CpuList,
-    /// What stamps them.
+    /// The clock that stamps the events.
     pub clock: TraceClock,
     /// The size of the buffer of each of these CPUs, in KiB. The kernel may round it up.
     pub buffer_kb: u32,
@@ -227,13 +227,13 @@ impl Instance {
         Ok(())
     }
 
-    /// Its name in `instances`.
+    /// The instance's name, which is that of its folder.
     #[must_use]
     pub fn name(&self) -> InstanceName {
         self.name
     }
 
-    /// Its folder.
+    /// The instance's folder below `instances/`.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -245,7 +245,7 @@ impl Instance {
         self.page_size
     }
 
-    /// Decodes its pages.
+    /// The decoder that has learned the formats of the enabled events.
     #[must_use]
     pub fn decoder(&self) -> &Decoder {
         &self.decoder

@@ -15,7 +15,7 @@ use super::tracefs::Tracefs;
 /// something only in their namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InstanceName {
-    /// The process.
+    /// The number of the process that made the instance.
     pub pid: u32,
     /// When it started, in clock ticks since boot, field 22 of `/proc/PID/stat`.
     pub start: u64,

@@ -63,7 +63,7 @@ pub struct Missed {
 
 /// One sub-buffer whose header was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Page<'a> {
+pub struct TracePage<'a> {
     /// The time that the first record's delta counts from, in units of the trace clock.
     pub stamp: u64,
     /// The events lost between the page before and this one, if any.
@@ -72,7 +72,7 @@ pub struct Page<'a> {
     data_at: usize,
 }
 
-/// One data record.
+/// One data record: an event as the kernel wrote it, not decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
     /// When it was written, in units of the trace clock.
@@ -86,7 +86,7 @@ pub struct Record<'a> {
 /// A page that the kernel cannot have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// Not even the header is there.
+    /// The page is shorter than its header.
     #[error("a ring-buffer page of {length} bytes is shorter than its header of {header}")]
     NoHeader {
         /// The length of what was given, in bytes.
@@ -99,7 +99,7 @@ pub enum PageError {
     Commit {
         /// The bytes announced, with those of the stored count.
         commit: usize,
-        /// The bytes there.
+        /// The bytes that lie behind the header.
         room: usize,
     },
     /// A record reaches beyond the page's records.
@@ -123,7 +123,7 @@ pub enum PageError {
 }
 
 impl PageLayout {
-    /// As `events/header_page` says.
+    /// Takes the offsets and sizes from what `events/header_page` says.
     #[must_use]
     pub fn new(header: &HeaderPage) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl PageLayout {
     ///
     /// # Errors
     /// A page shorter than its header, or than what its header announces.
-    pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<Page<'a>, PageError> {
+    pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<TracePage<'a>, PageError> {
         let short = PageError::NoHeader { length: bytes.len(), header: self.data_at };
         let data = bytes.get(self.data_at..).ok_or(short)?;
         let stamp = read_u64(bytes, self.timestamp_at).ok_or(short)?;
@@ -163,11 +163,11 @@ impl PageLayout {
             Some(stored.ok_or(beyond(length + self.long))?)
         };
         let missed = (commit & (MISSED_EVENTS | MISSED_STORED) != 0).then_some(Missed { count });
-        Ok(Page { stamp, missed, records, data_at: self.data_at })
+        Ok(TracePage { stamp, missed, records, data_at: self.data_at })
     }
 }
 
-impl<'a> Page<'a> {
+impl<'a> TracePage<'a> {
     /// The data records, in order. After an error there are no more.
     #[must_use]
     pub fn records(&self) -> Records<'a> {

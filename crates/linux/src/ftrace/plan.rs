@@ -97,7 +97,7 @@ impl<'f> Look<'f> {
 
 /// Where the fields of one event lie.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Plan {
+pub(super) enum DecodingPlan {
     IrqEntry {
         irq: Int,
         name: Text,
@@ -154,7 +154,7 @@ pub(super) enum Plan {
     },
 }
 
-impl Plan {
+impl DecodingPlan {
     /// The plan for an event, or nothing for one that is not decoded.
     pub(super) fn new(
         system: &str,

@@ -24,7 +24,7 @@ impl PageReader {
         Ok(Self { file: file.map_err(|error| TracefsError::io("open", path, error))?, cpu, page_size })
     }
 
-    /// Whose buffer it is.
+    /// The CPU whose buffer is read.
     #[must_use]
     pub fn cpu(&self) -> CpuId {
         self.cpu
@@ -59,7 +59,7 @@ impl PageReader {
     }
 }
 
-/// For poll and epoll. Readiness follows the instance's `buffer_percent`.
+/// Lets poll and epoll wait for the trace. Readiness follows the instance's `buffer_percent`.
 impl AsFd for PageReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -13,7 +13,7 @@ pub struct CpuStats {
     pub bytes: u64,
     /// Events that were dropped since the buffer was full and must not overwrite.
     pub dropped_events: u64,
-    /// Events that were read.
+    /// Events that were read and so have left the buffer.
     pub read_events: u64,
 }
 

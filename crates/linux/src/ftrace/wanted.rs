@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::error::TracefsError;
 
-/// One row of [`WANTED`].
+/// A group of events that tell of one kind of noise: one row of [`WANTED`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wanted {
     /// The events' folder below `events/`.
@@ -75,13 +75,13 @@ pub const WANTED: &[Wanted] = &[
 /// An event by its place below `events/`. Ordered by system, then name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EventPath {
-    /// The folder: `sched`.
+    /// The folder below `events/`, such as `sched`.
     pub system: String,
-    /// The event: `sched_switch`.
+    /// The event's folder in it, such as `sched_switch`.
     pub name: String,
 }
 
-/// Prints `sched/sched_switch`.
+/// Prints the path, such as `sched/sched_switch`.
 impl std::fmt::Display for EventPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(&format!("{}/{}", self.system, self.name))
@@ -91,11 +91,11 @@ impl std::fmt::Display for EventPath {
 /// An event, or a folder of them, that this kernel does not have or does not let becalm use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
-    /// `sched/sched_switch`, `irq_vectors/*`.
+    /// The path of the event below `events/`, such as `sched/sched_switch`, or `irq_vectors/*` for a whole folder.
     pub event: String,
     /// Why: `this kernel does not have it`, or the error.
     pub why: String,
-    /// What stays unseen.
+    /// What becalm cannot see without the event, as a part of a sentence.
     pub unseen: &'static str,
 }
 

@@ -22,14 +22,14 @@ use x86_64 as native;
 /// How many instructions of its kind a pass has.
 pub const A_PASS: u32 = 512;
 
-/// The kinds of instructions.
+/// The instruction that a loop repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Instructions {
-    /// Integer additions.
+    /// Integer additions of [`ADDEND`], of 64 bits.
     Add,
-    /// Integer multiplications.
+    /// Integer multiplications of 64 bits.
     Multiply,
-    /// Unsigned integer divisions.
+    /// Divisions of unsigned integers, the slowest of the three.
     Divide,
 }
 
@@ -56,7 +56,7 @@ impl Instructions {
     }
 }
 
-/// What each addition adds.
+/// The number that each addition adds.
 pub const ADDEND: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What each multiplication multiplies by: odd, so that no product but zero's becomes zero.

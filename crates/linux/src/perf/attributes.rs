@@ -5,13 +5,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use becalm_units::CpuId;
 
-/// `PERF_TYPE_HARDWARE`.
+/// Events of the processor, `PERF_TYPE_HARDWARE`.
 pub const HARDWARE: u32 = 0;
-/// `PERF_TYPE_SOFTWARE`.
+/// Events that the kernel counts itself, `PERF_TYPE_SOFTWARE`.
 pub const SOFTWARE: u32 = 1;
-/// `PERF_TYPE_TRACEPOINT`.
+/// Tracepoints of the kernel, `PERF_TYPE_TRACEPOINT`.
 pub const TRACEPOINT: u32 = 2;
-/// `PERF_TYPE_HW_CACHE`.
+/// Accesses to a cache by level, operation and outcome, `PERF_TYPE_HW_CACHE`.
 pub const CACHE: u32 = 3;
 
 /// `disabled` in the flags of `struct perf_event_attr`.
@@ -26,14 +26,14 @@ pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_GROUP`.
 pub const READ_GROUP: u64 = 1 | 2 | 8;
 
-/// `PERF_EVENT_IOC_ENABLE`: `_IO('$', 0)`.
+/// The request that starts an event, `PERF_EVENT_IOC_ENABLE`, which is `_IO('$', 0)`.
 pub const ENABLE: libc::c_ulong = 0x2400;
-/// `PERF_EVENT_IOC_DISABLE`: `_IO('$', 1)`.
+/// The request that stops an event, `PERF_EVENT_IOC_DISABLE`, which is `_IO('$', 1)`.
 pub const DISABLE: libc::c_ulong = 0x2401;
 /// `PERF_IOC_FLAG_GROUP`: the request is for all events of the group.
 pub const WHOLE_GROUP: libc::c_ulong = 1;
 
-/// `PERF_FLAG_FD_CLOEXEC`.
+/// `PERF_FLAG_FD_CLOEXEC`: a program that becalm starts does not inherit the event.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
 /// `struct perf_event_attr` in its first published size, PERF_ATTR_SIZE_VER0 of 64 bytes, which every kernel takes.

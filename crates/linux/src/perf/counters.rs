@@ -4,7 +4,7 @@
 //! The events of each space form a group, which the kernel puts onto the processor's counters as a whole or not at all,
 //! so that its events are of the same instants and can be set in relation. Where there are fewer counters than events,
 //! groups take turns; each reading says for how long its group was wanted and for how long it counted, and
-//! [`Count::estimate`] scales by that. The turns are taken by a timer that interrupts the CPU.
+//! [`CountedEvent::estimate`] scales by that. The turns are taken by a timer that interrupts the CPU.
 //!
 //! Counting goes on by itself: between start and stop no system call is made and no interrupt caused, but for those turns.
 //! What a hypervisor does is not counted. Virtual machines mostly have no counters of the processor; which events are
@@ -20,7 +20,7 @@ use super::attributes::{
     READ_GROUP, SOFTWARE, WHOLE_GROUP, control,
 };
 
-/// What can be counted.
+/// The events of a thread that can be counted.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -28,7 +28,7 @@ use super::attributes::{
 pub enum Event {
     /// Cycles of the processor while the thread ran.
     Cycles,
-    /// Instructions that were completed.
+    /// Instructions that the processor completed, without those that it began on a wrong guess.
     Instructions,
     /// Loads that missed the first level's data cache.
     #[strum(serialize = "l1d_read_misses")]
@@ -81,34 +81,34 @@ impl Event {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Space {
-    /// In user space only.
+    /// Only what the thread does in user mode.
     User,
-    /// In the kernel only.
+    /// Only what the kernel does while the thread runs.
     Kernel,
 }
 
 impl Space {
-    /// Both, each apart.
+    /// Both spaces, for counting an event in each of them separately.
     pub const APART: [Self; 2] = [Self::User, Self::Kernel];
 }
 
 /// Counters that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CountersError {
-    /// The kernel refuses it.
+    /// A system call on the counters failed.
     #[error("cannot {action} the counters of this thread: {source}")]
     System {
-        /// What was attempted.
+        /// What was attempted: `start`, `stop` or `read`.
         action: &'static str,
-        /// Why it failed.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// The kernel's answer is of another length than the group.
     #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
     Answer {
-        /// Bytes that came.
+        /// The bytes of the kernel's answer.
         got: usize,
-        /// Events of the group.
+        /// The number of events in the group.
         events: usize,
     },
 }
@@ -116,30 +116,30 @@ pub enum CountersError {
 /// An event that is not counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
-    /// Which.
+    /// The event that is not counted.
     pub event: Event,
-    /// Where.
+    /// The space that it is not counted in.
     pub space: Space,
-    /// Why not, in words.
+    /// The reason, as a part of a sentence.
     pub why: String,
 }
 
 /// What one event came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Count {
-    /// The event.
+pub struct CountedEvent {
+    /// The event that was counted.
     pub event: Event,
-    /// Where it was counted.
+    /// The space that it was counted in.
     pub space: Space,
-    /// How often it was counted while it was.
+    /// How often the event happened while it was being counted.
     pub value: u64,
-    /// For how long it was to be counted, while the thread ran.
+    /// The time in which it was to be counted, while the thread ran.
     pub enabled: Nanos,
-    /// For how long it was: less where events share the processor's counters.
+    /// The time in which it was being counted: less where events share the processor's counters.
     pub running: Nanos,
 }
 
-impl Count {
+impl CountedEvent {
     /// The count over the whole time, scaled up from the part in which it was counted; nothing if it never was although
     /// the thread ran.
     #[must_use]
@@ -205,7 +205,7 @@ impl Group {
         }
     }
 
-    fn read(&self, counts: &mut Vec<Count>) -> Result<(), CountersError> {
+    fn read(&self, counts: &mut Vec<CountedEvent>) -> Result<(), CountersError> {
         let Some((_, leader)) = self.events.first() else { return Ok(()) };
         let mut bytes = [0; 8 * (3 + EVENTS_MAX)];
         let got = rustix::io::read(leader, &mut bytes)
@@ -222,7 +222,7 @@ const EVENTS_MAX: usize = 9;
 
 /// A group as the kernel gives it: how many events, time enabled, time running, then the value of each, all of 64 bits
 /// (`struct read_format` in `include/uapi/linux/perf_event.h`).
-fn parse(bytes: &[u8], events: &[Event], space: Space) -> Option<Vec<Count>> {
+fn parse(bytes: &[u8], events: &[Event], space: Space) -> Option<Vec<CountedEvent>> {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
     let count = words.next()?;
@@ -231,7 +231,7 @@ fn parse(bytes: &[u8], events: &[Event], space: Space) -> Option<Vec<Count>> {
     if !rest.is_empty() || count != events.len() as u64 || values.len() != events.len() {
         return None;
     }
-    let of = |(event, value): (&Event, u64)| Count { event: *event, space, value, enabled, running };
+    let of = |(event, value): (&Event, u64)| CountedEvent { event: *event, space, value, enabled, running };
     Some(events.iter().zip(values).map(of).collect())
 }
 
@@ -257,7 +257,7 @@ pub struct Counters {
     groups: Vec<Group>,
     missing: Vec<Missing>,
     /// What they stood at when they were started.
-    before: Vec<Count>,
+    before: Vec<CountedEvent>,
 }
 
 impl Counters {
@@ -308,7 +308,7 @@ impl Counters {
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn total(&self) -> Result<Vec<Count>, CountersError> {
+    pub fn total(&self) -> Result<Vec<CountedEvent>, CountersError> {
         self.standing()
     }
 
@@ -324,14 +324,14 @@ impl Counters {
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn read(&self) -> Result<Vec<Count>, CountersError> {
+    pub fn read(&self) -> Result<Vec<CountedEvent>, CountersError> {
         let mut counts = self.standing()?;
         counts.iter_mut().zip(&self.before).for_each(|(count, before)| *count = count.since(*before));
         Ok(counts)
     }
 
     /// What was counted since they were opened.
-    fn standing(&self) -> Result<Vec<Count>, CountersError> {
+    fn standing(&self) -> Result<Vec<CountedEvent>, CountersError> {
         let mut counts = Vec::new();
         self.groups.iter().try_for_each(|group| group.read(&mut counts))?;
         Ok(counts)
@@ -357,13 +357,13 @@ mod tests {
         );
         // Counted for half of the time.
         assert_eq!(counts[0].estimate(), Some(140.0));
-        let whole = Count { running: counts[0].enabled, ..counts[0] };
+        let whole = CountedEvent { running: counts[0].enabled, ..counts[0] };
         assert_eq!(whole.estimate(), Some(70.0));
-        let never = Count { running: Nanos::ZERO, ..counts[0] };
+        let never = CountedEvent { running: Nanos::ZERO, ..counts[0] };
         assert_eq!(never.estimate(), None);
         // A thread that did not run.
-        assert_eq!(Count { enabled: Nanos::ZERO, ..never }.estimate(), Some(70.0));
-        let later = Count { value: 100, enabled: Nanos::new(1_500), running: Nanos::new(900), ..counts[0] };
+        assert_eq!(CountedEvent { enabled: Nanos::ZERO, ..never }.estimate(), Some(70.0));
+        let later = CountedEvent { value: 100, enabled: Nanos::new(1_500), running: Nanos::new(900), ..counts[0] };
         let since = later.since(counts[0]);
         assert_eq!((since.value, since.enabled.get(), since.running.get()), (30, 500, 400));
     }

@@ -14,28 +14,28 @@ use becalm_units::{CpuId, Nanos};
 use super::attributes::{Attributes, DISABLE, ENABLE, SOFTWARE, control};
 use crate::file::FileError;
 
-/// `PERF_COUNT_SW_CPU_CLOCK`.
+/// The number of the event, `PERF_COUNT_SW_CPU_CLOCK`: a timer of the kernel that interrupts the CPU.
 const CPU_CLOCK: u64 = 0;
 
 /// A perf event that cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// The rate is none.
+    /// The rate is not in the range that is possible.
     #[error("cannot interrupt CPU {cpu} {rate_hz} times a second: a rate from 1 to {limit} is possible", limit = CpuClock::RATE_MAX_HZ)]
     Rate {
-        /// Where.
+        /// The CPU that was to be interrupted.
         cpu: CpuId,
-        /// The rate asked for.
+        /// The rate asked for, in interrupts a second.
         rate_hz: u32,
     },
-    /// The kernel refuses it.
+    /// A system call on the event failed.
     #[error("cannot {action} the cpu-clock perf event of CPU {cpu}: {source}{}", hint(source))]
     System {
-        /// What was attempted.
+        /// What was attempted: `open`, `start`, `stop` or `read`.
         action: &'static str,
-        /// Where.
+        /// The CPU that was to be interrupted.
         cpu: CpuId,
-        /// Why it failed.
+        /// The error of the system call.
         r#source: io::Error,
     },
     /// The kernel's limits cannot be read.
@@ -44,11 +44,11 @@ pub enum PerfError {
     /// A limit that the kernel lowered cannot be put back.
     #[error("cannot put {rate_hz} back into {}: {source}; write it there as root", path.display())]
     Restore {
-        /// The limit's file.
+        /// The file of the limit, below /proc/sys/kernel.
         path: PathBuf,
-        /// What it was.
+        /// The limit before, in interrupts a second.
         rate_hz: u32,
-        /// Why not.
+        /// The error of the write.
         r#source: io::Error,
     },
 }

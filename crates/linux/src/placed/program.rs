@@ -16,12 +16,12 @@ use crate::sched::{Policy, affinity_mask};
 
 /// Where a program begins. What is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Start<'a> {
+pub struct ProgramStart<'a> {
     /// The control group's folder, which has `cgroup.procs`.
     pub group: Option<&'a Path>,
-    /// Its CPUs.
+    /// The CPUs that the program may run on.
     pub cpus: Option<&'a CpuList>,
-    /// Its scheduling class.
+    /// The scheduling class that the program gets.
     pub policy: Option<Policy>,
 }
 
@@ -31,7 +31,7 @@ pub struct Start<'a> {
 ///
 /// # Errors
 /// If the group's path holds a zero.
-pub fn begin_in(command: &mut Command, start: Start<'_>, relay: Option<&Relay>) -> io::Result<()> {
+pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&Relay>) -> io::Result<()> {
     let procs = start.group.map(|group| CString::new(group.join("cgroup.procs").as_os_str().as_bytes())).transpose()?;
     let mask = start.cpus.map(affinity_mask);
     let policy = start.policy;
@@ -87,19 +87,19 @@ mod tests {
         std::fs::write(&procs, "").unwrap();
         let mut command = Command::new("grep");
         command.args(["Cpus_allowed_list", "/proc/self/status"]);
-        let start = Start { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch) };
+        let start = ProgramStart { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch) };
         begin_in(&mut command, start, None).unwrap();
         let output = command.output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));
         assert_eq!(std::fs::read_to_string(&procs).unwrap(), "0");
         // A group that is not there, and a CPU that is not.
-        let start = Start { group: Some(Path::new("/none")), ..Start::default() };
+        let start = ProgramStart { group: Some(Path::new("/none")), ..ProgramStart::default() };
         let mut command = Command::new("true");
         begin_in(&mut command, start, None).unwrap();
         assert_eq!(command.status().unwrap_err().kind(), io::ErrorKind::NotFound);
         let none: CpuList = "5000".parse().unwrap();
         let mut command = Command::new("true");
-        begin_in(&mut command, Start { cpus: Some(&none), ..Start::default() }, None).unwrap();
+        begin_in(&mut command, ProgramStart { cpus: Some(&none), ..ProgramStart::default() }, None).unwrap();
         assert_eq!(command.status().unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -2,17 +2,17 @@
 
 use crate::clock::clock_gettime_ns;
 
-/// A clock of clock_gettime(2).
+/// A clock of clock_gettime(2), by number and name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockId {
-    /// Its number.
+    /// The clock's number, by which the kernel knows it.
     number: libc::clockid_t,
     /// Its name without `CLOCK_`: `MONOTONIC`.
     pub name: &'static str,
 }
 
 impl ClockId {
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC`, whose rate NTP may slew.
     pub const MONOTONIC: Self = Self { number: libc::CLOCK_MONOTONIC, name: "MONOTONIC" };
 
     /// `CLOCK_THREAD_CPUTIME_ID`, which runs on its own in each thread.

@@ -6,9 +6,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what}: {source}")]
 pub struct ProbeError {
-    /// What was attempted.
+    /// What was attempted, as it follows "cannot": `give pages back`.
     what: &'static str,
-    /// Why it failed.
+    /// The error of the system call.
     r#source: io::Error,
 }
 
@@ -18,7 +18,7 @@ impl ProbeError {
         Self { what, source: io::Error::last_os_error() }
     }
 
-    /// With a given reason.
+    /// With an error that does not come from the last system call.
     pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
         Self { what, source }
     }

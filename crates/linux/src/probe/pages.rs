@@ -90,7 +90,7 @@ impl Pages {
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.page * self.count, advice) == 0 }
     }
 
-    /// How many pages.
+    /// The number of pages in the mapping.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count
@@ -102,7 +102,7 @@ impl Pages {
         self.page
     }
 
-    /// All of it, as words.
+    /// The whole mapping, as words of 8 bytes.
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the range is mapped as long as `self`, aligned to a page, and what the kernel fills it with is zeros.

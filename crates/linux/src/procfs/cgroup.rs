@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::file::{FileError, FormatError, parse};
 
-/// Membership in one hierarchy.
+/// The control group of this process in one hierarchy: one line of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Membership {
     /// The v1 controllers of the hierarchy; empty for v2.

@@ -11,7 +11,7 @@ use becalm_units::CpuList;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommandLine(Vec<Parameter>);
 
-/// One parameter.
+/// One parameter of the command line: `NAME` or `NAME=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Its name as it was written: `isolcpus`, `rcutree.kthread_prio`.
@@ -114,18 +114,18 @@ impl Parameter {
     }
 }
 
-/// What `isolcpus=` asks for.
+/// What `isolcpus=` asks for: its flags and its CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IsolCpus {
     /// Take the CPUs out of load balancing; what the parameter means without flags.
     pub domain: bool,
-    /// The same as `nohz_full=`.
+    /// Stop the tick while one task runs, as `nohz_full=` does.
     pub nohz: bool,
     /// Keep interrupts away whose CPUs the kernel chooses by itself, as far as other CPUs are online.
     pub managed_irq: bool,
     /// Flags that the kernel skips as unknown.
     pub unknown: Vec<String>,
-    /// The CPUs.
+    /// The CPUs to isolate, of those that the machine can have.
     pub cpus: CpuList,
 }
 

@@ -6,7 +6,7 @@ use crate::file::FormatError;
 
 /// The growth of one of the kernel's counters, which are 32 bits wide in the kernel and wrap.
 ///
-/// A counter that went back has wrapped if the distance across the wrap is below 2^31; else it was started anew, as
+/// A counter that went back has wrapped if the distance across the wrap is below 2^31; else it was started again from zero, as
 /// happens when an interrupt is freed and requested again, and has grown by what it holds now.
 #[must_use]
 pub fn growth(earlier: u64, later: u64) -> u64 {
@@ -55,7 +55,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_counter_started_anew_is_no_wrap() {
+    fn a_counter_started_again_is_no_wrap() {
         assert_eq!(growth(u64::from(u32::MAX), 4), 5);
         assert_eq!(growth(1_000_000, 3), 3);
         assert_eq!(growth(1 << 40, 7), 7);

@@ -14,7 +14,7 @@ use crate::file::{FileError, FormatError, below, is_gone};
 /// No configuration is longer than this; one of a distribution has 300 KiB.
 const LONGEST: usize = 16 << 20;
 
-/// A kernel's configuration.
+/// The options that a kernel was built with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelConfig {
     /// The file that it is from, as seen from the machine's root.
@@ -23,7 +23,7 @@ pub struct KernelConfig {
 }
 
 impl KernelConfig {
-    /// From its text; `path` says where that is from. What is no option is passed over.
+    /// Parses the file's text; `path` says where that is from. What is no option is passed over.
     #[must_use]
     pub fn parse(path: &str, text: &str) -> Self {
         let options = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));

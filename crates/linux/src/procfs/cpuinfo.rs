@@ -16,7 +16,7 @@ pub struct CpuInfo {
 }
 
 impl CpuInfo {
-    /// From the file's text. What it does not tell stays empty: no text is wrong.
+    /// Parses the file's text. What it does not tell stays empty: no text is wrong.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {

@@ -18,12 +18,12 @@ pub struct Interrupts {
     /// The CPUs of the columns: those online when the snapshot was taken.
     pub cpus: Vec<CpuId>,
     /// One entry a line, in the kernel's order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<InterruptLine>,
 }
 
-/// One interrupt.
+/// The counts and the description of one interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Line {
+pub struct InterruptLine {
     /// What stands before the colon: `36`, `LOC`.
     pub id: String,
     /// One count for each CPU of [`Interrupts::cpus`], in their order; empty where the line has none.
@@ -39,7 +39,7 @@ pub struct Line {
 /// What the kernel says of a device interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Device {
-    /// The interrupt's number.
+    /// The interrupt's number, by which /proc/irq knows it.
     pub irq: u32,
     /// The interrupt controller: `IO-APIC`, `PCI-MSIX-0000:00:02.0`, `GICv3`.
     pub chip: String,
@@ -49,8 +49,8 @@ pub struct Device {
     pub names: Vec<String>,
 }
 
-impl Line {
-    /// How often over all CPUs.
+impl InterruptLine {
+    /// How often the interrupt came, over all CPUs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.machine.unwrap_or(0) + self.counts.iter().sum::<u64>()
@@ -106,7 +106,8 @@ impl Interrupts {
         let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
         let now = self.cpus.iter().enumerate();
         let columns: Vec<(usize, usize)> = now.filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect();
-        let before: HashMap<(&str, &str), &Line> = earlier.lines.iter().map(|line| (line.identity(), line)).collect();
+        let before: HashMap<(&str, &str), &InterruptLine> =
+            earlier.lines.iter().map(|line| (line.identity(), line)).collect();
         let lines = self.lines.iter().map(|line| {
             let before = before.get(&line.identity()).copied();
             let grown = |(now, then): &(usize, usize)| {
@@ -114,7 +115,7 @@ impl Interrupts {
                 Some(columns::growth(earlier, *line.counts.get(*now)?))
             };
             let machine_before = before.and_then(|line| line.machine).unwrap_or(0);
-            Line {
+            InterruptLine {
                 counts: columns.iter().filter_map(grown).collect(),
                 machine: line.machine.map(|now| columns::growth(machine_before, now)),
                 ..line.clone()
@@ -124,17 +125,17 @@ impl Interrupts {
     }
 }
 
-fn parse_line(line: &str, cpus: usize) -> Result<Line, FormatError> {
+fn parse_line(line: &str, cpus: usize) -> Result<InterruptLine, FormatError> {
     let (id, rest) = columns::name(line)?;
     let (counts, rest) = columns::counts(rest, cpus);
     let description = rest.split_whitespace().collect::<Vec<_>>().join(" ");
-    let base = Line { id: id.to_owned(), description, ..Line::default() };
+    let base = InterruptLine { id: id.to_owned(), description, ..InterruptLine::default() };
     // On a machine of one CPU these look like a line with one column.
     let for_machine = matches!(id, "ERR" | "MIS" | "Err");
     match counts[..] {
-        [count] if for_machine => Ok(Line { machine: Some(count), ..base }),
+        [count] if for_machine => Ok(InterruptLine { machine: Some(count), ..base }),
         _ if counts.len() == cpus => {
-            Ok(Line { counts, device: id.parse().ok().map(|irq| parse_device(irq, rest)), ..base })
+            Ok(InterruptLine { counts, device: id.parse().ok().map(|irq| parse_device(irq, rest)), ..base })
         }
         _ => Err(FormatError::new("a count for each CPU of the header was expected", line.trim())),
     }

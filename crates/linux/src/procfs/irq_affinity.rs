@@ -6,10 +6,10 @@ use becalm_units::CpuList;
 
 use crate::file::{self, FileError, FormatError, optional, parse};
 
-/// Where one interrupt goes.
+/// To which CPUs one interrupt may go, and to which it goes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IrqAffinity {
-    /// The interrupt's number.
+    /// The interrupt's number, as in /proc/interrupts.
     pub irq: u32,
     /// The names of its handlers; none where nobody asked for it.
     pub handlers: Vec<String>,

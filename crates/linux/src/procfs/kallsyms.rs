@@ -46,7 +46,7 @@ pub enum KallsymsError {
          kernel.kptr_restrict at 1 or less", path.display()
     )]
     Hidden {
-        /// Which file.
+        /// The path of the file, with the root folder in front.
         path: PathBuf,
         /// How many symbols it lists.
         symbols: usize,
@@ -105,13 +105,13 @@ impl Kallsyms {
         self.addresses.len()
     }
 
-    /// Whether there are none.
+    /// Whether no function is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
-    /// Bytes of memory held.
+    /// The bytes of memory that the table holds.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.addresses.capacity() * 8 + self.starts.capacity() * 4 + self.names.capacity()
@@ -149,7 +149,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// `ffffffff81000000 T _text`, `ffffffffc0a1 t probe\t[module]`.
+    /// Takes one line: `ffffffff81000000 T _text`, or with a module `ffffffffc0a1 t probe\t[module]`.
     fn push(&mut self, line: &str) -> Result<(), FormatError> {
         let error = || FormatError::new("'ADDRESS TYPE NAME' was expected", line);
         let address = address(line)?;

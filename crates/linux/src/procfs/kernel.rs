@@ -55,7 +55,7 @@ fn after_name(rest: &str) -> Option<&str> {
 pub struct RtThrottling {
     /// The share that they may use; nothing if there is no limit.
     pub runtime: Option<Nanos>,
-    /// The period.
+    /// The time after which the share begins again; 1 s unless somebody changed it.
     pub period: Nanos,
 }
 
@@ -80,7 +80,7 @@ pub fn rt_throttling(root: &Path) -> Result<RtThrottling, FileError> {
     Ok(RtThrottling { runtime, period: Nanos::from_micros(period.into()) })
 }
 
-/// Who sees kernel addresses: 0 whom /proc/kallsyms lets, 1 the privileged, 2 nobody.
+/// Who sees kernel addresses: at 0 everybody that /proc/kallsyms shows them to, at 1 the privileged, at 2 nobody.
 ///
 /// # Errors
 /// If the file exists and cannot be read, or holds no number.

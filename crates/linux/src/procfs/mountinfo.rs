@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::file::{FileError, FormatError, parse};
 
-/// One mount.
+/// One file system that is mounted somewhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mount {
     /// The folder of the file system that is mounted here, `/` but for bind mounts and namespaces.
     pub root: String,
-    /// Where.
+    /// The folder that it is mounted on, as this process sees it.
     pub point: PathBuf,
     /// Whether it is mounted for reading only.
     pub read_only: bool,

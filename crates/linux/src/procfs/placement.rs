@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use super::task::{Task, TaskStat, all_tasks};
+use super::task::{ListedThread, TaskStat, all_tasks};
 use crate::file::{FileError, FormatError, optional, parse};
 
 /// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
@@ -13,8 +13,8 @@ const BOUND: u64 = 0x0400_0000;
 /// A thread and where it may run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// Who it is.
-    pub task: Task,
+    /// The thread: its number, process and name.
+    pub task: ListedThread,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,
     /// Whether the kernel keeps anybody from moving it.
@@ -50,7 +50,7 @@ pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileEr
     Ok(cpus.map(|cpus| (stat.start_ticks, cpus)))
 }
 
-fn placed_task(root: &Path, task: Task) -> Result<Option<Placed>, FileError> {
+fn placed_task(root: &Path, task: ListedThread) -> Result<Option<Placed>, FileError> {
     let file = |name: &str| format!("proc/{}/task/{}/{name}", task.tgid, task.pid);
     let what = "where a thread may run";
     let stat = optional(parse(root, file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;

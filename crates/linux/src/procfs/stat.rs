@@ -9,7 +9,7 @@ use becalm_units::{CpuId, Nanos};
 
 use crate::file::{FileError, FormatError, parse};
 
-/// A snapshot.
+/// The file at one instant. All of its counts grow from boot on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stat {
     /// Each CPU that was online, in rising order.
@@ -31,7 +31,7 @@ macro_rules! cpu_times {
         }
 
         impl CpuTimes {
-            /// From the numbers of a line; columns that an old kernel does not write are zero.
+            /// Reads the numbers of a line; columns that an old kernel does not write are zero.
             fn from_columns(mut next: impl FnMut() -> Result<Nanos, FormatError>) -> Result<Self, FormatError> {
                 Ok(Self { $($name: next()?,)+ })
             }
@@ -53,23 +53,23 @@ macro_rules! cpu_times {
 }
 
 cpu_times! {
-    /// In user mode, with `guest`.
+    /// Running in user mode; includes `guest`.
     user,
-    /// In user mode at low priority, with `guest_nice`.
+    /// Running in user mode at low priority; includes `guest_nice`.
     nice,
-    /// In the kernel, for processes.
+    /// Running in the kernel for processes.
     system,
-    /// Idle.
+    /// Idle, with no request to a disk waiting.
     idle,
     /// Idle while a disk request of this CPU was under way.
     iowait,
-    /// In interrupts.
+    /// Handling hardware interrupts.
     irq,
-    /// In softirqs.
+    /// Handling softirqs.
     softirq,
     /// Taken by the hypervisor although this CPU wanted to run.
     steal,
-    /// Running a virtual machine.
+    /// Running a virtual machine's CPU.
     guest,
     /// Running a virtual machine at low priority.
     guest_nice,

@@ -9,11 +9,11 @@ use crate::file::{FileError, FormatError, optional, parse, read};
 /// What a process or thread may do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Status {
-    /// The effective user.
+    /// The number of the effective user; 0 is root.
     pub uid: u32,
     /// The effective group, and the supplementary ones.
     pub groups: Vec<u32>,
-    /// The effective capabilities.
+    /// The effective capabilities, which are those that the kernel checks.
     pub capabilities: Capabilities,
     /// The CPUs that it may run on.
     pub cpus_allowed: CpuList,
@@ -31,17 +31,17 @@ pub struct Capabilities(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
-    /// Pass over file permissions.
+    /// Open files whatever their permissions are.
     DacOverride = 1,
     /// Lock any amount of memory.
     IpcLock = 14,
     /// Mount file systems, and much else.
     SysAdmin = 21,
-    /// Take real-time priorities.
+    /// Use real-time scheduling classes, and move any thread to other CPUs.
     SysNice = 23,
-    /// See kernel addresses.
+    /// Read the addresses of kernel symbols.
     Syslog = 34,
-    /// Open any perf event.
+    /// Open perf events whatever `perf_event_paranoid` says.
     Perfmon = 38,
 }
 

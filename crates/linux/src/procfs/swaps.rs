@@ -7,9 +7,9 @@ use crate::file::{FileError, FormatError, optional, parse};
 /// A partition or file in use for swapping.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Swap {
-    /// Its path.
+    /// The path of the partition or file.
     pub name: String,
-    /// Its size in KiB.
+    /// The size of the partition or file, in KiB.
     pub size_kib: u64,
     /// How much of it is taken, in KiB.
     pub used_kib: u64,

@@ -12,7 +12,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// One thread, from its stat file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskStat {
-    /// The thread's number.
+    /// The thread's number, as /proc lists it.
     pub pid: i32,
     /// Its name, which may hold spaces, parentheses and newlines.
     pub comm: String,
@@ -28,12 +28,12 @@ pub struct TaskStat {
 
 /// One thread of the list of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
-    /// The thread's number.
+pub struct ListedThread {
+    /// The thread's number, as /proc lists it.
     pub pid: i32,
     /// The number of its process.
     pub tgid: i32,
-    /// Its name.
+    /// The thread's name, at most 15 bytes for threads of processes.
     pub comm: String,
     /// Whether it is the kernel's own.
     pub kthread: bool,
@@ -77,13 +77,13 @@ impl TaskStat {
 ///
 /// # Errors
 /// If /proc cannot be listed, or a thread's file cannot be understood.
-pub(crate) fn all_tasks(root: &Path) -> Result<Vec<Task>, FileError> {
+pub(crate) fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
     let mut tasks = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
             let name = format!("proc/{tgid}/task/{pid}/stat");
             let stat = optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
-            tasks.extend(stat.map(|stat| Task { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
+            tasks.extend(stat.map(|stat| ListedThread { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
         }
     }
     tasks.sort_unstable_by_key(|task| task.pid);

@@ -6,25 +6,25 @@ use becalm_units::{CpuId, CpuList};
 
 use crate::file::{FileError, FormatError, optional, parse, read, value};
 
-/// What a cache holds.
+/// Whether a cache holds data, instructions or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheKind {
-    /// Data only.
+    /// The cache holds data only.
     Data,
-    /// Instructions only.
+    /// The cache holds instructions only.
     Instruction,
-    /// Both.
+    /// The cache holds data and instructions.
     Unified,
 }
 
 /// One cache of a CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cache {
-    /// 1 is the nearest.
+    /// The distance from the core: 1 is the nearest.
     pub level: u32,
-    /// What it holds.
+    /// Whether it holds data, instructions or both.
     pub kind: CacheKind,
-    /// Its size in bytes.
+    /// The size of the whole cache, in bytes.
     pub bytes: usize,
     /// The CPUs that share it, this one among them; empty where the kernel does not tell.
     pub shared: CpuList,

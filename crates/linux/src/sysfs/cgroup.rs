@@ -27,9 +27,9 @@ pub struct CgroupLimits {
 pub struct Bandwidth {
     /// CPU time for all CPUs together.
     pub quota: Nanos,
-    /// Per this time.
+    /// The time in which the quota may be used up.
     pub period: Nanos,
-    /// The group's folder.
+    /// The folder of the group that has the limit, as seen from the machine's root.
     pub group: PathBuf,
 }
 

@@ -9,11 +9,11 @@ use crate::file::{FileError, FormatError, optional, parse, read, value};
 /// The lists of CPUs. Those of a feature that the kernel lacks are empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuSets {
-    /// Running now.
+    /// CPUs that the scheduler can use now.
     pub online: CpuList,
-    /// May ever be there.
+    /// CPUs that the kernel has room for, though they may never be plugged in; those online where it does not say.
     pub possible: CpuList,
-    /// There, online or not.
+    /// CPUs that are plugged in, online or not; those online where the kernel does not say.
     pub present: CpuList,
     /// Taken from the load balancer at boot (`isolcpus`).
     pub isolated: CpuList,

@@ -17,7 +17,7 @@ pub struct Partition {
     pub group: PathBuf,
     /// What it is, in the kernel's words: `isolated`, `root`, or `isolated invalid (REASON)`; of version 1 `isolated`.
     pub state: String,
-    /// Its CPUs.
+    /// The CPUs that the group has now.
     pub cpus: CpuList,
 }
 

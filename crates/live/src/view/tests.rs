@@ -13,7 +13,7 @@ impl Desk {
         Self { live: Arc::new(fixture::live()), view: View::default() }
     }
 
-    fn tables(&self) -> [Table; 3] {
+    fn tables(&self) -> [PanelTable; 3] {
         tables(self.view.paused.as_ref().unwrap_or(&self.live), &self.view)
     }
 
@@ -27,15 +27,15 @@ impl Desk {
         }
     }
 
-    fn chosen(&self) -> Row {
+    fn chosen(&self) -> RowKey {
         let tables = self.tables();
         let table = &tables[self.view.panel as usize];
         table.rows[self.view.selected(table)].clone()
     }
 
     fn cpus(&self) -> Vec<u32> {
-        let number = |row: &Row| match row {
-            Row::Cpu(cpu) => cpu.get(),
+        let number = |row: &RowKey| match row {
+            RowKey::Cpu(cpu) => cpu.get(),
             other => panic!("{other:?} is no CPU"),
         };
         self.tables()[0].rows.iter().map(number).collect()
@@ -64,9 +64,9 @@ fn a_table_is_sorted_by_each_of_its_columns() {
 fn the_chosen_row_stays_chosen_where_the_order_changes() {
     let mut desk = Desk::new();
     desk.press(KeyCode::Down);
-    assert_eq!(desk.chosen(), Row::Cpu(CpuId::new(1)));
+    assert_eq!(desk.chosen(), RowKey::Cpu(CpuId::new(1)));
     desk.types(">");
-    assert_eq!((desk.chosen(), desk.cpus()[0]), (Row::Cpu(CpuId::new(1)), 1));
+    assert_eq!((desk.chosen(), desk.cpus()[0]), (RowKey::Cpu(CpuId::new(1)), 1));
     // Beyond the ends there is nothing.
     desk.press(KeyCode::PageUp);
     desk.press(KeyCode::Up);
@@ -87,7 +87,7 @@ fn a_picked_cpu_has_its_own_sources_and_detours() {
     assert_eq!(of_one[0].rows.len(), all[0]);
     assert!(of_one[1].title.ends_with("of CPU 1") && of_one[2].rows.len() < all[2]);
     for row in &of_one[2].rows {
-        assert!(matches!(row, Row::Detour(detour) if detour.id.cpu == CpuId::new(1)));
+        assert!(matches!(row, RowKey::Detour(detour) if detour.id.cpu == CpuId::new(1)));
     }
     desk.press(KeyCode::Esc);
     assert_eq!(desk.view.pick, None);
@@ -98,7 +98,7 @@ fn a_detour_is_opened_and_closed() {
     let mut desk = Desk::new();
     desk.press(KeyCode::BackTab);
     assert_eq!(desk.view.panel, Panel::Detours);
-    let Row::Detour(longest) = desk.chosen() else { panic!("the panel holds detours") };
+    let RowKey::Detour(longest) = desk.chosen() else { panic!("the panel holds detours") };
     desk.press(KeyCode::Enter);
     assert!(matches!(&desk.view.cover, Some(Cover::Detour(shown)) if shown.start == longest.start));
     // Keys of the tables do nothing below it.

@@ -16,7 +16,7 @@ use crate::work::Body;
 /// A CPU for each place, as far as there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
-    /// The interrupted CPU.
+    /// The CPU that is interrupted.
     pub same: CpuId,
     /// Another hardware thread of its core.
     pub sibling: Option<CpuId>,
@@ -52,12 +52,12 @@ impl Places {
     }
 }
 
-/// What is measured.
+/// What the measurement of placements does: where, which work, how long.
 #[derive(Clone, Debug)]
 pub struct PlacementPlan {
     /// The places where the work runs.
     pub places: Places,
-    /// The kinds of work.
+    /// The kinds of work that are done at each place.
     pub bodies: Vec<Body>,
     /// The scheduling class of the work.
     pub policy: Policy,

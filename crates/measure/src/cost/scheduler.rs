@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
-use becalm_linux::perf::{Count, Counters, CountersError, Event, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, Event, Space};
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
 use becalm_model::cost::SchedulerDoc;
@@ -77,7 +77,7 @@ pub fn measure(
     })
 }
 
-/// What threads did together.
+/// What the threads that shared the CPU did.
 struct Crowd {
     ran: Vec<Ran>,
 }
@@ -90,8 +90,8 @@ struct Ran {
     last: u64,
     calls: u64,
     switches: u64,
-    /// What was counted meanwhile.
-    counts: Vec<Count>,
+    /// The thread's events that were counted while it ran.
+    counts: Vec<CountedEvent>,
 }
 
 impl Crowd {
@@ -133,7 +133,7 @@ impl Crowd {
 }
 
 /// Ends counting, and says what was counted.
-fn counted(counters: &Counters) -> Result<Vec<Count>, CountersError> {
+fn counted(counters: &Counters) -> Result<Vec<CountedEvent>, CountersError> {
     counters.stop()?;
     counters.read()
 }

@@ -17,7 +17,7 @@ use crate::machine;
 /// Why a CPU was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// It was asked for.
+    /// The user asked for it.
     Asked,
     /// It is isolated from the scheduler.
     Isolated,
@@ -40,10 +40,10 @@ impl Reason {
     }
 }
 
-/// Where costs are measured.
+/// The CPU on which costs are measured, and why it was taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
-    /// The measured CPU.
+    /// The CPU on which costs are measured.
     pub cpu: CpuId,
     /// Why this CPU was chosen.
     pub reason: Reason,

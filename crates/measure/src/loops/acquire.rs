@@ -9,28 +9,28 @@ use super::ring::Ring;
 
 /// What a loop says of itself at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tally {
-    /// The first reading.
+pub struct LoopTally {
+    /// The counter at the loop's first reading.
     pub first: Ticks,
     /// The last reading. `last - first` is the sum of all steps: `below + kept`.
     pub last: Ticks,
-    /// How many steps.
+    /// The number of steps, one for each reading but the first.
     pub iterations: u64,
-    /// The shortest step.
+    /// The length of the shortest step.
     pub shortest: Ticks,
     /// The sum of the steps below the threshold.
     pub below: Ticks,
     /// The sum of the steps that were kept.
     pub kept: Ticks,
-    /// How many were kept.
+    /// The number of steps that were kept.
     pub kept_steps: u64,
     /// How often the counter ran backwards. Such a step is part of `below`, which makes it smaller.
     pub backwards: u64,
-    /// Why the loop ended.
+    /// What ended the loop.
     pub end: End,
 }
 
-/// Why a loop ended.
+/// What ended a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// The deadline was reached, or the collector asked for it.
@@ -49,14 +49,14 @@ const PROGRESS_STEPS: u64 = 1024;
 /// Nothing in here allocates, locks or calls the kernel. What storing a step costs is part of
 /// the step after it, since that one begins at the reading that ended the stored one: no time vanishes.
 #[inline(never)]
-pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, threshold: Ticks) -> Tally {
+pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, threshold: Ticks) -> LoopTally {
     let (start, threshold) = (start.get(), threshold.get());
     let mut previous = C::read();
     while previous < start {
         previous = C::read();
     }
     ring.set_began(Ticks::new(previous));
-    let mut tally = Tally {
+    let mut tally = LoopTally {
         first: Ticks::new(previous),
         last: Ticks::new(previous),
         iterations: 0,
@@ -109,7 +109,7 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, threshold: Tic
 /// predict whole.
 #[cold]
 #[inline(never)]
-fn keep(ring: &Ring, cpu: CpuId, before: u64, after: u64, tally: &mut Tally) -> Option<End> {
+fn keep(ring: &Ring, cpu: CpuId, before: u64, after: u64, tally: &mut LoopTally) -> Option<End> {
     let step = after.wrapping_sub(before);
     if (step as i64) < 0 {
         tally.backwards += 1;
@@ -154,29 +154,29 @@ mod tests {
     }
 
     /// A counter that gives prepared readings.
-    struct Prepared;
+    struct PreparedCounter;
 
-    impl Counter for Prepared {
+    impl Counter for PreparedCounter {
         const NAME: &'static str = "prepared";
         fn read() -> u64 {
             READINGS.with_borrow_mut(|readings| readings.pop_front().expect("the loop ends at the deadline"))
         }
     }
 
-    fn run(readings: &[u64], capacity: usize, deadline: u64, threshold: u64) -> (Tally, Vec<(u64, u64)>) {
+    fn run(readings: &[u64], capacity: usize, deadline: u64, threshold: u64) -> (LoopTally, Vec<(u64, u64)>) {
         READINGS.with_borrow_mut(|queue| *queue = readings.iter().copied().collect());
         let ring = Ring::new(capacity).unwrap();
         ring.set_deadline(Ticks::new(deadline));
         let cpu = sched::current_cpu().unwrap();
         sched::pin_current_thread(cpu).unwrap();
-        let tally = acquire::<Prepared>(&ring, cpu, Ticks::new(100), Ticks::new(threshold));
+        let tally = acquire::<PreparedCounter>(&ring, cpu, Ticks::new(100), Ticks::new(threshold));
         let mut steps = Vec::new();
         ring.drain(|before, after| steps.push((before.get(), after.get())));
         (tally, steps)
     }
 
     /// The sum of all steps, as the loop accounts for them.
-    fn both(tally: &Tally) -> Ticks {
+    fn both(tally: &LoopTally) -> Ticks {
         Ticks::new(tally.below.get().wrapping_add(tally.kept.get()))
     }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
-use becalm_linux::perf::{Count, Counters, CountersError, Event, Missing, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, Event, Missing, Space};
 use becalm_model::event_count::EventCount;
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
@@ -12,8 +12,8 @@ use becalm_units::{CpuId, Named};
 /// What was counted, and what was not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counted {
-    /// The counts.
-    pub counts: Vec<Count>,
+    /// The events that were counted, with their values.
+    pub counts: Vec<CountedEvent>,
     /// Which events were not counted, and why, in words, a line for each reason.
     pub not_counted: Vec<String>,
 }
@@ -22,7 +22,7 @@ impl Counted {
     /// The counts as they stand in the document.
     #[must_use]
     pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
-        let row = |count: &Count| WorkCount {
+        let row = |count: &CountedEvent| WorkCount {
             cpu,
             event: count.event.name().to_owned(),
             space: count.space.name().to_owned(),
@@ -62,7 +62,7 @@ pub fn countable(events: &[Event]) -> (Vec<Event>, Vec<String>) {
 }
 
 /// A count as it is stored.
-pub fn event_count(count: &Count) -> EventCount {
+pub fn event_count(count: &CountedEvent) -> EventCount {
     EventCount {
         event: count.event.name().to_owned(),
         space: count.space.name().to_owned(),

@@ -6,7 +6,7 @@ use becalm_linux::sched::{SchedError, Usage};
 use becalm_model::node::{CpuDoc, NodeDoc, Settings};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-use super::acquire::Tally;
+use super::acquire::LoopTally;
 use super::event_counts::Counted;
 use super::ring::Ring;
 use crate::work::Unsupported;
@@ -26,11 +26,11 @@ pub enum LoopError {
          give at least {least}, or auto"
     )]
     Threshold {
-        /// What was asked for.
+        /// The threshold that was asked for.
         threshold: Nanos,
         /// The loop's shortest step.
         t_min: Nanos,
-        /// On this CPU.
+        /// The CPU that was to be measured.
         cpu: CpuId,
         /// The smallest threshold that can be had.
         least: Nanos,
@@ -45,11 +45,11 @@ impl LoopError {
     }
 }
 
-/// What a loop measured.
+/// What a loop measured, and what others saw of it meanwhile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// The loop's own account.
-    pub tally: Tally,
+    /// What the loop itself says of its readings.
+    pub tally: LoopTally,
     /// The kernel's account of the thread while it measured.
     pub usage: Usage,
     /// Iterations that the other copies of its work did meanwhile.
@@ -124,7 +124,13 @@ pub trait Loop: Send + Sync + Sized + 'static {
     ) -> Result<(Self::Ready, Self::Calibration), LoopError>;
 
     /// Measures from the reading `start` until the ring's deadline.
-    fn measure<C: Counter>(&self, ready: Self::Ready, cpu: CpuId, ring: &Self::Ring, start: Ticks) -> (Tally, Counted);
+    fn measure<C: Counter>(
+        &self,
+        ready: Self::Ready,
+        cpu: CpuId,
+        ring: &Self::Ring,
+        start: Ticks,
+    ) -> (LoopTally, Counted);
 
     /// How many further threads run on each CPU beside the one that measures.
     fn further_threads(&self) -> u32;

@@ -1,7 +1,7 @@
 //! The loops that measure, one on each CPU, and what they need: rings to hand over what they find, a common start, the
 //! counters of the processor beside them.
 //!
-//! Two kinds of loops are recorded: `Watch` reads the counter and keeps what is longer than a threshold
+//! Two kinds of loops are recorded: `WatchLoop` reads the counter and keeps what is longer than a threshold
 //! ([`acquire`]), `WorkLoop` does work, of a fixed amount or for a fixed time ([`sampling`]).
 
 pub mod acquire;
@@ -22,5 +22,5 @@ pub(crate) use kind::{Calibration, Loop, Measured, StepRing};
 pub use steps::StepProfile;
 pub use threads::ThreadError;
 pub(crate) use threads::{Lane, Lanes};
-pub(crate) use watch::Watch;
+pub(crate) use watch::WatchLoop;
 pub(crate) use work::WorkLoop;

@@ -59,7 +59,7 @@ impl Ring {
         self.words.is_locked()
     }
 
-    /// How many steps fit.
+    /// The number of steps that the ring holds before it is full.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.mask + 1

@@ -8,7 +8,7 @@ use becalm_units::Ticks;
 use super::kind::StepRing;
 use super::ring::Ring;
 
-/// A ring of samples.
+/// A ring of samples: the readings before and after each, and the work done in it.
 #[derive(Debug)]
 pub struct SampleRing {
     readings: Ring,

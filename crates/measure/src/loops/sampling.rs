@@ -10,7 +10,7 @@ use becalm_linux::clock::Counter;
 
 use crate::work::Work;
 
-/// Takes the samples.
+/// Where a loop puts its samples.
 pub trait Keep {
     /// A sample: the counter before and after, and the iterations done. Returns whether to go on.
     fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool;
@@ -25,7 +25,7 @@ impl<F: FnMut(u64, u64, u64) -> bool> Keep for F {
 /// When a loop ends, if what it gives its samples to does not end it before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
-    /// After this many samples.
+    /// The loop ends after this many samples.
     pub samples: u64,
     /// With the first sample that ends at this reading of the counter or later.
     pub deadline: u64,
@@ -34,11 +34,11 @@ pub struct Stop {
 /// What a loop says of itself at its end, in ticks of the counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampled {
-    /// The first reading.
+    /// The counter at the start of the first sample.
     pub first: u64,
-    /// The last reading.
+    /// The counter at the end of the last sample.
     pub last: u64,
-    /// Samples taken.
+    /// The number of samples taken.
     pub samples: u64,
     /// What came out of the work, which must come out of the loop so that no compiler can leave it out.
     pub result: u64,
@@ -138,9 +138,9 @@ mod tests {
     }
 
     /// A counter that gives prepared readings.
-    struct Prepared;
+    struct PreparedCounter;
 
-    impl Counter for Prepared {
+    impl Counter for PreparedCounter {
         const NAME: &'static str = "prepared";
         fn read() -> u64 {
             READINGS.with_borrow_mut(|readings| readings.pop_front().expect("the loop ends in time"))
@@ -166,7 +166,7 @@ mod tests {
             true
         };
         let stop = Stop { samples: 3, ..NEVER };
-        let sampled = fixed_work::<Prepared>(&mut sum(), 4, 100, stop, &mut keep);
+        let sampled = fixed_work::<PreparedCounter>(&mut sum(), 4, 100, stop, &mut keep);
         assert_eq!(sampled, Sampled { first: 101, last: 402, samples: 3, result: 18 });
         assert_eq!(kept, [(101, 205, 4), (205, 300, 4), (300, 402, 4)]);
     }
@@ -175,14 +175,14 @@ mod tests {
     fn it_ends_at_the_deadline_or_when_told() {
         prepare(&[100, 200, 300, 400]);
         let stop = Stop { deadline: 300, ..NEVER };
-        let sampled = fixed_work::<Prepared>(&mut sum(), 1, 0, stop, &mut |_, _, _| true);
+        let sampled = fixed_work::<PreparedCounter>(&mut sum(), 1, 0, stop, &mut |_, _, _| true);
         assert_eq!((sampled.last, sampled.samples), (300, 2));
         prepare(&[100, 200, 300]);
-        let sampled = fixed_work::<Prepared>(&mut sum(), 1, 0, NEVER, &mut |_, _, _| false);
+        let sampled = fixed_work::<PreparedCounter>(&mut sum(), 1, 0, NEVER, &mut |_, _, _| false);
         assert_eq!((sampled.last, sampled.samples), (200, 1));
         prepare(&[100]);
         let stop = Stop { samples: 0, ..NEVER };
-        assert_eq!(fixed_work::<Prepared>(&mut sum(), 1, 0, stop, &mut |_, _, _| true).samples, 0);
+        assert_eq!(fixed_work::<PreparedCounter>(&mut sum(), 1, 0, stop, &mut |_, _, _| true).samples, 0);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         };
         let quanta = Quanta { ticks: 100, step: 7 };
         let stop = Stop { samples: 3, ..NEVER };
-        let sampled = fixed_time::<Prepared>(&mut sum(), quanta, 0, stop, &mut keep);
+        let sampled = fixed_time::<PreparedCounter>(&mut sum(), quanta, 0, stop, &mut keep);
         assert_eq!(kept, [(1000, 1120, 21), (1120, 1430, 14), (1430, 1510, 14)]);
         assert_eq!((sampled.first, sampled.last, sampled.samples), (1000, 1510, 3));
     }

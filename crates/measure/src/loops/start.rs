@@ -6,12 +6,12 @@ use becalm_units::Ticks;
 
 /// Lets threads sleep until all of them may go.
 #[derive(Debug, Default)]
-pub struct Start {
+pub struct StartSignal {
     given: Mutex<Option<Go>>,
     changed: Condvar,
 }
 
-/// How to start.
+/// What a waiting thread is told.
 #[derive(Clone, Copy, Debug)]
 pub enum Go {
     /// Measure from this reading of the counter on.
@@ -20,8 +20,8 @@ pub enum Go {
     Not,
 }
 
-impl Start {
-    /// Wakes all threads.
+impl StartSignal {
+    /// Tells all threads that wait what to do.
     pub fn give(&self, go: Go) {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
         self.changed.notify_all();

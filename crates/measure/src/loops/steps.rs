@@ -12,7 +12,7 @@ pub struct StepProfile {
     /// shortest, as counters that move in leaps show a difference of zero, or of a fraction of a leap, now and then. Where
     /// the counter is so coarse that even this is zero, the mean step of the quietest batch.
     pub shortest: Ticks,
-    /// The median step.
+    /// The median step of the quietest batch.
     pub median: Ticks,
     /// The 99th percentile of the quietest batch.
     pub p99: Ticks,
@@ -20,7 +20,7 @@ pub struct StepProfile {
 
 /// Steps in one batch: half a millisecond at 8 ns a step, so that most batches hold no tick.
 const BATCH_STEPS: u64 = 1 << 16;
-/// Batches in a profile.
+/// The number of batches in a profile.
 const BATCHES: usize = 24;
 /// Steps longer than this many ticks share a bucket; they are noise, not the loop's own.
 const BUCKETS: usize = 1 << 16;

@@ -12,11 +12,11 @@ use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
 
 use super::kind::{Loop, LoopError, Measured, StepRing};
-use super::start::{Go, Start};
+use super::start::{Go, StartSignal};
 
-/// A measured CPU.
+/// A CPU that is measured, with the way from its loop to the collector.
 pub struct Lane<L: Loop> {
-    /// The CPU.
+    /// The CPU that the loop runs on.
     pub cpu: CpuId,
     /// What the loop finds goes through it.
     pub ring: Arc<L::Ring>,
@@ -51,7 +51,7 @@ impl<L: Loop> Lane<L> {
 /// All measured CPUs, in rising order, with their threads.
 pub struct Lanes<L: Loop> {
     lanes: Vec<Lane<L>>,
-    start: Arc<Start>,
+    start: Arc<StartSignal>,
 }
 
 /// Why the loops cannot run, or did not to their end.
@@ -59,7 +59,7 @@ pub struct Lanes<L: Loop> {
 pub enum ThreadError {
     /// The system has no room for another thread.
     Spawn(io::Error),
-    /// A loop cannot measure.
+    /// A loop cannot measure on its CPU.
     Loop(LoopError),
     /// The thread on this CPU panicked.
     Panicked(CpuId),
@@ -70,7 +70,7 @@ struct Common<L> {
     kind: Arc<L>,
     policy: Policy,
     rate: TickRate,
-    start: Arc<Start>,
+    start: Arc<StartSignal>,
 }
 
 /// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
@@ -87,7 +87,7 @@ impl<L: Loop> Lanes<L> {
         (policy, rate): (Policy, TickRate),
         places: impl Iterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {
-        let start = Arc::new(Start::default());
+        let start = Arc::new(StartSignal::default());
         let common = Arc::new(Common { kind: Arc::clone(kind), policy, rate, start: Arc::clone(&start) });
         let (sender, ready) = channel();
         let mut lanes = Self { lanes: Vec::new(), start };

@@ -4,7 +4,7 @@ use becalm_linux::clock::Counter;
 use becalm_model::node::{CpuDoc, NodeDoc, Settings};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-use super::acquire::{Tally, acquire};
+use super::acquire::{LoopTally, acquire};
 use super::event_counts::Counted;
 use super::kind::{Calibration, Loop, LoopError, Measured};
 use super::ring::Ring;
@@ -13,7 +13,7 @@ use crate::plan::Threshold;
 
 /// Watches the counter and keeps the steps from a threshold on.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct WatchLoop {
     /// The threshold that was asked for.
     pub threshold: Threshold,
 }
@@ -31,7 +31,7 @@ impl Calibration for Watched {
     }
 }
 
-impl Watch {
+impl WatchLoop {
     fn threshold(&self, cpu: CpuId, rate: TickRate, steps: &StepProfile) -> Result<Ticks, LoopError> {
         let length = match self.threshold {
             Threshold::Auto => return Ok(steps.auto_threshold()),
@@ -46,12 +46,12 @@ impl Watch {
     }
 }
 
-impl Loop for Watch {
+impl Loop for WatchLoop {
     const ALLOCATES: bool = false;
 
     type Ring = Ring;
     type Calibration = Watched;
-    /// The threshold.
+    /// The threshold in ticks, from which on a step is kept.
     type Ready = Ticks;
 
     fn check(&self) -> Result<(), LoopError> {
@@ -68,7 +68,7 @@ impl Loop for Watch {
         Ok((threshold, Watched { steps, threshold }))
     }
 
-    fn measure<C: Counter>(&self, threshold: Ticks, cpu: CpuId, ring: &Ring, start: Ticks) -> (Tally, Counted) {
+    fn measure<C: Counter>(&self, threshold: Ticks, cpu: CpuId, ring: &Ring, start: Ticks) -> (LoopTally, Counted) {
         (acquire::<C>(ring, cpu, start, threshold), Counted::default())
     }
 

@@ -9,7 +9,7 @@ use becalm_linux::sched;
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Settings, WorkDoc, WorkLoop as WorkLoopDoc, WorkSession};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-use super::acquire::{End, Tally};
+use super::acquire::{End, LoopTally};
 use super::event_counts::{Counted, beside};
 use super::kind::{Calibration, Loop, LoopError, Measured, StepRing};
 use super::ring::Ring;
@@ -24,7 +24,7 @@ const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
 /// Does the same work again and again.
 #[derive(Clone, Debug)]
 pub struct WorkLoop {
-    /// What was asked for.
+    /// The work that was asked for, and how long a sample is.
     pub plan: WorkPlan,
     /// The root of the file system.
     pub root: PathBuf,
@@ -92,7 +92,7 @@ impl WorkLoop {
         ring: &Ring,
         cpu: CpuId,
         start: Ticks,
-    ) -> Tally {
+    ) -> LoopTally {
         let mut end = End::Deadline;
         let mut began = false;
         let mut shortest = u64::MAX;
@@ -128,7 +128,7 @@ impl WorkLoop {
         let kept = if end == End::Full { sampled.samples - 1 } else { sampled.samples };
         // A sample that found no room is not part of the tally.
         let last = if end == End::Full { ring.progress().max(first) } else { Ticks::new(sampled.last) };
-        Tally {
+        LoopTally {
             first,
             last,
             iterations: kept,
@@ -183,7 +183,7 @@ impl Loop for WorkLoop {
         Ok((Ready { work, iterations: calibrated.iterations, rate, counters }, sized))
     }
 
-    fn measure<C: Counter>(&self, ready: Ready, cpu: CpuId, ring: &SampleRing, start: Ticks) -> (Tally, Counted) {
+    fn measure<C: Counter>(&self, ready: Ready, cpu: CpuId, ring: &SampleRing, start: Ticks) -> (LoopTally, Counted) {
         let Ready { mut work, iterations, rate, counters } = ready;
         let lead = rate.ticks_in(COUNTERS_LEAD);
         let readings = ring.readings();

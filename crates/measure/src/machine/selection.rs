@@ -13,18 +13,18 @@ pub enum CpuError {
     /// There is no CPU left.
     #[error("no CPU to measure: this process may run on none of the online CPUs {online}")]
     None {
-        /// The online CPUs.
+        /// The CPUs that are online.
         online: CpuList,
     },
-    /// The list was empty.
+    /// The user named an empty list of CPUs.
     #[error("no CPU to measure: the list of CPUs is empty; name at least one")]
     Empty,
     /// CPUs that the machine does not have.
     #[error("CPU {cpus} does not exist: this machine has CPUs {possible}")]
     Unknown {
-        /// Those.
+        /// The CPUs that were named and do not exist.
         cpus: CpuList,
-        /// What it has.
+        /// The CPUs that the machine can have.
         possible: CpuList,
     },
     /// CPUs that are switched off.
@@ -32,9 +32,9 @@ pub enum CpuError {
         "CPU {cpus} is offline: bring it up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave it out; online are {online}"
     )]
     Offline {
-        /// Those.
+        /// The CPUs that were named and are offline.
         cpus: CpuList,
-        /// The online ones.
+        /// The CPUs that are online.
         online: CpuList,
     },
     /// CPUs outside of the cgroup's cpuset.
@@ -42,7 +42,7 @@ pub enum CpuError {
         "CPU {cpus} may not be used by this process: its cgroup's cpuset does not hold it; run becalm outside of that cgroup or container, or measure other CPUs"
     )]
     NotAllowed {
-        /// Those.
+        /// The CPUs that were named and are outside of the cpuset.
         cpus: CpuList,
     },
 }
@@ -58,7 +58,7 @@ impl CpuError {
 /// The CPUs to measure, and those that were left out although they are online.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {
-    /// To be measured.
+    /// The CPUs that are to be measured.
     pub cpus: CpuList,
     /// Online, but not to be used by this process; only where nobody asked for them by number.
     pub left_out: CpuList,

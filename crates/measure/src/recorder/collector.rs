@@ -15,7 +15,7 @@ use becalm_units::{CpuId, Nanos, TicksToNanos};
 use crate::loops::StepRing;
 use crate::sink::{Batch, Sink};
 use crate::trace::{EventClock, Names, Translator};
-use crate::work::Repetitions;
+use crate::work::AccumulatedMean;
 
 /// No record of ours takes more bytes; a page with more room than that at its end is not full.
 const LONGEST_RECORD: usize = 256;
@@ -30,16 +30,16 @@ struct Pages {
     ends: Vec<usize>,
 }
 
-/// One measured CPU.
+/// What is taken from one measured CPU, until it is handed over.
 #[derive(Debug)]
-struct Feed<R> {
+struct CpuFeed<R> {
     cpu: CpuId,
     ring: Arc<R>,
     pages: Option<Pages>,
     steps: Vec<Step>,
     work: Vec<u64>,
     /// Watches the steps for when they are enough.
-    repetitions: Option<Repetitions>,
+    repetitions: Option<AccumulatedMean>,
     enough: bool,
     complete_until: Nanos,
     counts: FeedCounts,
@@ -48,11 +48,11 @@ struct Feed<R> {
 /// What the collector counted on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FeedCounts {
-    /// Kernel events decoded.
+    /// The number of kernel events that were decoded.
     pub events: u64,
     /// Kernel events lost, as far as the kernel says how many.
     pub lost_events: u64,
-    /// Gaps in the trace.
+    /// The places in the trace where events were lost.
     pub gaps: u64,
     /// Records that are not events we asked for.
     pub ignored: u64,
@@ -65,9 +65,9 @@ pub struct FeedCounts {
 /// Collects from all CPUs. Lives in one thread.
 #[derive(Debug)]
 pub struct Collector<R> {
-    feeds: Vec<Feed<R>>,
+    feeds: Vec<CpuFeed<R>>,
     axis: TicksToNanos,
-    trace: Option<Reading>,
+    trace: Option<TraceDecoding>,
     page: Vec<u8>,
     /// The decoded events of one CPU, while they are handed over. One place for all, since on a machine of many CPUs as
     /// many of them would hold more memory than everything else.
@@ -77,13 +77,13 @@ pub struct Collector<R> {
 
 /// How the pages of the trace are read.
 #[derive(Debug)]
-struct Reading {
+struct TraceDecoding {
     decoder: Decoder,
     clock: EventClock,
     translator: Translator,
 }
 
-impl Reading {
+impl TraceDecoding {
     /// Decodes all pages of a CPU and empties them. Events outside of the span are left out. Returns the first error.
     fn decode(
         &mut self,
@@ -127,11 +127,11 @@ impl Reading {
 /// How the trace is to be understood.
 #[derive(Debug)]
 pub struct TraceSide {
-    /// Decodes its pages.
+    /// Decodes the pages of the trace.
     pub decoder: Decoder,
-    /// Times its events.
+    /// Turns the events' time stamps into times on the run's axis.
     pub clock: EventClock,
-    /// Names its events.
+    /// Gives the events of the trace their names.
     pub translator: Translator,
     /// One reader a CPU, in the order of the loops.
     pub readers: Vec<PageReader>,
@@ -143,13 +143,13 @@ impl<R: StepRing> Collector<R> {
     pub fn new(loops: Vec<(CpuId, Arc<R>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
         let (trace, readers) = match trace {
             Some(TraceSide { decoder, clock, translator, readers }) => {
-                (Some(Reading { decoder, clock, translator }), readers)
+                (Some(TraceDecoding { decoder, clock, translator }), readers)
             }
             None => (None, Vec::new()),
         };
         let page = vec![0; readers.iter().map(PageReader::page_size).max().unwrap_or(0)];
         let mut readers = readers.into_iter();
-        let feeds = loops.into_iter().map(|(cpu, ring)| Feed {
+        let feeds = loops.into_iter().map(|(cpu, ring)| CpuFeed {
             cpu,
             ring,
             pages: readers.next().map(|reader| Pages { reader, bytes: Vec::new(), ends: Vec::new() }),
@@ -167,7 +167,7 @@ impl<R: StepRing> Collector<R> {
     /// variation.
     pub fn watch_repetitions(&mut self, maiv: f64) {
         for feed in &mut self.feeds {
-            feed.repetitions = Some(Repetitions::new(maiv));
+            feed.repetitions = Some(AccumulatedMean::new(maiv));
         }
     }
 
@@ -222,7 +222,8 @@ impl<R: StepRing> Collector<R> {
     /// The bytes of raw trace and steps that wait to be handed on.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        let waiting = |feed: &Feed<R>| feed.pages.as_ref().map_or(0, |pages| pages.bytes.len()) + feed.steps.len() * 16;
+        let waiting =
+            |feed: &CpuFeed<R>| feed.pages.as_ref().map_or(0, |pages| pages.bytes.len()) + feed.steps.len() * 16;
         self.feeds.iter().map(waiting).sum()
     }
 

@@ -57,7 +57,7 @@ impl Companion {
         self.ended.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether it runs still.
+    /// Whether a command was started and has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.is_some() && !self.has_ended()
     }

@@ -9,7 +9,7 @@ use becalm_units::{Nanos, TicksToNanos};
 
 use super::collector::{Collector, FeedCounts};
 use super::prepared::Prepared;
-use crate::loops::acquire::{End, Tally};
+use crate::loops::acquire::{End, LoopTally};
 use crate::loops::{Lanes, Loop, Measured, StepRing};
 use crate::machine::{self, KernelCounters};
 
@@ -111,7 +111,7 @@ pub fn how_ended(seen: Ended, measured: &[Measured]) -> Ended {
 
 /// Enters what a loop measured, and what was counted beside it, into its CPU's document.
 fn fill(doc: &mut CpuDoc, measured: &Measured, counts: FeedCounts, axis: TicksToNanos) {
-    let Tally { first, last, iterations, below, end, .. } = measured.tally;
+    let LoopTally { first, last, iterations, below, end, .. } = measured.tally;
     doc.start_ns = axis.instant(first);
     doc.duration_ns = axis.instant(last) - doc.start_ns;
     doc.iterations = iterations;

@@ -18,8 +18,8 @@ pub use self::collector::{Collector, TraceSide};
 pub use self::companion::Companion;
 use self::prepared::Prepared;
 use crate::error::RecordError;
-use crate::loops::{Loop, Watch, WorkLoop};
-use crate::plan::{Plan, Task};
+use crate::loops::{Loop, WatchLoop, WorkLoop};
+use crate::plan::{LoopTask, RecordPlan};
 use crate::sink::Sink;
 
 /// How far a recording is.
@@ -29,11 +29,11 @@ pub struct Progress {
     pub elapsed: Nanos,
     /// For how long they are to run; `None` if that is open.
     pub duration: Option<Nanos>,
-    /// Detours so far.
+    /// The detours seen so far on all CPUs.
     pub detours: u64,
 }
 
-/// A finished recording.
+/// A recording that has ended.
 #[derive(Debug)]
 pub struct Recording {
     /// The node's document, but for what attribution counted.
@@ -46,7 +46,7 @@ pub struct Recording {
 struct Outside<'a, S> {
     /// They end the recording in good order.
     signals: &'a StopSignals,
-    /// Takes what is recorded.
+    /// Takes what is recorded, batch by batch.
     sink: &'a mut S,
     /// Is told how far the recording is.
     progress: &'a mut dyn FnMut(Progress),
@@ -59,7 +59,7 @@ struct Outside<'a, S> {
 /// Before the start: whatever makes the plan impossible, and nothing is left behind. Later: if the sink fails, or the
 /// system in a way that leaves nothing to record.
 pub fn record<S: Sink>(
-    plan: Plan,
+    plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     signals: &StopSignals,
     sink: &mut S,
@@ -76,14 +76,14 @@ pub fn record<S: Sink>(
 
 /// Records with loops that read this counter.
 fn by_counter<C: Counter, S: Sink>(
-    plan: Plan,
+    plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     why_not_native: Option<String>,
     outside: Outside<'_, S>,
 ) -> Result<Recording, RecordError<S::Error>> {
     match plan.task.clone() {
-        Task::Watch(threshold) => by_loop::<C, _, S>(Watch { threshold }, plan, guard, why_not_native, outside),
-        Task::Work(work) => {
+        LoopTask::Watch(threshold) => by_loop::<C, _, S>(WatchLoop { threshold }, plan, guard, why_not_native, outside),
+        LoopTask::Work(work) => {
             let root = plan.root.clone();
             by_loop::<C, _, S>(WorkLoop { plan: work, root }, plan, guard, why_not_native, outside)
         }
@@ -93,7 +93,7 @@ fn by_counter<C: Counter, S: Sink>(
 /// Records with loops of this kind.
 fn by_loop<C: Counter, L: Loop, S: Sink>(
     kind: L,
-    plan: Plan,
+    plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     why_not_native: Option<String>,
     outside: Outside<'_, S>,

@@ -15,7 +15,7 @@ use super::{Outside, Recording};
 use crate::error::RecordError;
 use crate::loops::{Loop, StepRing};
 use crate::machine;
-use crate::plan::Plan;
+use crate::plan::RecordPlan;
 use crate::sink::Sink;
 use crate::trace::{Names, Tracing};
 
@@ -24,7 +24,7 @@ const CALIBRATION: Nanos = Nanos::from_millis(100);
 
 /// A recording that can begin.
 pub struct Prepared<C, L: Loop> {
-    pub(super) plan: Plan,
+    pub(super) plan: RecordPlan,
     pub(super) kind: Arc<L>,
     pub(super) cpus: CpuList,
     pub(super) calibration: Calibration,
@@ -48,7 +48,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     /// Chooses the CPUs, measures the counter, makes the rings and sets the trace up.
     pub fn prepare<E>(
         kind: L,
-        plan: Plan,
+        plan: RecordPlan,
         guard: Result<Arc<Janitor>, String>,
         why_not_native: Option<String>,
     ) -> Result<Self, RecordError<E>> {
@@ -93,7 +93,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         })
     }
 
-    /// Records.
+    /// Runs the loops and collects from them until the recording ends.
     pub fn run<S: Sink>(mut self, outside: Outside<'_, S>) -> Result<Recording, RecordError<S::Error>> {
         if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
             self.warnings.push(warning::not_locked());

@@ -33,7 +33,7 @@ struct Running<'a, L: Loop> {
     collector: &'a mut Collector<L::Ring>,
     command: &'a mut Companion,
     axis: TicksToNanos,
-    /// When the loops began.
+    /// When the loops began, on the run's axis.
     start: Nanos,
 }
 

@@ -10,7 +10,7 @@ use becalm_model::{Kind, Labels, Pid, Task, Tasks};
 /// The names of a recording.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// All strings.
+    /// The names of sources and their details.
     pub labels: Labels,
     /// All threads seen so far.
     pub tasks: Tasks,

@@ -12,7 +12,7 @@ use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuList, Named};
 
-use crate::plan::Plan;
+use crate::plan::RecordPlan;
 
 /// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
 /// second on each of 1,024 CPUs some thousand reads a second do.
@@ -36,7 +36,7 @@ impl Tracing {
     /// Sets up the trace of these CPUs beside loops that read a counter of this name. What cannot be had is added to the
     /// warnings: a part of the trace, or all of it, for which the answer is `None`.
     pub fn set_up(
-        plan: &Plan,
+        plan: &RecordPlan,
         cpus: &CpuList,
         counter: &str,
         guard: &Result<Arc<Janitor>, String>,
@@ -62,7 +62,7 @@ impl Tracing {
     }
 
     fn try_set_up(
-        plan: &Plan,
+        plan: &RecordPlan,
         cpus: &CpuList,
         counter: &str,
         janitor: Option<Arc<Janitor>>,

@@ -16,14 +16,14 @@ use super::stream::Stream;
 
 macro_rules! bodies {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal: $iteration:literal,)+) => {
-        /// What a loop does.
+        /// The kind of work that a loop does.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Body {
             $($(#[doc = $doc])+ $variant,)+
         }
 
         impl Body {
-            /// Every body.
+            /// Every kind of work, in the order of the documents.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// Its name on the command line and in documents.
@@ -58,11 +58,11 @@ bodies! {
     Call = "call": "call a function and add what it returns",
     /// The linear congruential generator x <- (a x + b) mod p of De et al. 2009.
     Lcg = "lcg": "a step of x <- (48271 x + 11) mod (2^31 - 1)",
-    /// Dependent integer additions.
+    /// Integer additions, each of the sum before.
     Add = "add": "512 dependent additions",
-    /// Dependent integer multiplications.
+    /// Integer multiplications, each of the product before.
     Mul = "mul": "512 dependent multiplications",
-    /// Dependent integer divisions.
+    /// Integer divisions, each of the quotient before.
     Div = "div": "512 dependent divisions",
     /// Introsort over an array that fills half of the second-level cache.
     Sort = "sort": "fill an array of half the L2 cache with random numbers, and sort it",
@@ -167,7 +167,7 @@ impl Work {
         Ok(Self { body, memory, cache })
     }
 
-    /// What it does.
+    /// The kind of work that it does.
     #[must_use]
     pub const fn body(&self) -> Body {
         self.body

@@ -9,7 +9,7 @@ use becalm_units::{Nanos, TickRate};
 use super::body::Work;
 use super::decile::third_decile_mean;
 
-/// What calibration found.
+/// How much work makes a sample of the wanted length.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Calibrated {
     /// Iterations a sample, at least 1.

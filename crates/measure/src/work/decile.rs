@@ -2,7 +2,7 @@
 
 /// The mean of the durations from the 20th to the 30th percentile: of those sorted values whose number, counted from 0,
 /// is at least 20 % and below 30 % of their count. With fewer than four values none may be, and the value at 25 % is
-/// taken. Nothing of no values.
+/// taken. There is none without values.
 ///
 /// Why this part: the shortest durations are flukes of the clock and of luck, the longer half holds the noise; what
 /// stands a quarter up is the loop itself.

@@ -14,5 +14,5 @@ mod stream;
 pub use body::{Body, ParseBodyError, Unsupported, Work};
 pub use calibration::{Calibrated, calibrate, calibrate_unit};
 pub use decile::third_decile_mean;
-pub use repetitions::Repetitions;
+pub use repetitions::AccumulatedMean;
 pub use sort::{introsort, sequence};

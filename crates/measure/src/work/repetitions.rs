@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 /// Repetitions that are made in any case.
 pub const LEAST: u64 = 5;
 
-/// Follows the accumulated mean.
+/// Follows the mean of the samples so far, to find when it no longer moves.
 #[derive(Clone, Debug)]
-pub struct Repetitions {
+pub struct AccumulatedMean {
     maiv: f64,
     count: u64,
     sum: f64,
@@ -22,7 +22,7 @@ pub struct Repetitions {
     largest: VecDeque<(u64, f64)>,
 }
 
-impl Repetitions {
+impl AccumulatedMean {
     /// For a maximum allowable variation, as parts of 1.
     #[must_use]
     pub const fn new(maiv: f64) -> Self {
@@ -53,13 +53,13 @@ impl Repetitions {
         self.count >= LEAST && within(&self.smallest) && within(&self.largest)
     }
 
-    /// The mean so far; 0 of none.
+    /// The mean so far; 0 before the first.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// How many there were.
+    /// The number of samples seen so far.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn steady_work_takes_five_repetitions() {
-        let mut rule = Repetitions::new(0.01);
+        let mut rule = AccumulatedMean::new(0.01);
         let answers: Vec<bool> = (0..6).map(|_| rule.add(1e6)).collect();
         assert_eq!(answers, [false, false, false, false, true, true]);
         assert_eq!((rule.count(), rule.mean()), (6, 1e6));
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_cold_start_is_waited_for() {
         // The first repetition takes ten times as long: its share in the mean falls as 9/n.
-        let mut rule = Repetitions::new(0.01);
+        let mut rule = AccumulatedMean::new(0.01);
         let stopped = (1..=10_000).find(|number| rule.add(if *number == 1 { 10.0 } else { 1.0 })).unwrap();
         // |mean(n/2) - mean(n)| = 9/n, within 1 % of 1 + 9/n, so at n = 891, and a little earlier by rounding.
         assert!((880..=895).contains(&stopped), "{stopped}");
@@ -101,7 +101,7 @@ mod tests {
             durations in proptest::collection::vec(prop_oneof![1.0..2.0, 1.0..1.05, Just(9.0)], 0..120),
             maiv in prop_oneof![Just(0.01), 0.0..0.2],
         ) {
-            let mut rule = Repetitions::new(maiv);
+            let mut rule = AccumulatedMean::new(maiv);
             for n in 1..=durations.len() {
                 prop_assert_eq!(rule.add(durations[n - 1]), plain(&durations[..n], maiv), "after {}", n);
             }

@@ -12,7 +12,7 @@ use std::hint::black_box;
 /// Parts this short are left to the insertion sort.
 const SHORT: usize = 16;
 
-/// Sorts in rising order.
+/// Sorts in rising order: quicksort, heapsort where that goes too deep, and an insertion sort for short parts.
 pub fn introsort(values: &mut [u32]) {
     let depth = 2 * values.len().checked_ilog2().unwrap_or(0);
     quicksort(values, depth);
@@ -103,7 +103,7 @@ pub fn sequence(number: u64, values: &mut [u32]) {
     values.iter_mut().for_each(|value| *value = (random.next_u64() >> 32) as u32);
 }
 
-/// The array.
+/// The array that is filled and sorted again and again.
 #[derive(Debug)]
 pub(super) struct Sort {
     values: Vec<u32>,

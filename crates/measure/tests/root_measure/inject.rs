@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_inject::{Delivered, Injection, Plan as InjectPlan};
+use becalm_inject::{Delivered, Injection, PreemptPlan};
 use becalm_linux::clock::Source;
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::sched::{Policy, allowed_cpus};
-use becalm_measure::Plan;
+use becalm_measure::RecordPlan;
 use becalm_model::{Detour, Kind};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
@@ -17,9 +17,9 @@ use becalm_units::{CpuId, Nanos};
 use crate::recording::{Recorded, recorded};
 
 /// A recording below the noise and above everybody else, whose time would lengthen the detours that they come after.
-fn recording(cpu: CpuId, seconds: i64) -> Plan {
+fn recording(cpu: CpuId, seconds: i64) -> RecordPlan {
     let cpus = Some([cpu].into_iter().collect());
-    Plan { cpus, duration: Some(Nanos::from_secs(seconds)), policy: Policy::Fifo(40), ..Plan::new() }
+    RecordPlan { cpus, duration: Some(Nanos::from_secs(seconds)), policy: Policy::Fifo(40), ..RecordPlan::new() }
 }
 
 fn last_cpu() -> CpuId {
@@ -31,12 +31,12 @@ fn trace(spec: &str) -> NoiseTrace {
     spec.parse::<NoiseSpec>().unwrap().trace(1).unwrap()
 }
 
-fn plan(cpus: Vec<(CpuId, NoiseTrace)>, synchronized: bool) -> InjectPlan {
-    InjectPlan { cpus, synchronized, seed: 1, node: 0, policy: Policy::Fifo(51), exact: true, log: 1 << 16 }
+fn plan(cpus: Vec<(CpuId, NoiseTrace)>, synchronized: bool) -> PreemptPlan {
+    PreemptPlan { cpus, synchronized, seed: 1, node: 0, policy: Policy::Fifo(51), exact: true, log: 1 << 16 }
 }
 
 /// What a detour costs is measured each time, and may be much while the hypervisor is busy.
-fn start(plan: &InjectPlan) -> Result<Injection, String> {
+fn start(plan: &PreemptPlan) -> Result<Injection, String> {
     let throttling = rt_throttling(Path::new("/")).ok();
     Injection::start(plan, Source::Native, throttling).map_err(|error| error.to_string())
 }
@@ -44,7 +44,7 @@ fn start(plan: &InjectPlan) -> Result<Injection, String> {
 /// Records a CPU while noise is injected there.
 fn injected(cpu: CpuId, trace: NoiseTrace, seconds: i64) -> Result<(Recorded, Delivered), String> {
     // Random detours meet; a recording's may have been cut.
-    let injection = start(&InjectPlan { exact: trace.len() == 1, ..plan(vec![(cpu, trace)], false) })?;
+    let injection = start(&PreemptPlan { exact: trace.len() == 1, ..plan(vec![(cpu, trace)], false) })?;
     let run = recorded(recording(cpu, seconds));
     let delivered = injection.stop().unwrap().remove(0);
     Ok((run, delivered))
@@ -57,7 +57,7 @@ fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
 /// The recorded detours that bear the injector's name, each once.
 fn bearing(run: &Recorded, cpu: CpuId) -> Vec<Detour> {
     let (index, _) = run.cpu(cpu);
-    let mut numbers: Vec<u64> = run.of(cpu, Kind::Task, "becalm-inject").iter().map(|row| row.detour).collect();
+    let mut numbers: Vec<u64> = run.activities(cpu, Kind::Task, "becalm-inject").iter().map(|row| row.detour).collect();
     numbers.dedup();
     numbers.into_iter().map(|number| run.memory.lanes[index].detours[number as usize]).collect()
 }

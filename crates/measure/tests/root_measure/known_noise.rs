@@ -6,12 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
+use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
 use becalm_linux::perf::CpuClock;
-use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread};
-use becalm_measure::Plan;
-use becalm_model::{Activity, Kind};
+use becalm_linux::sched::{Policy, Usage, allowed_cpus, current_tid, pin_current_thread};
+use becalm_linux::signals::StopSignals;
+use becalm_measure::loops::acquire::{LoopTally, acquire};
+use becalm_measure::loops::ring::Ring;
+use becalm_measure::{Batch, Collector, EventClock, Names, RecordPlan, Sink, TraceSide, Translator};
+use becalm_model::node::NodeDoc;
+use becalm_model::{Activity, Detour, Kind, LoopThread, Pid};
+use becalm_record::Lane;
 use becalm_testing::{Need, machine_has};
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::makers::{burn_until, faults, flood, gremlin, hotplug, ipi, now};
 use crate::recording::{Recorded, assert_within_a_hundredth, recorded};
@@ -23,8 +29,8 @@ fn cpus() -> (CpuId, CpuId) {
     (first, allowed.iter().last().unwrap_or(first))
 }
 
-fn plan(cpu: CpuId, seconds: i64) -> Plan {
-    let mut plan = Plan::new();
+fn plan(cpu: CpuId, seconds: i64) -> RecordPlan {
+    let mut plan = RecordPlan::new();
     plan.cpus = Some([cpu].into_iter().collect());
     plan.duration = Some(Nanos::from_secs(seconds));
     plan
@@ -46,7 +52,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let axis = run.axis();
     let (index, doc) = run.cpu(cpu);
     let all = &run.memory.lanes[index].activities;
-    let found = run.of(cpu, Kind::Task, "gremlin");
+    let found = run.activities(cpu, Kind::Task, "gremlin");
     let mut checked = 0;
     let mut missed = Vec::new();
     for burst in bursts {
@@ -92,7 +98,7 @@ fn a_raised_tick_is_the_local_timer() {
     let clock = CpuClock::start(cpu, 5_000).expect("root may open a perf event on a CPU");
     let run = recorded(plan(cpu, 5));
     drop(clock);
-    let found = run.of(cpu, Kind::Irq, "local_timer").len() as u64;
+    let found = run.activities(cpu, Kind::Irq, "local_timer").len() as u64;
     assert!(found > 20_000, "{found} timer interrupts in 5 s");
     assert_within_a_hundredth("local_timer", found, run.growth(cpu, "interrupts/LOC"));
 }
@@ -104,10 +110,11 @@ fn storms_of_interprocessor_interrupts_are_function_calls() {
     }
     let (from, cpu) = cpus();
     let calls = |run: &Recorded| {
-        (run.of(cpu, Kind::Irq, "call_function").len() + run.of(cpu, Kind::Irq, "call_function_single").len()) as u64
+        (run.activities(cpu, Kind::Irq, "call_function").len()
+            + run.activities(cpu, Kind::Irq, "call_function_single").len()) as u64
     };
     // Real-time loops, as the storms hit only while a thread of this very process runs.
-    let plan = || Plan { policy: Policy::Fifo(2), ..plan(cpu, 3) };
+    let plan = || RecordPlan { policy: Policy::Fifo(2), ..plan(cpu, 3) };
     let maker = ipi::mprotect_storm(from, Duration::from_micros(200));
     let run = recorded(plan());
     maker.stop();
@@ -140,7 +147,7 @@ fn a_flood_of_datagrams_is_net_rx() {
     let maker = flood::start(from, cpu, Duration::from_micros(200));
     let run = recorded(plan(cpu, 4));
     maker.stop();
-    let found = run.of(cpu, Kind::Softirq, "net_rx").len() as u64;
+    let found = run.activities(cpu, Kind::Softirq, "net_rx").len() as u64;
     assert!(found > 1_000, "{found} times net_rx");
     assert_within_a_hundredth("net_rx", found, run.growth(cpu, "softirqs/NET_RX"));
 }
@@ -156,14 +163,14 @@ fn realtime_throttling_is_named() {
     let (_, cpu) = cpus();
     // Where somebody wants the CPU all the while, it never idles in what the limit leaves free, so a busy machine gets
     // more than one chance.
-    let is_throttled = |run: &Recorded| !run.of(cpu, Kind::Throttling, "rt_throttling").is_empty();
+    let is_throttled = |run: &Recorded| !run.activities(cpu, Kind::Throttling, "rt_throttling").is_empty();
     let run = (0..4)
-        .map(|_| recorded(Plan { policy: Policy::Fifo(80), ..plan(cpu, 6) }))
+        .map(|_| recorded(RecordPlan { policy: Policy::Fifo(80), ..plan(cpu, 6) }))
         .find(is_throttled)
         .expect("no throttling was seen in four times 6 s of a real-time loop");
     let (index, doc) = run.cpu(cpu);
     // What the limit lets in is either nobody, which is throttling, or whoever waited for the CPU meanwhile.
-    let throttled = run.of(cpu, Kind::Throttling, "rt_throttling");
+    let throttled = run.activities(cpu, Kind::Throttling, "rt_throttling");
     let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
     let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
     let others: Nanos = run.memory.lanes[index].activities.iter().filter(let_in).map(|row| row.self_time).sum();
@@ -205,61 +212,48 @@ fn another_cpu_going_offline_is_seen_and_harms_nothing() {
     assert!(names.contains(&"migration"), "no stopper thread among {names:?}");
 }
 
-#[test]
-fn page_faults_in_the_loops_own_memory_are_named() {
-    if !machine_has(&[Need::Root, Need::TwoCpus]) {
-        return;
-    }
-    // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
-    // writes to the ring, whose pages the maker keeps taking away.
-    use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
-    use becalm_linux::sched::{Usage, current_tid};
-    use becalm_linux::signals::StopSignals;
-    use becalm_measure::loops::acquire::acquire;
-    use becalm_measure::loops::ring::Ring;
-    use becalm_measure::{Batch, Collector, EventClock, Names, Sink, TraceSide, Translator};
-    use becalm_model::node::NodeDoc;
-    use becalm_model::{Detour, LoopThread, Pid};
-    use becalm_record::Lane;
-    use becalm_units::{Ticks, TicksToNanos};
+/// What one CPU gave, attributed batch by batch.
+struct OneCpu {
+    lane: Lane,
+    detours: Vec<Detour>,
+    activities: Vec<Activity>,
+}
 
-    struct One(Lane, Vec<Detour>, Vec<Activity>);
-    impl Sink for One {
-        type Error = std::convert::Infallible;
-        fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Self::Error> {
-            Ok(())
-        }
-        fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error> {
-            let part = self.0.attribute(batch, &names.tasks);
-            self.1.extend_from_slice(part.detours);
-            self.2.extend_from_slice(part.activities);
-            Ok(())
-        }
-        fn end_segment(&mut self, _: &Names) -> Result<(), Self::Error> {
-            Ok(())
-        }
+impl Sink for OneCpu {
+    type Error = std::convert::Infallible;
+
+    fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Self::Error> {
+        Ok(())
     }
 
-    let _signals = StopSignals::block().expect("signals can be blocked");
-    let (from, cpu) = cpus();
-    let root = Path::new("/");
-    let calibration = becalm_linux::clock::calibrate::<Native>(Nanos::from_millis(100)).expect("the counter runs");
-    let rate = calibration.rate;
+    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error> {
+        let part = self.lane.attribute(batch, &names.tasks);
+        self.detours.extend_from_slice(part.detours);
+        self.activities.extend_from_slice(part.activities);
+        Ok(())
+    }
+
+    fn end_segment(&mut self, _: &Names) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+/// A trace of this CPU, stamped with the counter; not started yet.
+fn trace_of(root: &Path, cpu: CpuId) -> Instance {
     let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
     let only: CpuList = [cpu].into_iter().collect();
     let config = InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None };
-    let instance = Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made");
-    let ring = Arc::new(Ring::new(1 << 16).expect("there is memory"));
+    Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")
+}
+
+/// Measures on `cpu` for three seconds from this reading of the counter on, while a maker on `from` keeps taking the
+/// ring's pages away: what the loop and the kernel say of the thread, and its number.
+fn measured_under_faults(ring: &Ring, from: CpuId, cpu: CpuId, start: u64, rate: TickRate) -> (LoopTally, Usage, i32) {
     let words = ring.memory();
     let (address, length) = (words.as_ptr() as usize, size_of_val(words));
-
-    let clock = CpuClock::start(cpu, 2_000).expect("root may open a perf event on a CPU");
-    instance.start().expect("tracing starts");
-    let start = now().get() + rate.ticks_in(Nanos::from_millis(50)).get();
     let duration = rate.ticks_in(Nanos::from_secs(3)).get();
     ring.set_deadline(Ticks::new(start + duration));
-    let (tally, usage, tid) = std::thread::scope(|scope| {
-        let ring = &ring;
+    std::thread::scope(|scope| {
         // SAFETY: the ring's memory is one shared anonymous mapping of whole pages, which outlives the maker.
         let maker = unsafe { faults::start(from, address, length, Duration::from_millis(2)) };
         let measuring = scope.spawn(move || {
@@ -272,11 +266,11 @@ fn page_faults_in_the_loops_own_memory_are_named() {
         let measured = measuring.join().expect("the loop ends");
         assert!(maker.stop() > 500, "the maker was at work");
         measured
-    });
-    instance.stop().expect("tracing stops");
-    drop(clock);
+    })
+}
 
-    let axis = TicksToNanos::new(Ticks::new(start), rate);
+/// Attributes what is left in the ring and in the trace of the thread with this number.
+fn attributed(root: &Path, instance: &Instance, ring: &Arc<Ring>, cpu: CpuId, tid: i32, axis: TicksToNanos) -> OneCpu {
     let mut names = Names::new(root);
     let decoder = instance.decoder().clone();
     let translator = Translator::new(&decoder, None, &std::collections::BTreeMap::new(), &mut names.labels);
@@ -286,16 +280,41 @@ fn page_faults_in_the_loops_own_memory_are_named() {
         translator,
         readers: vec![instance.reader(cpu).expect("the trace can be read")],
     };
-    let mut collector = Collector::new(vec![(cpu, Arc::clone(&ring))], axis, Some(trace));
+    let mut collector = Collector::new(vec![(cpu, Arc::clone(ring))], axis, Some(trace));
     collector.take(true).expect("the trace can be read");
     let thread = LoopThread { cpu, pid: Pid(tid), t_min: Nanos::ZERO, realtime: false };
-    let mut sink = One(Lane::new(thread, true, &mut names.labels), Vec::new(), Vec::new());
+    let lane = Lane::new(thread, true, &mut names.labels);
+    let mut sink = OneCpu { lane, detours: Vec::new(), activities: Vec::new() };
     let Ok(()) = collector.hand_over(&mut sink, &mut names, None, true);
-    drop(collector);
+    sink
+}
+
+#[test]
+fn page_faults_in_the_loops_own_memory_are_named() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    // A loop of our own, since its ring must be known to the maker. Its detours come from a raised tick, each of which
+    // writes to the ring, whose pages the maker keeps taking away.
+    let _signals = StopSignals::block().expect("signals can be blocked");
+    let (from, cpu) = cpus();
+    let root = Path::new("/");
+    let calibration = becalm_linux::clock::calibrate::<Native>(Nanos::from_millis(100)).expect("the counter runs");
+    let rate = calibration.rate;
+    let instance = trace_of(root, cpu);
+    let ring = Arc::new(Ring::new(1 << 16).expect("there is memory"));
+
+    let clock = CpuClock::start(cpu, 2_000).expect("root may open a perf event on a CPU");
+    instance.start().expect("tracing starts");
+    let start = now().get() + rate.ticks_in(Nanos::from_millis(50)).get();
+    let (tally, usage, tid) = measured_under_faults(&ring, from, cpu, start, rate);
+    instance.stop().expect("tracing stops");
+    drop(clock);
+    let found = attributed(root, &instance, &ring, cpu, tid, TicksToNanos::new(Ticks::new(start), rate));
     instance.remove().expect("the instance goes");
 
-    assert_eq!(tally.kept_steps, sink.1.len() as u64);
-    let found = sink.2.iter().filter(|row| row.kind == Kind::Fault).count() as u64;
-    assert!(found > 500, "{found} faults");
-    assert_within_a_hundredth("page faults", found, usage.faults);
+    assert_eq!(tally.kept_steps, found.detours.len() as u64);
+    let faults = found.activities.iter().filter(|row| row.kind == Kind::Fault).count() as u64;
+    assert!(faults > 500, "{faults} faults");
+    assert_within_a_hundredth("page faults", faults, usage.faults);
 }

@@ -11,7 +11,7 @@ use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread, set_policy};
 use becalm_measure::loops::sampling::{Stop, fixed_work};
 use becalm_measure::work::{Body, Work, calibrate, third_decile_mean};
-use becalm_measure::{Plan, Task, WorkPlan};
+use becalm_measure::{LoopTask, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc};
 use becalm_model::{Activity, Kind};
 use becalm_record::{Memory, Session};
@@ -110,11 +110,11 @@ fn warnings_of(node: &NodeDoc) -> String {
 
 /// Records `seconds` of samples of 1 ms beside whatever else runs.
 fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
-    let mut plan = Plan::new();
+    let mut plan = RecordPlan::new();
     plan.cpus = Some([cpu].into_iter().collect());
     plan.duration = None;
     let grain = Nanos::from_millis(1);
-    plan.task = Task::Work(WorkPlan {
+    plan.task = LoopTask::Work(WorkPlan {
         body: Body::Lcg,
         grain,
         fixed,

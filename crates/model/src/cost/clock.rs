@@ -23,11 +23,11 @@ pub struct ClockCosts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBy {
-    /// By one instruction.
+    /// One instruction of the processor reads it.
     Instruction,
-    /// In user space, by the code that the kernel maps into every process.
+    /// Code in user space reads it, which the kernel maps into every process.
     Vdso,
-    /// In the kernel.
+    /// A system call reads it.
     Syscall,
 }
 

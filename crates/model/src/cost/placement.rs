@@ -34,11 +34,11 @@ pub struct PlacementCosts {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placed {
-    /// On the interrupted hardware thread.
+    /// It runs on the interrupted hardware thread.
     Same,
-    /// On another hardware thread of its core.
+    /// It runs on another hardware thread of the same core.
     Sibling,
-    /// On another core.
+    /// It runs on another core.
     Other,
 }
 

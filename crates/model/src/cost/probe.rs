@@ -117,7 +117,7 @@ impl Probe {
     }
 }
 
-/// How many rounds a series has at most. Between rounds a probe sets itself up anew, so that they differ by what does not
+/// How many rounds a series has at most. Between rounds a probe sets itself up again, so that they differ by what does not
 /// change within one: where pages lie, what else runs. Of twenty, the 6th and the 15th in order bound the median with 95.9 %.
 pub const ROUNDS: usize = 20;
 

@@ -32,7 +32,7 @@ pub struct SchedulerDoc {
     pub yields: u64,
     /// How often a thread was switched out meanwhile.
     pub switches: u64,
-    /// For how long they gave way.
+    /// The time in which they gave way, in nanoseconds.
     pub elapsed_ns: i64,
     /// What the processor counted in all threads while they gave way once more; often nothing on a virtual machine.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct TicksDoc {
     pub handler_max_ns: i64,
     /// Switches from one thread to another.
     pub switches: u64,
-    /// For how long it was recorded.
+    /// The time that was recorded, in nanoseconds.
     pub window_ns: i64,
     /// Events that the kernel lost.
     pub lost_events: u64,

@@ -1,6 +1,6 @@
 //! A tick campaign: the measurements of `becalm cost tick`, in one JSON document a node, `runs/node=HOST.json` of a bundle.
 //!
-//! Each finished cell is stored before the next begins: the document is written anew under another name, and takes the
+//! Each finished cell is stored before the next begins: the document is written again under another name, and takes the
 //! place of the old one in one step. So a campaign that is interrupted, or killed, goes on where it was.
 
 use std::collections::HashSet;
@@ -85,7 +85,7 @@ impl CampaignPlan {
 /// One measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cell {
-    /// In which round, from 0.
+    /// The number of the round that it was measured in, from 0.
     pub round: u32,
     /// Interrupts a second added to the CPU's own.
     pub added_hz: u32,

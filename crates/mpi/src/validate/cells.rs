@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::Result;
-use becalm_inject::{Injection, Plan};
+use becalm_inject::{Injection, PreemptPlan};
 use becalm_linux::clock::{Counter, Source};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
@@ -14,7 +14,7 @@ use becalm_stats::median_mid;
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
 
-use super::grid::Cell;
+use super::grid::GridCell;
 use crate::calls::Call;
 use crate::job::{Job, texts};
 use crate::node::Seat;
@@ -139,7 +139,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// If the injecting fails on its way.
-    pub fn under<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<Run, String>> {
+    pub fn under<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<Run, String>> {
         let beside = Nanos::new(time.get().min(BESIDE.get()));
         let mut last = Err(String::new());
         for _ in 0..ATTEMPTS {
@@ -162,8 +162,8 @@ impl<'a> Bench<'a> {
         Ok(last)
     }
 
-    fn injected<C: Counter>(&mut self, cell: &Cell, time: Nanos, seed: u64) -> Result<Result<(f64, f64), String>> {
-        let Cell { interval, detour, synchronized, .. } = *cell;
+    fn injected<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<(f64, f64), String>> {
+        let GridCell { interval, detour, synchronized, .. } = *cell;
         let injection = self.inject(NoiseSpec::Periodic { interval, detour, jitter: Nanos::ZERO }, synchronized, seed);
         let why = injection.as_ref().err().map_or("", String::as_str);
         if let Some(why) = texts(&self.job.world, why).into_iter().find(|why| !why.is_empty()) {
@@ -193,7 +193,7 @@ impl<'a> Bench<'a> {
     }
 
     fn start(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
-        let plan = Plan {
+        let plan = PreemptPlan {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
             synchronized,
             seed,

@@ -16,7 +16,7 @@ pub struct Grid {
 
 /// One of the noises that are tried.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Cell {
+pub struct GridCell {
     /// The interval from one detour to the next.
     pub interval: Nanos,
     /// The length of a detour.
@@ -37,7 +37,7 @@ impl Grid {
     /// Says which cell cannot be made.
     pub fn check(&self) -> Result<(), String> {
         let cells = self.cells();
-        for Cell { interval, detour, .. } in &cells {
+        for GridCell { interval, detour, .. } in &cells {
             if *detour <= Nanos::ZERO || interval <= detour {
                 return Err(format!("detours of {detour} every {interval} leave no time"));
             }
@@ -49,15 +49,15 @@ impl Grid {
     }
 
     /// All cells: first those in which CPUs lose different instants.
-    pub fn cells(&self) -> Vec<Cell> {
+    pub fn cells(&self) -> Vec<GridCell> {
         let mut cells = Vec::new();
         for synchronized in [false, true] {
             for &interval in &self.intervals {
-                let cell = |&detour: &Nanos| Cell { interval, detour, synchronized, ratio: None };
+                let cell = |&detour: &Nanos| GridCell { interval, detour, synchronized, ratio: None };
                 cells.extend(self.detours.iter().map(cell));
             }
             for &ratio in &self.ratios {
-                let cell = |&detour: &Nanos| Cell {
+                let cell = |&detour: &Nanos| GridCell {
                     interval: Nanos::new((detour.get() as f64 / ratio).round().min(1e18) as i64),
                     detour,
                     synchronized,
@@ -70,7 +70,7 @@ impl Grid {
     }
 }
 
-impl Cell {
+impl GridCell {
     /// How long the cell runs: a whole number of intervals, two of them or more, that takes at least `least`.
     pub fn lasts(&self, least: Nanos) -> Nanos {
         self.lasts_once(least).max(Nanos::new(2 * self.interval.get()))
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn cells_last_whole_intervals() {
-        let cell = |interval| Cell { interval, detour: Nanos::new(1), synchronized: true, ratio: None };
+        let cell = |interval| GridCell { interval, detour: Nanos::new(1), synchronized: true, ratio: None };
         let least = Nanos::from_millis(400);
         assert_eq!(cell(Nanos::from_millis(1)).lasts(least), least);
         assert_eq!(cell(Nanos::from_millis(300)).lasts(least), Nanos::from_millis(600));

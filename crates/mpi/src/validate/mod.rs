@@ -23,7 +23,7 @@ use becalm_units::{Nanos, Share};
 use clap::Args;
 
 use self::cells::{Bench, Run};
-use self::grid::{Cell, Grid};
+use self::grid::{Grid, GridCell};
 use self::own_noise::OwnNoise;
 use self::predict::Model;
 use crate::bench::compute_phase;
@@ -194,7 +194,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
 }
 
 /// Says on standard error how long the cells will take.
-fn announce(args: &ValidateArgs, grid: &[Cell]) -> io::Result<()> {
+fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
     let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
     // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
     let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
@@ -214,7 +214,13 @@ struct Measured {
 }
 
 /// Measures the noise of the CPUs, what messages cost, and all cells. All ranks call it.
-fn measure<C: Counter>(args: &ValidateArgs, job: &Job, seat: &Seat, source: Source, grid: &[Cell]) -> Result<Measured> {
+fn measure<C: Counter>(
+    args: &ValidateArgs,
+    job: &Job,
+    seat: &Seat,
+    source: Source,
+    grid: &[GridCell],
+) -> Result<Measured> {
     let own = job.agree(own_noise::measure::<C>(seat, args.noise_time, job))?;
     let cost = message_cost(&job.world, || seat.now::<C>());
     let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
@@ -238,7 +244,7 @@ fn measure<C: Counter>(args: &ValidateArgs, job: &Job, seat: &Seat, source: Sour
 fn predicted(
     args: &ValidateArgs,
     job: &Job,
-    grid: &[Cell],
+    grid: &[GridCell],
     measured: &Measured,
     own: &[OwnNoise],
 ) -> Result<ValidationDoc> {
@@ -281,7 +287,7 @@ fn predicted(
 const PAYLOAD: u64 = 8;
 
 /// The slowdowns of a cell's runs, beside its prediction.
-fn outcome(cell: &Cell, runs: &[Result<Run, String>], model: &Model) -> Result<ValidationCell> {
+fn outcome(cell: &GridCell, runs: &[Result<Run, String>], model: &Model) -> Result<ValidationCell> {
     let done: Vec<&Run> = runs.iter().flatten().collect();
     // An interval takes two.
     let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };

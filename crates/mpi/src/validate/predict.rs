@@ -9,7 +9,7 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
 
-use super::grid::Cell;
+use super::grid::GridCell;
 use super::own_noise::OwnNoise;
 use super::superpose::superpose;
 use crate::calls::Collective;
@@ -113,7 +113,7 @@ impl Model {
     ///
     /// # Errors
     /// If both together leave no time, or times do not fit.
-    pub fn slowdown(&self, cell: &Cell) -> Result<Estimate> {
+    pub fn slowdown(&self, cell: &GridCell) -> Result<Estimate> {
         let horizon = HORIZON_NS.max(INTERVALS * cell.interval.get());
         let phases = (horizon as f64 / self.quiet_ns).clamp(16.0, PHASES_MAX) as u64;
         let question = self.question(self.network, phases, cell.synchronized);
@@ -172,7 +172,7 @@ mod tests {
     /// and r of it where both are away together.
     #[test]
     fn two_ranks_lose_what_either_loses() {
-        let cell = |synchronized| Cell {
+        let cell = |synchronized| GridCell {
             interval: Nanos::from_millis(1),
             detour: Nanos::from_micros(200),
             synchronized,

@@ -15,7 +15,7 @@ impl SigSet {
     pub const FULL: Self = Self([u64::MAX; 16]);
 }
 
-/// A `struct sigaction`.
+/// The C library's `struct sigaction`: what a signal does.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SigAction {
@@ -23,7 +23,7 @@ pub struct SigAction {
     pub handler: usize,
     /// The signals that are blocked while the handler runs.
     pub mask: SigSet,
-    /// `SA_` constants.
+    /// The `SA_` constants that hold, as bits.
     pub flags: c_int,
     /// The C library fills it in.
     pub restorer: usize,
@@ -41,15 +41,15 @@ impl SigAction {
 #[repr(C)]
 #[derive(Debug)]
 pub struct SigInfo {
-    /// The signal's number.
+    /// The number of the signal.
     pub signal: c_int,
-    /// Unused.
+    /// The error that goes with the signal; no timer sets it.
     pub errno: c_int,
     /// Who sent it; [`SI_TIMER`] for timers.
     pub code: c_int,
     /// The union that follows is aligned to 8 bytes.
     pub gap: c_int,
-    /// The timer's number.
+    /// The kernel's number of the timer that sent the signal.
     pub timer: c_int,
     /// How many signals of the timer this one stands for, less 1.
     pub overrun: c_int,
@@ -65,31 +65,31 @@ pub struct SigInfo {
 pub struct SigEvent {
     /// The handler finds it in [`SigInfo::value`].
     pub value: usize,
-    /// The signal's number.
+    /// The number of the signal that the timer sends.
     pub signal: c_int,
-    /// [`SIGEV_THREAD_ID`].
+    /// How the timer tells of itself: [`SIGEV_THREAD_ID`].
     pub notify: c_int,
-    /// The thread.
+    /// The kernel's number of the thread that gets the signal.
     pub tid: c_int,
     /// Fields of other kinds of events.
     pub rest: [c_int; 11],
 }
 
-/// A `struct timespec`.
+/// The C library's `struct timespec`: a time or an instant.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TimeSpec {
-    /// Whole seconds.
+    /// The whole seconds of it.
     pub seconds: i64,
     /// Nanoseconds, below a thousand million.
     pub nanos: i64,
 }
 
-/// A `struct itimerspec`.
+/// The C library's `struct itimerspec`: when a timer sends signals.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TimerSpec {
-    /// From one signal to the next; zero for a single one.
+    /// The time from one signal to the next; zero for a single one.
     pub interval: TimeSpec,
     /// When the first one comes; zero stops the timer.
     pub value: TimeSpec,
@@ -111,7 +111,7 @@ pub const SI_TIMER: c_int = -2;
 pub const SIGEV_THREAD_ID: c_int = 4;
 /// The timer's first signal is at an instant, not after a time.
 pub const TIMER_ABSTIME: c_int = 1;
-/// The wall clock.
+/// The clock that shows the time of day, which can be set.
 pub const CLOCK_REALTIME: c_int = 0;
 /// The clock that nobody sets.
 pub const CLOCK_MONOTONIC: c_int = 1;
@@ -119,7 +119,7 @@ pub const CLOCK_MONOTONIC: c_int = 1;
 pub const SIG_BLOCK: c_int = 0;
 /// Takes signals from a mask.
 pub const SIG_UNBLOCK: c_int = 1;
-/// Replaces a mask.
+/// Sets the mask to a set of signals.
 pub const SIG_SETMASK: c_int = 2;
 /// There is no such process.
 pub const ESRCH: c_int = 3;

@@ -16,7 +16,7 @@ pub const MAGIC: u64 = 0x6265_6361_6c6d_0002;
 /// The name of the environment variable that holds the path of this memory.
 pub const VARIABLE: &CStr = c"BECALM_INJECT";
 
-/// Header: [`MAGIC`].
+/// Header: what this memory is, [`MAGIC`].
 pub const KIND: usize = 0;
 /// Header: the number of words in all.
 pub const WORDS: usize = 1;
@@ -74,9 +74,9 @@ pub const SLOT_WORDS: usize = 256;
 
 /// Slot: one of the `SLOT_` values.
 pub const STATE: usize = 0;
-/// Slot: the process.
+/// Slot: the number of the process.
 pub const PID: usize = 1;
-/// Slot: the thread.
+/// Slot: the number of the thread.
 pub const TID: usize = 2;
 /// Slot: the kernel's number of the thread's timer, or [`NO_TIMER`].
 pub const TIMER: usize = 3;

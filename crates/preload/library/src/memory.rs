@@ -60,7 +60,7 @@ impl<'a> Shared<'a> {
         if number < SLOTS { self.0.get(at..at + SLOT_WORDS)?.try_into().ok().map(Slot) } else { None }
     }
 
-    /// All slots.
+    /// All slots, taken or free.
     pub fn slots(self) -> impl Iterator<Item = Slot<'a>> {
         (0..SLOTS).map_while(move |number| self.slot(number))
     }
@@ -79,13 +79,13 @@ impl<'a> Shared<'a> {
 pub struct Slot<'a>(&'a [AtomicU64; SLOT_WORDS]);
 
 impl Slot<'_> {
-    /// A word.
+    /// Reads the word at this place in the slot.
     #[must_use]
     pub fn get(self, word: usize) -> u64 {
         self.0[word].load(Relaxed)
     }
 
-    /// Writes a word.
+    /// Writes the word at this place in the slot.
     pub fn set(self, word: usize, value: u64) {
         self.0[word].store(value, Relaxed);
     }

@@ -15,7 +15,7 @@ pub const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// All of [`REALTIME`].
+/// The set of all signals of [`REALTIME`].
 pub const ALL_REALTIME: u64 = u64::MAX << 33;
 
 /// The signals that may be taken, in the order in which they are tried: the highest number first, as the kernel delivers it
@@ -37,9 +37,9 @@ pub const fn named_by_mask(unblocks: bool, set: u64) -> u64 {
 pub enum Asked {
     /// None: the call only looks at the present one.
     Look,
-    /// The default action.
+    /// The default action, `SIG_DFL`.
     Default,
-    /// Any other.
+    /// A function of the program, or `SIG_IGN`.
     Other,
 }
 

@@ -140,12 +140,12 @@ pub(crate) fn lost(summary: &Summary) -> String {
     }
 }
 
-/// What the hypervisor admits to, beside what was not seen.
+/// The time that the hypervisor says it took, beside the time that was not seen.
 fn steal(summary: &Summary) -> Option<String> {
     let steal = summary.total.steal_ns.filter(|ns| *ns > 0)?;
     let steal = time(steal);
     Some(match summary.total.unseen_ns.filter(|ns| *ns > 0) {
-        Some(unseen) => format!("the hypervisor admits to {steal}, beside {} of unseen time", time(unseen)),
-        None => format!("the hypervisor admits to {steal}"),
+        Some(unseen) => format!("the hypervisor says it took {steal}, beside {} of unseen time", time(unseen)),
+        None => format!("the hypervisor says it took {steal}"),
     })
 }

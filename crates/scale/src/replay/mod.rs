@@ -22,20 +22,20 @@ pub(crate) use index::OffsetIndex;
 
 /// What a replay found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    /// Phases replayed.
+pub struct ReplayOutcome {
+    /// The number of phases that were replayed.
     pub phases: u64,
     /// Their useful work: the grain.
     pub grain: Nanos,
-    /// Their durations together.
+    /// The sum of the phases' durations.
     pub total: Nanos,
-    /// The longest phase.
+    /// The duration of the longest phase.
     pub worst_phase: Nanos,
     /// Phases that were delayed at all.
     pub delayed: u64,
 }
 
-impl Outcome {
+impl ReplayOutcome {
     /// Mean phase duration over the grain; 1 without noise.
     #[must_use]
     pub fn slowdown(&self) -> f64 {
@@ -64,7 +64,7 @@ pub enum Method {
 ///
 /// # Errors
 /// [`ScaleError`] for no phases, or times that do not fit.
-pub fn replay(table: &DelayTable<'_>, offsets: &Offsets, phases: u64) -> Result<Outcome, ScaleError> {
+pub fn replay(table: &DelayTable<'_>, offsets: &Offsets, phases: u64) -> Result<ReplayOutcome, ScaleError> {
     replay_each(table, offsets, phases, None, |_| {})
 }
 
@@ -78,7 +78,7 @@ pub fn replay_each(
     phases: u64,
     method: Option<Method>,
     each: impl FnMut(Nanos),
-) -> Result<Outcome, ScaleError> {
+) -> Result<ReplayOutcome, ScaleError> {
     let mut clock = Clock::new(table, phases, each)?;
     let index = || -> Vec<OffsetIndex> {
         table.kinds().iter().zip(&offsets.0).map(|(kind, offsets)| OffsetIndex::new(kind.length, offsets)).collect()
@@ -166,8 +166,8 @@ impl<E: FnMut(Nanos)> Clock<E> {
         Ok(())
     }
 
-    fn outcome(&self) -> Outcome {
-        Outcome {
+    fn outcome(&self) -> ReplayOutcome {
+        ReplayOutcome {
             phases: self.done,
             grain: Nanos::new(self.grain),
             total: Nanos::new(self.now),

@@ -186,9 +186,9 @@ fn what_comes_every_50_ms_is_told_from_every_13th_tick() {
     }
 }
 
-/// A beat of 100 ms that begins anew once, out of phase: its events add up at three times its frequency.
+/// A beat of 100 ms that starts again once, out of phase: its events add up at three times its frequency.
 #[test]
-fn a_beat_that_begins_anew_keeps_its_period() {
+fn a_beat_that_starts_again_keeps_its_period() {
     let mut source = Source::seeded(9);
     let mut found_none = 0;
     for _ in 0..40 {

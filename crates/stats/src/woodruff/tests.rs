@@ -47,14 +47,14 @@ const LAWS: &[Law] = &[
     Law { name: "trains mixed, p99", share: 0.99, detours: |s| mixed(s, 20.0) },
 ];
 
-fn bounds(detours: &[(f64, f64)], share: f64) -> Bounds {
+fn bounds(detours: &[(f64, f64)], share: f64) -> QuantileBounds {
     let cells = TimeCells::new(0, LENGTH);
     let (mut quantiles, mut lengths) = (Quantiles::default(), LengthCells::like(&cells));
     for (time, length) in detours {
         quantiles.add(*length as i64);
         lengths.add(cells.place(*time as i64), *length as i64);
     }
-    Bounds::of_quantile(&mut quantiles, &lengths, share)
+    QuantileBounds::of_quantile(&mut quantiles, &lengths, share)
 }
 
 /// Measured in the order of [`LAWS`]: 0.963, 0.956, 0.942, 0.953, 0.925, 0.963, 0.959.
@@ -65,7 +65,8 @@ fn bounds_hold_the_truth_about_95_times_in_100() {
         let truth = -10_000.0 * (1.0 - law.share).ln();
         let (mut given, mut held) = (0, 0);
         for _ in 0..1_000 {
-            let Bounds { low: Some(low), high: Some(high) } = bounds(&(law.detours)(&mut source), law.share) else {
+            let QuantileBounds { low: Some(low), high: Some(high) } = bounds(&(law.detours)(&mut source), law.share)
+            else {
                 continue;
             };
             given += 1;
@@ -96,8 +97,8 @@ fn independent_ranks_would_claim_too_much() {
 
 #[test]
 fn what_the_run_cannot_bound_has_no_end() {
-    assert_eq!(bounds(&[], 0.5), Bounds::UNKNOWN);
+    assert_eq!(bounds(&[], 0.5), QuantileBounds::UNKNOWN);
     let few: Vec<(f64, f64)> = (0..300).map(|k| (f64::from(k) * 3e7, f64::from(k * 77 % 300) + 1_000.0)).collect();
-    assert!(matches!(bounds(&few, 0.5), Bounds { low: Some(_), high: Some(_) }));
-    assert!(matches!(bounds(&few, 0.999), Bounds { low: Some(_), high: None }));
+    assert!(matches!(bounds(&few, 0.5), QuantileBounds { low: Some(_), high: Some(_) }));
+    assert!(matches!(bounds(&few, 0.999), QuantileBounds { low: Some(_), high: None }));
 }

@@ -28,7 +28,7 @@ pub enum ChoiceError {
     /// None runs at all, the machine says.
     #[error("the machine says that no CPU is online")]
     NoneOnline,
-    /// None was named.
+    /// The user named an empty list of CPUs.
     #[error("the list of CPUs names none")]
     Empty,
 }

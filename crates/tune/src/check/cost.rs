@@ -26,7 +26,7 @@ pub struct RecordedSource {
     pub cpu: CpuId,
     /// The kind of the activity.
     pub kind: Kind,
-    /// Its stable name.
+    /// The name of the source, which is the same in every recording.
     pub source: String,
     /// How often it ran inside of detours.
     pub count: u64,

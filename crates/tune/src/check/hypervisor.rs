@@ -1,4 +1,4 @@
-//! What lies below the kernel, and the time that it admits to have taken.
+//! Whether a hypervisor lies below the kernel, and how much time it says that it took.
 
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::sysfs::machine::hypervisor;
@@ -37,8 +37,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .fix("on the host: give each virtual CPU a CPU of its own, isolated there")
             .lets(Known::Unseen);
     } else {
-        let title =
-            format!("a hypervisor ({name}) lies below the kernel; it admits to nearly no time taken, since boot");
+        let title = format!("a hypervisor ({name}) lies below the kernel; it reports nearly no time taken, since boot");
         findings
             .add(AREA, Severity::Note, title)
             .seen("/proc/stat", format!("steal {percent} of the time that was not idle"))

@@ -25,9 +25,9 @@ const UNITS: [&str; 3] = ["init.scope", "system.slice", "user.slice"];
 /// The hierarchy that has the cpuset controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Hierarchy {
-    /// Of version 1, mounted here.
+    /// Version 1, mounted at `folder`.
     One { folder: PathBuf },
-    /// Of version 2, mounted here.
+    /// Version 2, mounted at `folder`; `systemd` says whether systemd owns the tree.
     Two { folder: PathBuf, systemd: bool },
 }
 
@@ -53,16 +53,16 @@ pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
 
 /// Where a command is put so that it runs on the quiet CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On the CPUs alone: there is no group for them.
+pub enum CpusetPlace {
+    /// It runs on the CPUs, but in no group of its own.
     Cpus,
-    /// Into this control group, by its `cgroup.procs`.
+    /// It joins this control group, by its `cgroup.procs`.
     Group(PathBuf),
-    /// Into a scope of this slice of systemd.
+    /// It runs in a scope of this slice of systemd.
     Slice(&'static str),
 }
 
-impl Place {
+impl CpusetPlace {
     /// After a plan was applied: in its group, if it made one.
     #[must_use]
     pub fn find(machine: &dyn Machine) -> Self {

@@ -18,7 +18,7 @@ use crate::Family;
 use crate::draft::Draft;
 
 pub(crate) use affinity::changes_of as affinity_changes;
-pub use cpuset::Place;
+pub use cpuset::CpusetPlace;
 
 /// Adds the changes of a family.
 pub(crate) fn add(family: Family, draft: &mut Draft<'_>) {

@@ -9,7 +9,7 @@ pub enum JournalError {
     /// A file or folder refused.
     #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
     File {
-        /// What was attempted.
+        /// What was attempted, as it follows "cannot".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,

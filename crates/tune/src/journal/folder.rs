@@ -33,7 +33,7 @@ impl Folder {
         Self { path: path.into() }
     }
 
-    /// The folder's path.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -22,4 +22,4 @@ pub use owner::Owner;
 pub use record::Noted;
 pub(crate) use record::Record;
 pub(crate) use state::gives_cpus;
-pub use state::{State, Step};
+pub use state::{JournalStep, State};

@@ -38,7 +38,7 @@ pub(crate) enum Record {
 /// A thread and where it may run, as it was noted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Noted {
-    /// The thread's number.
+    /// The number of the thread.
     pub tid: i32,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,

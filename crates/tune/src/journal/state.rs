@@ -8,7 +8,7 @@ use crate::{Attempt, Change, Knob, Outcome, Plan};
 
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct JournalStep {
     /// The change that the step makes.
     pub change: Change,
     /// The value before; nothing if nothing was changed.
@@ -21,7 +21,7 @@ pub struct Step {
     pub restored: bool,
 }
 
-impl Step {
+impl JournalStep {
     /// Whether something may have been changed that is not restored.
     #[must_use]
     pub const fn is_open(&self) -> bool {
@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// A journal, read.
+/// What a journal says when it is read back: whose the changes are, which, and how far they came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
     /// The process that owns it: that changed something last.
@@ -46,8 +46,8 @@ pub struct State {
     /// The plans, in the order in which they were applied.
     pub plans: Vec<Plan>,
     /// The steps of all plans.
-    pub steps: Vec<Step>,
-    /// Whether all changes were tried; if not, their process died amidst them.
+    pub steps: Vec<JournalStep>,
+    /// Whether all changes were tried; if not, their process died before it came to the last.
     pub applied: bool,
     /// Where threads might run before control groups were changed.
     pub threads: Vec<Noted>,
@@ -102,7 +102,7 @@ impl State {
     }
 
     fn add(&mut self, changes: Vec<Change>) {
-        let step = |change| Step { change, original: None, done: None, refused: None, restored: false };
+        let step = |change| JournalStep { change, original: None, done: None, refused: None, restored: false };
         self.steps.extend(changes.into_iter().map(step));
     }
 
@@ -133,7 +133,7 @@ impl State {
         Ok(())
     }
 
-    fn step(&mut self, number: usize) -> Result<&mut Step, String> {
+    fn step(&mut self, number: usize) -> Result<&mut JournalStep, String> {
         let count = self.steps.len();
         self.steps.get_mut(number).ok_or_else(|| format!("there is no step {number} of {count}"))
     }
@@ -141,13 +141,13 @@ impl State {
     /// Whether nothing is changed any more.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        !self.steps.iter().any(Step::is_open) && !self.is_unsettled()
+        !self.steps.iter().any(JournalStep::is_open) && !self.is_unsettled()
     }
 
     /// Every change that is in force, in the order in which they were made.
     #[must_use]
     pub fn in_force(&self) -> Vec<Attempt> {
-        self.steps.iter().filter_map(Step::in_force).collect()
+        self.steps.iter().filter_map(JournalStep::in_force).collect()
     }
 
     /// The CPUs that are quiet by one plan or another.

@@ -7,4 +7,4 @@ mod configuration;
 mod recording;
 
 pub use configuration::{Configuration, Cpus, Means, planned};
-pub use recording::{Ended, StudyError, record};
+pub use recording::{RecordingEnd, StudyError, record};

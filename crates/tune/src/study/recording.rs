@@ -11,7 +11,7 @@ use becalm_linux::signals::{self, StopSignals};
 
 /// How the recording of a configuration ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum RecordingEnd {
     /// The recording is whole.
     Whole,
     /// It failed; this is what it said last.
@@ -26,7 +26,7 @@ pub enum StudyError {
     /// It cannot be started.
     #[error("cannot start {}", program.display())]
     Start {
-        /// The program's file.
+        /// The path of the program.
         program: PathBuf,
         /// What the system answered.
         source: io::Error,
@@ -44,7 +44,7 @@ const LOOK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// If the program cannot be started or waited for. That it fails is no error.
-pub fn record(program: &Path, arguments: &[OsString], signals: &StopSignals) -> Result<Ended, StudyError> {
+pub fn record(program: &Path, arguments: &[OsString], signals: &StopSignals) -> Result<RecordingEnd, StudyError> {
     let mut command = Command::new(program);
     command.args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -62,9 +62,9 @@ pub fn record(program: &Path, arguments: &[OsString], signals: &StopSignals) -> 
     let (status, stopped) = wait(&mut child, signals).map_err(StudyError::Wait)?;
     let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
     Ok(match (stopped, status.success()) {
-        (true, _) => Ended::Stopped,
-        (false, true) => Ended::Whole,
-        (false, false) => Ended::Failed(last_words(&said, &status.to_string())),
+        (true, _) => RecordingEnd::Stopped,
+        (false, true) => RecordingEnd::Whole,
+        (false, false) => RecordingEnd::Failed(last_words(&said, &status.to_string())),
     })
 }
 

@@ -13,14 +13,14 @@ use becalm_units::{CpuId, CpuList};
 
 /// `EIO`, of interrupts that the kernel manages.
 pub const EIO: i32 = 5;
-/// `EBUSY`.
+/// `EBUSY`, of files that are in use.
 pub const EBUSY: i32 = 16;
 /// `EINVAL`.
 pub const EINVAL: i32 = 22;
 /// `EROFS`.
 pub const EROFS: i32 = 30;
 
-/// The machine.
+/// A machine of files, whose writing can be made to fail.
 pub struct Fake {
     root: PathBuf,
     /// Files whose writing fails, with the error's number.

@@ -8,7 +8,7 @@ use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, Noise};
 use becalm_tune::{
-    Applied, Change, Family, Folder, Knob, Outcome, Owner, Place, Plan, PlanError, Profile, Request, Restored,
+    Applied, Change, CpusetPlace, Family, Folder, Knob, Outcome, Owner, Plan, PlanError, Profile, Request, Restored,
     TuneError, apply, extend, plan, restore,
 };
 use becalm_units::Named;
@@ -316,13 +316,13 @@ fn a_second_plan_refuses_or_extends() {
 fn a_command_in_the_group_is_let_out_of_it() {
     let bench = Bench::new(4, false, Groups::Two);
     bench.apply(&bench.plan(&request("1")));
-    let Place::Group(group) = Place::find(&bench.fake) else { panic!("there is a group") };
+    let CpusetPlace::Group(group) = CpusetPlace::find(&bench.fake) else { panic!("there is a group") };
     assert_eq!(group, Path::new("/sys/fs/cgroup/becalm"));
     bench.fake.set("/sys/fs/cgroup/becalm/cgroup.procs", "4711\n");
     let restored = bench.restore(false);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cgroup.procs"), "4711");
-    assert_eq!(Place::find(&bench.fake), Place::Cpus);
+    assert_eq!(CpusetPlace::find(&bench.fake), CpusetPlace::Cpus);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn only_one_at_a_time() {
     assert!(owner.pid == std::process::id().cast_signed() && !owner.runs_command);
 }
 
-/// A journal cut off anywhere, as by a machine that crashes amidst a write: what it says restores what was changed by then.
+/// A journal cut off anywhere, as by a machine that crashes during a write: what it says restores what was changed by then.
 #[test]
 fn torn_lines_are_ignored_and_damaged_ones_refused() {
     let bench = Bench::new(4, false, Groups::Two);

@@ -2,7 +2,7 @@
 
 use becalm_stats::median_mid;
 
-use super::{Line, Pair, Point, Processor, Series, percent_per_1000};
+use super::{FittedLine, Pair, Point, Processor, Series, percent_per_1000};
 
 /// What an interrupt costs on one processor, in percent of a CPU per 1,000 interrupts a second, and how well the linear
 /// model explains the measurements.
@@ -21,7 +21,7 @@ pub struct Analysis {
     /// The model beside each measurement, in the order of the measurements.
     pub comparisons: Vec<Comparison>,
     /// The straight line through the throughput.
-    pub line: Line,
+    pub line: FittedLine,
 }
 
 /// A measurement, and what the model says in its place.
@@ -61,7 +61,7 @@ impl Analysis {
             indirect_percent,
             pairs,
             comparisons: Vec::new(),
-            line: Line::through(processor),
+            line: FittedLine::through(processor),
         };
         analysis.comparisons = processor.series.iter().flat_map(|series| analysis.compare(series)).collect();
         analysis

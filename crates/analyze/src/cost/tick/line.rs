@@ -7,7 +7,7 @@ use super::{Processor, percent_per_1000};
 ///
 /// Every number of processes has a t0 of its own; c is common. Fitted by least squares.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Line {
+pub struct FittedLine {
     /// 100,000 c: percent of a CPU per 1,000 interrupts a second.
     pub sum_percent: f64,
     /// The share of the throughput's variance within each number of processes that the line explains (R2); nothing
@@ -15,7 +15,7 @@ pub struct Line {
     pub r2_ratio: Option<f64>,
 }
 
-impl Line {
+impl FittedLine {
     /// Through all series of a processor, each with its own t0.
     ///
     /// Each series is scaled to the throughput that its own line has without interrupts, so that all share the slope c;

@@ -19,7 +19,7 @@ mod rounds;
 
 pub use analysis::{Analysis, Comparison};
 pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};
-pub use line::Line;
+pub use line::FittedLine;
 pub use live::{EventRow, HandlerRow, Live, LiveError};
 pub use pair::Pair;
 pub use processor::{Direct, Point, Processor, Series, SeriesError};

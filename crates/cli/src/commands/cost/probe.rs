@@ -17,11 +17,11 @@ use crate::exit::Exit;
 /// Which of the three commands measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probes {
-    /// `becalm cost clock`.
+    /// The readings of clocks: `becalm cost clock`.
     Clock,
-    /// `becalm cost trap`.
+    /// The calls into the kernel: `becalm cost trap`.
     Trap,
-    /// `becalm cost detours`.
+    /// The sources of detours: `becalm cost detours`.
     Detours,
 }
 

@@ -3,14 +3,14 @@
 
 use anyhow::Result;
 use becalm_analyze::cost::{not_recorded, recorded};
-use becalm_measure::Plan;
+use becalm_measure::RecordPlan;
 use becalm_measure::cost::Site;
 use becalm_model::cost::Probe;
 use becalm_model::node::Ended;
 use becalm_record::{Memory, Session};
 use becalm_units::{CpuList, Nanos};
 
-/// How long is recorded.
+/// How long the CPU is recorded.
 const LENGTH: Nanos = Nanos::from_secs(2);
 
 /// Records the CPU for two seconds, and gives the probes of the tick and of the devices' interrupts.
@@ -19,7 +19,7 @@ const LENGTH: Nanos = Nanos::from_secs(2);
 /// If a signal ends the recording. What else goes wrong is said in the probes.
 pub fn probes(site: &Site, session: &Session) -> Result<Vec<Probe>> {
     let root = site.root();
-    let mut plan = Plan::new();
+    let mut plan = RecordPlan::new();
     plan.cpus = Some([site.cpu].into_iter().collect::<CpuList>());
     plan.duration = Some(LENGTH);
     plan.policy = site.policy;

@@ -22,7 +22,7 @@ pub(super) struct Bill {
     /// The phases of each replay.
     phases: u64,
     collective: Collective,
-    /// The largest machine.
+    /// The ranks of the largest machine that is simulated.
     ranks: u64,
     /// How many predictions of each row the blame takes.
     blame: f64,
@@ -33,7 +33,7 @@ pub(super) struct Bill {
 pub(super) enum Verdict {
     /// Nothing has to be done.
     Short,
-    /// The user is told.
+    /// The user is told how long it will take, in these words.
     Long(String),
     /// It is refused, with a way out.
     TooLong(String),

@@ -15,14 +15,14 @@ use becalm_scale::blame::{Blame, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, Row};
-use becalm_scale::watch::Watch;
+use becalm_scale::watch::ReplayWatch;
 use becalm_units::Nanos;
 
 use crate::arguments::RunArgs;
 use crate::exit::Exit;
 use crate::noise;
 use crate::output::{Output, emit};
-use crate::progress::{Reading, Steps};
+use crate::progress::{ReadingProgress, Steps};
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
@@ -63,14 +63,14 @@ pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::R
     let bundle = args.open()?;
     let selection = args.selection();
     let output = Output::page(file)?;
-    let reading = Reading::begin(&bundle, 1);
+    let reading = ReadingProgress::begin(&bundle, 1);
     let summary = summarize(&bundle, &selection)?;
     drop(reading);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
     let mut drawing = Steps::new("drawing", summary.total.detours().saturating_add(activities));
     let picture = picture(&bundle, &summary, &mut |rows| drawing.advance(rows))?;
     drop(drawing);
-    let prediction = Predicted::of(&bundle, &selection, &summary);
+    let prediction = Predicted::from_bundle(&bundle, &selection, &summary);
     let scaling = match &prediction {
         Ok(predicted) => Scaling::Predicted(predicted.report()),
         Err(why) => Scaling::Unknown(why.to_string()),
@@ -91,7 +91,7 @@ struct Predicted {
 }
 
 impl Predicted {
-    fn of(bundle: &Bundle, selection: &Selection, summary: &Summary) -> anyhow::Result<Self> {
+    fn from_bundle(bundle: &Bundle, selection: &Selection, summary: &Summary) -> anyhow::Result<Self> {
         let detours = summary.total.detours();
         if detours > DETOURS_LIMIT {
             anyhow::bail!(
@@ -114,7 +114,7 @@ impl Predicted {
         let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
         let progress = Mutex::new(Steps::new("predicting", steps));
         let told = |_, phases| progress.lock().unwrap_or_else(PoisonError::into_inner).advance(phases);
-        let prediction = Prediction::new(&source.noise, question)?.watched(Watch::by(&told));
+        let prediction = Prediction::new(&source.noise, question)?.watched(ReplayWatch::by(&told));
         let mut rows: Vec<Row> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {
             let replayed = detours <= REPLAY_LIMIT;
@@ -131,7 +131,7 @@ impl Predicted {
         if let (Some(booked), Some(steps)) = (&source.booked, blame_steps) {
             let ranks = &RANKS[RANKS.len() - 1..];
             let none = vec![false; names.len()];
-            let found = blame(booked, question, ranks, steps as usize, &none, Watch::by(&told))?;
+            let found = blame(booked, question, ranks, steps as usize, &none, ReplayWatch::by(&told))?;
             blames.push((question.grain, found));
         } else if named {
             warnings.push(warning::no_blame(bundle.path()));

@@ -21,7 +21,7 @@ use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::output::{Output, emit};
-use crate::progress::Reading;
+use crate::progress::ReadingProgress;
 
 /// Audit this machine against what quiet CPUs need: each finding with its evidence, its cost and its fix
 ///
@@ -136,7 +136,7 @@ fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
             format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
         return Err(UsageError(text).into());
     }
-    let reading = Reading::begin(&bundle, 1);
+    let reading = ReadingProgress::begin(&bundle, 1);
     let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus) })?;
     drop(reading);
     Ok(summary)

@@ -23,7 +23,7 @@ pub struct FormatArgs {
     output: Option<PathBuf>,
 }
 
-/// How every file begins.
+/// The first line of every file that becalm writes; it tells them from others.
 const MARK: &str = "# Written by becalm";
 
 impl FormatArgs {

@@ -27,11 +27,11 @@ pub struct PlanArgs {
     #[arg(long, value_name = "RUN")]
     run: Option<PathBuf>,
 
-    /// For jobs of these numbers of ranks, where k is 1,024
+    /// Predict the gain for jobs of these numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", requires = "run")]
     ranks: Vec<Count>,
 
-    /// For phases of this length
+    /// Predict the gain for phases of this length
     #[arg(long, value_name = "TIME", default_value = "1ms", requires = "run")]
     grain: Nanos,
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
-use becalm_tune::{Family, Folder, Live, Owner, Plan, Profile, Request, Stage, State, TuneError};
+use becalm_tune::{Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Stage, State, TuneError};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -42,8 +42,8 @@ pub struct PlanningArgs {
 
 impl PlanningArgs {
     /// The machine below the root folder.
-    pub fn machine(&self) -> Live {
-        Live::below(&self.root)
+    pub fn machine(&self) -> LiveMachine {
+        LiveMachine::below(&self.root)
     }
 
     /// What is asked of a plan.
@@ -60,11 +60,11 @@ impl PlanningArgs {
 }
 
 /// Makes a plan; a request that cannot be meant is wrong usage.
-pub fn plan(machine: &Live, request: &Request) -> anyhow::Result<Plan> {
+pub fn plan(machine: &LiveMachine, request: &Request) -> anyhow::Result<Plan> {
     becalm_tune::plan(machine, request).map_err(anyhow::Error::from)
 }
 
-/// Where the journal lies.
+/// The option for the folder of the journal.
 #[derive(Args, Debug)]
 pub struct JournalArgs {
     /// The folder of the journal that says what was before; lost at a reboot, as the settings are
@@ -99,7 +99,7 @@ pub fn need_rights() -> anyhow::Result<()> {
 pub const RESTORE: &str = "becalm tune restore brings back what was";
 
 /// What a journal says: how far settings are changed, the same in a sentence, and what to do next, if anything.
-pub fn words(machine: &Live, owner: &Owner, state: &State) -> (Stage, String, Option<&'static str>) {
+pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, String, Option<&'static str>) {
     let open = state.steps.iter().filter(|step| step.is_open()).count();
     if !owner.is_of_this_boot(machine) {
         let text = "the journal is of an earlier boot: its settings are gone, and there is nothing to restore";
@@ -116,7 +116,7 @@ pub fn words(machine: &Live, owner: &Owner, state: &State) -> (Stage, String, Op
         return (Stage::Unfinished, text, Some(RESTORE));
     }
     if !state.applied {
-        let how = if alive { "is applying changes" } else { "died amidst applying them" };
+        let how = if alive { "is applying changes" } else { "died while applying them" };
         return (Stage::Unfinished, format!("{knobs}; {owner} {how}"), Some(RESTORE));
     }
     (Stage::Tuned, knobs, Some(RESTORE))

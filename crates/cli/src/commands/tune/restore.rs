@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Live, Outcome, Restored, Stage, restore};
+use becalm_tune::{Folder, LiveMachine, Outcome, Restored, Stage, restore};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -48,7 +48,7 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if folder.read()?.is_some() {
         need_rights()?;
     }
-    let restored = restore(&Live::below(&args.root), &folder, args.force, &mut |_| ())?;
+    let restored = restore(&LiveMachine::below(&args.root), &folder, args.force, &mut |_| ())?;
     let report = report(restored.as_ref(), &folder);
     emit(&report, Output::new(args.json, args.all), out)?;
     Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })

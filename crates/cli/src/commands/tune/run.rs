@@ -8,11 +8,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use becalm_linux::placed::{Start, begin_in};
+use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{process_end, wait_readable};
-use becalm_tune::{Folder, Live, Owner, Place, Restored, apply, restore};
+use becalm_tune::{CpusetPlace, Folder, LiveMachine, Owner, Restored, apply, restore};
 use becalm_units::Nanos;
 use clap::Args;
 
@@ -46,7 +46,7 @@ pub struct RunArgs {
     #[arg(long)]
     verify: bool,
 
-    /// For how long, each time
+    /// How long each of these recordings is
     #[arg(long, value_name = "TIME", default_value = "5s", requires = "verify")]
     verify_duration: Nanos,
 
@@ -120,15 +120,15 @@ pub fn run(args: &RunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 fn inside(
     args: &RunArgs,
     cpus: &becalm_units::CpuList,
-    machine: &Live,
+    machine: &LiveMachine,
     proof: Option<&Proof>,
     signals: &Relay,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    let place = Place::find(machine);
+    let place = CpusetPlace::find(machine);
     let group = match &place {
-        Place::Group(group) => Some(group.as_path()),
-        Place::Cpus | Place::Slice(_) => None,
+        CpusetPlace::Group(group) => Some(group.as_path()),
+        CpusetPlace::Cpus | CpusetPlace::Slice(_) => None,
     };
     if let Some(proof) = proof {
         proof.inside(group, args.priority, signals)?;
@@ -137,7 +137,7 @@ fn inside(
     }
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Exit::Done) };
     let mut command = match place {
-        Place::Slice(slice) => {
+        CpusetPlace::Slice(slice) => {
             let mut command = Command::new("systemd-run");
             command.args(["--scope", "--quiet", "--collect", &format!("--slice={slice}"), "--", program]);
             command
@@ -146,9 +146,9 @@ fn inside(
     };
     command.args(arguments);
     // In a slice it is systemd that chooses the CPUs; before that, the process may not have them.
-    let own = !matches!(place, Place::Slice(_));
+    let own = !matches!(place, CpusetPlace::Slice(_));
     let policy = Some(args.priority).filter(|priority| *priority != Policy::Other);
-    begin_in(&mut command, Start { group, cpus: own.then_some(cpus), policy }, Some(signals))?;
+    begin_in(&mut command, ProgramStart { group, cpus: own.then_some(cpus), policy }, Some(signals))?;
     let child = command
         .spawn()
         .with_context(|| format!("cannot start '{program}' on CPU {cpus} in the class {}", args.priority))?;
@@ -181,7 +181,7 @@ fn attend(mut child: Child, signals: &Relay) -> anyhow::Result<ExitStatus> {
 
 /// Changed settings, which are restored whatever happens.
 struct Tuned<'a> {
-    machine: &'a Live,
+    machine: &'a LiveMachine,
     folder: &'a Folder,
     restored: bool,
 }

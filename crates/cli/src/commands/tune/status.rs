@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Live, Stage};
+use becalm_tune::{LiveMachine, Stage};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -47,7 +47,7 @@ pub fn run(args: &StatusArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         advice: None,
     };
     if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
-        let (stage, summary, advice) = words(&Live::below(&args.root), &state.owner, &state);
+        let (stage, summary, advice) = words(&LiveMachine::below(&args.root), &state.owner, &state);
         report = TuneDoneReport {
             doing: TuneDoing::Status,
             stage,

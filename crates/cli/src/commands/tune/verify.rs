@@ -9,7 +9,7 @@ use anyhow::Context;
 use becalm_analyze::compare::compare;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_linux::placed::{Start, begin_in};
+use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
 use becalm_report::CompareReport;
@@ -51,7 +51,7 @@ impl Proof {
     /// # Errors
     /// If the recording fails.
     pub fn before(&self) -> anyhow::Result<()> {
-        self.record(&self.before, Start::default(), Policy::Other, None)
+        self.record(&self.before, ProgramStart::default(), Policy::Other, None)
     }
 
     /// Records them from a place on the tuned CPUs.
@@ -59,10 +59,16 @@ impl Proof {
     /// # Errors
     /// If the recording fails.
     pub fn inside(&self, group: Option<&Path>, policy: Policy, relay: &Relay) -> anyhow::Result<()> {
-        self.record(&self.inside, Start { group, ..Start::default() }, policy, Some(relay))
+        self.record(&self.inside, ProgramStart { group, ..ProgramStart::default() }, policy, Some(relay))
     }
 
-    fn record(&self, path: &Path, start: Start<'_>, policy: Policy, relay: Option<&Relay>) -> anyhow::Result<()> {
+    fn record(
+        &self,
+        path: &Path,
+        start: ProgramStart<'_>,
+        policy: Policy,
+        relay: Option<&Relay>,
+    ) -> anyhow::Result<()> {
         let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
         command.args(["record", "--quiet", "--cpus", &self.cpus.to_string(), "--duration", &self.duration.to_string()]);
         command.args(["--sched", &policy.to_string(), "--output"]).arg(path);

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::thread;
 use std::time::Duration;
 
-use becalm_tune::{JournalError, Live, TuneError, restore};
+use becalm_tune::{JournalError, LiveMachine, TuneError, restore};
 use clap::Args;
 
 use super::planning::JournalArgs;
@@ -30,16 +30,16 @@ pub struct WatchArgs {
 pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
     // Nothing is written to the pipe; whatever ends it is its end.
     let _ = io::stdin().read_to_end(&mut Vec::new());
-    let (machine, folder) = (Live::new(), args.journal.folder());
+    let (machine, folder) = (LiveMachine::new(), args.journal.folder());
     for _ in 0..ATTEMPTS {
         match restore(&machine, &folder, false, &mut |_| ()) {
             Ok(None) => return Ok(Exit::Done),
             Ok(Some(restored)) if restored.is_complete() => {
-                say(format_args!("becalm was killed amidst its command; the settings are as they were"));
+                say(format_args!("becalm was killed while its command ran; the settings are as they were"));
                 return Ok(Exit::Done);
             }
             Ok(Some(_)) => {
-                anyhow::bail!("becalm was killed amidst its command, and not all settings could be restored")
+                anyhow::bail!("becalm was killed while its command ran, and not all settings could be restored")
             }
             Err(TuneError::InUse { .. } | TuneError::Journal(JournalError::Locked { .. })) => {
                 thread::sleep(Duration::from_millis(100));

@@ -94,7 +94,7 @@ pub struct WorkArgs {
     pub quiet: bool,
 }
 
-/// What stays the same.
+/// What is the same for every sample: the work or the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum FixedArg {
     /// The work; its time is taken (FWQ)

@@ -10,7 +10,7 @@ use becalm_bundle::Bundle;
 use becalm_linux::perf::Event;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
-use becalm_measure::{Plan, Progress, Task, WorkPlan};
+use becalm_measure::{LoopTask, Progress, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,29 +25,29 @@ const SAMPLES: u64 = 10_000;
 
 /// One run to be made.
 pub struct Part {
-    /// Where it goes.
+    /// The folder of the bundle.
     pub path: PathBuf,
-    /// What it is.
-    pub plan: Plan,
+    /// What the loops do, and for how long.
+    pub plan: RecordPlan,
 }
 
 impl Part {
     /// The work that the loops are to do.
     pub fn work(&self) -> Option<&WorkPlan> {
         match &self.plan.task {
-            Task::Work(work) => Some(work),
-            Task::Watch(_) => None,
+            LoopTask::Work(work) => Some(work),
+            LoopTask::Watch(_) => None,
         }
     }
 }
 
 /// A run that goes on.
 pub struct Resumed {
-    /// Where it is.
+    /// The folder of the bundle.
     pub path: PathBuf,
-    /// Its document.
+    /// The node's document as the run has it.
     pub doc: NodeDoc,
-    /// Its work.
+    /// The work that the document describes.
     work: WorkDoc,
     /// How many samples each of its CPUs has.
     samples: BTreeMap<CpuId, u64>,
@@ -85,7 +85,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
         return usage("under fifo the first of several copies would never let the others run; take rr or other".into());
     }
-    let mut plan = Plan::new();
+    let mut plan = RecordPlan::new();
     plan.policy = args.sched;
     plan.sources = !args.no_sources;
     plan.ring_bytes = args.buffer as usize * 1024;
@@ -95,7 +95,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         plan.cpus = Some(run.work.loops.iter().map(|of| of.cpu).collect());
         plan.limit_trace_buffers();
         plan.policy = run.doc.settings.sched.parse().unwrap_or(args.sched);
-        plan.task = Task::Work(left_of(args, run)?);
+        plan.task = LoopTask::Work(left_of(args, run)?);
         return Ok(vec![Part { path: run.path.clone(), plan }]);
     }
     let grain = args.grain.unwrap_or(Nanos::from_millis(1));
@@ -148,17 +148,17 @@ pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
 }
 
 /// The same plan with other work.
-fn again(plan: &Plan, work: WorkPlan) -> Plan {
-    Plan {
+fn again(plan: &RecordPlan, work: WorkPlan) -> RecordPlan {
+    RecordPlan {
         cpus: plan.cpus.clone(),
         duration: plan.duration,
         policy: plan.policy,
         sources: plan.sources,
         ring_bytes: plan.ring_bytes,
         trace_bytes: plan.trace_bytes,
-        task: Task::Work(work),
+        task: LoopTask::Work(work),
         root: plan.root.clone(),
-        ..Plan::new()
+        ..RecordPlan::new()
     }
 }
 
@@ -202,7 +202,7 @@ fn last_cpu() -> Result<CpuList> {
     Ok(allowed.iter().last().into_iter().collect())
 }
 
-/// `RUN-4.becalm` of `RUN.becalm`.
+/// The path of one of several runs: `RUN-4.becalm` for `RUN.becalm`.
 fn numbered(path: &Path, copies: u32) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, ending) = match name.strip_suffix(".becalm") {

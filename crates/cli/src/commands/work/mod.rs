@@ -11,7 +11,7 @@ use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::Bundle;
 use becalm_model::node::{Ended, NodeDoc};
-use becalm_record::{Failure, Samples, Session};
+use becalm_record::{Failure, SampleStore, Session};
 use becalm_report::WorkReport;
 
 pub use self::arguments::WorkArgs;
@@ -88,8 +88,8 @@ fn measure(args: &WorkArgs, part: Part, resumed: Option<&campaign::Resumed>, ses
     let bar = campaign::progress_bar(args, part.work());
     let Part { path, plan } = part;
     let store = match resumed {
-        Some(run) => Samples::resume(&path, run.doc.clone()),
-        None => Samples::new(&path),
+        Some(run) => SampleStore::resume(&path, run.doc.clone()),
+        None => SampleStore::new(&path),
     };
     let recorded = session.record(plan, store, &mut |progress| campaign::show(&bar, progress));
     bar.finish_and_clear();

@@ -12,7 +12,7 @@ pub trait Counter {
     /// The name in documents: `tsc`, `cntvct`, `monotonic_raw`.
     const NAME: &'static str;
 
-    /// The counter's value now.
+    /// Reads the counter, in ticks. The processor may execute the reading before or after its neighbors.
     fn read() -> u64;
 
     /// The counter's value, read in order with what stands around it; for comparing the counters of two CPUs.
@@ -21,7 +21,7 @@ pub trait Counter {
     }
 }
 
-/// The processor's own counter.
+/// The processor's own counter: the TSC on x86-64, the virtual counter CNTVCT on AArch64.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Native;

@@ -2,7 +2,7 @@
 
 use super::long::Long;
 
-/// Builds one page.
+/// A page that is being written; [`Self::finish`] gives its bytes.
 #[derive(Clone, Debug)]
 pub struct PageBuilder {
     long: Long,

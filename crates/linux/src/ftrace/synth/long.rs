@@ -3,9 +3,9 @@
 /// The size of the kernel's `long`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Long {
-    /// 4 bytes.
+    /// `long` has 4 bytes, as in kernels of 32-bit processors.
     Bits32,
-    /// 8 bytes.
+    /// `long` has 8 bytes, as in kernels of 64-bit processors.
     Bits64,
 }
 

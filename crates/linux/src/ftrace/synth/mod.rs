@@ -69,7 +69,7 @@ impl SynthKernel {
         &self.decoder
     }
 
-    /// An empty page.
+    /// Begins a page whose header has this time stamp, in units of the trace clock.
     #[must_use]
     pub fn page(&self, stamp: u64) -> PageBuilder {
         PageBuilder::new(self.long, self.size, stamp)

@@ -19,9 +19,9 @@ use self::turns::{Turns, turns};
 use super::bench::{Bench, ForCounter, Progress, run_at, undisturbed};
 use super::{CostError, Site};
 
-/// Readings in a sample.
+/// The readings of the clock in one sample.
 const BATCH: u32 = 64;
-/// Samples in a round.
+/// The samples of one round.
 const SAMPLES: usize = 50;
 /// Steps that are looked for.
 const STEPS: usize = 10_000;

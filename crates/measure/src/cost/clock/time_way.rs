@@ -19,17 +19,17 @@ pub enum TimeWay {
     /// The same, by the instruction that also tells the CPU.
     #[cfg(target_arch = "x86_64")]
     Rdtscp,
-    /// `clock_gettime`, in nanoseconds.
+    /// Calls `clock_gettime` for this clock; gives nanoseconds.
     Kernel(ClockId),
-    /// `gettimeofday`, in nanoseconds.
+    /// Calls `gettimeofday`, which counts microseconds; gives nanoseconds.
     TimeOfDay,
-    /// `time`, in nanoseconds.
+    /// Calls `time`, which counts seconds; gives nanoseconds.
     Time,
 }
 
 /// A loop over a reading.
 pub trait OverReading {
-    /// What the loop returns.
+    /// What the loop gives at its end.
     type Out;
     /// Runs the loop over this reading, which is to be inlined.
     fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;

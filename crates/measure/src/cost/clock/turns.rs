@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use becalm_linux::sched;
 use becalm_units::CpuId;
 
-/// What the turns showed.
+/// What came of comparing the clocks of two CPUs in turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Turns {
     /// How many readings were compared with one from the other CPU.

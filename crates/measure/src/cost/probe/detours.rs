@@ -19,7 +19,7 @@ use crate::cost::{CostError, Site};
 /// Loads in a sample where they hit a near cache, and where they may go to memory.
 const NEAR_LOADS: u32 = 1_024;
 const FAR_LOADS: u32 = 256;
-/// Samples in a round.
+/// The samples of one round.
 const SAMPLES: usize = 50;
 /// Pages of the chase that misses the TLB: half as many again as the largest second-level TLB of today has entries (4,096), so
 /// that a cycle misses nearly each time; their lines and page tables fill less than half of an L2 cache of 1 MiB.
@@ -28,7 +28,7 @@ const TLB_PAGES: usize = 6_144;
 const TLB_BYTES: usize = 128 << 20;
 /// The most memory that the chase through memory takes, and the least.
 const MEMORY_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=512 << 20;
-/// Bytes in a line.
+/// The bytes of a cache line, as the chase lays its loads out.
 const LINE_BYTES: usize = LINE * size_of::<u64>();
 
 /// Measures the catalogue: its document, and the samples. Takes about six seconds.

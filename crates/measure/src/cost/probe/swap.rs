@@ -13,7 +13,7 @@ use crate::cost::bench::{Bench, text};
 
 /// Pages that are swapped out at a time.
 const PAGES: usize = 512;
-/// Swap-ins that are wanted.
+/// The number of swap-ins that are wanted.
 const WANTED: usize = 500;
 /// How long they are waited for: at 10 ms each, what a disk of 2007 took, that is 200.
 const LIMIT: Duration = Duration::from_secs(2);

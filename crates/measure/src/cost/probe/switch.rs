@@ -23,7 +23,7 @@ const OVER: u32 = 2;
 const ASLEEP: Nanos = Nanos::from_micros(50);
 /// How long wake-ups of another CPU may take in all.
 const WAKES_TIME: Nanos = Nanos::from_secs(2);
-/// Wake-ups that are wanted.
+/// The number of wake-ups that are wanted.
 const WAKES: usize = 1_000;
 /// How long a thread on another CPU is waited for in all.
 const PATIENCE: Nanos = Nanos::from_secs(4);

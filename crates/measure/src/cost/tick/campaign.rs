@@ -31,7 +31,7 @@ pub struct CampaignProgress {
 /// How a session of a campaign ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CampaignEnd {
-    /// Every cell is measured.
+    /// Every cell of the campaign is measured.
     Complete,
     /// A signal ended it between two cells.
     Interrupted,

@@ -31,7 +31,7 @@ pub struct Job<'a> {
     pub policy: Policy,
     /// How many copies do the work; at least 1.
     pub copies: u32,
-    /// The kind of work.
+    /// The kind of work that the copies do.
     pub body: Body,
     /// Iterations of the body that make a piece.
     pub iterations: u64,

@@ -23,7 +23,7 @@ pub enum TickError {
     /// A thread cannot be placed.
     #[error(transparent)]
     Sched(#[from] SchedError),
-    /// Interrupts cannot be caused.
+    /// The perf event that causes the interrupts failed.
     #[error(transparent)]
     Perf(#[from] PerfError),
     /// The processor's counters cannot be read.
@@ -72,9 +72,9 @@ pub enum TickError {
     /// Something of the system failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was attempted.
+        /// What was attempted, as it follows "cannot".
         action: &'static str,
-        /// Why it failed.
+        /// The error of the system call.
         r#source: io::Error,
     },
 }

@@ -79,7 +79,7 @@ fn read_all(
     Ok(pairs.record)
 }
 
-/// Pairs entries and exits.
+/// Joins the entry of each timer interrupt to its exit.
 struct Pairs {
     timer: Option<VectorName>,
     /// The timer interrupt that is being handled: when it began, and its number where it is a device's.

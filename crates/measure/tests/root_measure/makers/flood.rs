@@ -14,7 +14,7 @@ use super::Maker;
 
 const STEERING: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
 
-/// A flood under way.
+/// A flood of packets that is under way.
 pub struct Flood {
     sender: Maker<u64>,
     _steering: Steering,

@@ -17,7 +17,7 @@ pub struct Burst {
 
 /// How long a burst burns.
 pub const BURST: Nanos = Nanos::from_micros(700);
-/// From one burst to the next.
+/// The time from the start of one burst to the start of the next.
 pub const INTERVAL: Duration = Duration::from_millis(137);
 
 /// Starts the thread, SCHED_FIFO 50. Bursts follow each other by [`INTERVAL`] from start to start; what it does around

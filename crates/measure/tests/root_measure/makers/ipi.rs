@@ -53,7 +53,7 @@ pub fn mprotect_storm(from: CpuId, pause: Duration) -> Maker<Sent> {
     })
 }
 
-/// Which membarrier command.
+/// The membarrier command that interrupts other CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// To the CPUs that run this process.

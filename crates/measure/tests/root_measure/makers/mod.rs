@@ -15,7 +15,7 @@ use becalm_linux::clock::{Counter, Native};
 use becalm_linux::sched::pin_current_thread;
 use becalm_units::{CpuId, Ticks};
 
-/// The counter now.
+/// Reads the processor's counter.
 pub fn now() -> Ticks {
     Ticks::new(Native::read())
 }

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use becalm_measure::Plan;
+use becalm_measure::RecordPlan;
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
 use becalm_model::{Activity, Kind};
 use becalm_record::{Memory, Session};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-/// A finished recording.
+/// A recording that has ended, with all that it found.
 pub struct Recorded {
     pub node: NodeDoc,
     pub memory: Memory,
 }
 
 /// Records, and checks what must hold of every recording.
-pub fn recorded(plan: Plan) -> Recorded {
+pub fn recorded(plan: RecordPlan) -> Recorded {
     // The tests have several threads, so that no guard process can be started.
     let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
     let mut recorded = session
@@ -28,7 +28,7 @@ pub fn recorded(plan: Plan) -> Recorded {
 }
 
 impl Recorded {
-    /// From ticks to the run's axis.
+    /// Turns ticks into times on the run's axis.
     pub fn axis(&self) -> TicksToNanos {
         let clock = &self.node.clock;
         TicksToNanos::new(Ticks::new(clock.origin_ticks), TickRate::from_hz(clock.rate_hz))
@@ -40,7 +40,7 @@ impl Recorded {
     }
 
     /// The activities of a source on a CPU.
-    pub fn of(&self, cpu: CpuId, kind: Kind, source: &str) -> Vec<Activity> {
+    pub fn activities(&self, cpu: CpuId, kind: Kind, source: &str) -> Vec<Activity> {
         let (index, _) = self.cpu(cpu);
         let all = self.memory.lanes[index].activities.iter();
         all.filter(|row| row.kind == kind && self.memory.labels.text(row.source) == source).copied().collect()

@@ -9,10 +9,7 @@ use crate::process::next::next;
 use crate::process::{actions, guard, state};
 use crate::signals::{Asked, Course, REALTIME, bit, course, named_by_mask};
 
-/// The real-time signals of a set; none of no set.
-///
-/// # Safety
-/// The pointer is null or valid for reading.
+/// The real-time signals of a set; none where no set is given.
 unsafe fn signals_of(set: *const SigSet) -> u64 {
     // SAFETY: the caller's promise. The kernel knows the first word only.
     unsafe { set.as_ref() }.map_or(0, |set| set.0[0])

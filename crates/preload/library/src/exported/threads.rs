@@ -1,4 +1,4 @@
-//! Making threads.
+//! `pthread_create`, so that each thread that the program starts has noise of its own.
 
 use core::ffi::{c_int, c_void};
 

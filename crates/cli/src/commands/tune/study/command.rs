@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_tune::study::{Configuration, Means};
 use becalm_units::{CpuList, Named, Nanos};
 
-/// How everything is recorded.
+/// What is the same for the recordings of all configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recording<'a> {
     /// How long each configuration is recorded.

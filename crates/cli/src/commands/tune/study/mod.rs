@@ -25,7 +25,7 @@ use becalm_report::{Studied, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Profile;
-use becalm_tune::study::{Configuration, Cpus, Ended, Means, planned, record};
+use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
 use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -47,7 +47,7 @@ use crate::progress;
 /// The recordings and study.json lie in a folder; --from shows them again. What isolation changes is put back after each.
 #[derive(Args, Debug)]
 pub struct StudyArgs {
-    /// Only these configurations
+    /// Record only these configurations
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with = "from")]
     only: Vec<Configuration>,
 
@@ -59,7 +59,7 @@ pub struct StudyArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with = "from")]
     duration: Nanos,
 
-    /// The real-time class
+    /// The real-time class of the configurations that have one
     #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with = "from")]
     priority: Policy,
 
@@ -230,15 +230,15 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         bar.tick();
         if configuration.outcome == Outcome::Planned {
             match record(&program, &arguments(&configuration.command, &program), &signals)? {
-                Ended::Stopped => {
+                RecordingEnd::Stopped => {
                     say(format_args!("interrupted at {}", configuration.name));
                     exit = Exit::Failed;
                     break;
                 }
-                Ended::Whole => {
+                RecordingEnd::Whole => {
                     doc.configurations[at].outcome = Outcome::Recorded { run: run_name(&configuration.name) };
                 }
-                Ended::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
+                RecordingEnd::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
             }
             study::store(&doc, &folder)?;
         }
