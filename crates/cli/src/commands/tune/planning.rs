@@ -123,7 +123,7 @@ pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, Str
 }
 
 /// An error with what is known of the journal that is there.
-pub fn explained(machine: &Live, folder: &Folder, error: TuneError) -> anyhow::Error {
+pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError) -> anyhow::Error {
     match (&error, folder.read()) {
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
             let (_, sentence, advice) = words(machine, owner, &state);
