@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_place_without_detours_has_no_figures() {
-        let place = Tally::default().of_place(NoisePlace::Cpu(CpuId::new(1)), Nanos::ZERO, Nanos::ZERO);
+        let place = DeliveryTally::default().of_place(NoisePlace::Cpu(CpuId::new(1)), Nanos::ZERO, Nanos::ZERO);
         assert_eq!((place.requested, place.delivered), (Injected::default(), Injected::default()));
         assert_eq!(place.late, None);
     }
