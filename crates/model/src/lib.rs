@@ -12,6 +12,7 @@ pub mod cost;
 mod document;
 pub mod event;
 pub mod event_count;
+mod family;
 pub mod label;
 pub mod node;
 mod node_name;

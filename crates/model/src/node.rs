@@ -4,7 +4,6 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
-pub use crate::warning::Warning;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.run/1";
@@ -187,6 +186,25 @@ pub struct WorkCount {
     pub enabled_ns: Nanos,
     /// For how long it was.
     pub running_ns: Nanos,
+}
+
+/// Something that limits what the numbers say: what, with its figures, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable name for scripts: `lost_events`, `rt_throttling`.
+    pub code: String,
+    /// What was seen, with its figures, in one sentence.
+    pub message: String,
+    /// What the user can do about it.
+    pub advice: String,
+}
+
+impl Warning {
+    /// Makes a warning. Those of becalm itself are made by the functions of [`warning`](crate::warning).
+    #[must_use]
+    pub fn new(code: &str, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), advice: advice.into() }
+    }
 }
 
 /// How the work was calibrated on a CPU.
