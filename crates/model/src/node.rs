@@ -4,6 +4,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
+use crate::event_count::EventCount;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.run/1";
@@ -170,22 +171,14 @@ pub struct WorkDoc {
     pub not_counted: Vec<String>,
 }
 
-/// What one event came to in a measured loop. Where events shared the processor's counters, the count stands for
-/// `running_ns` of `enabled_ns`.
+/// What one event came to in a measured loop, while the loop's thread ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkCount {
     /// The CPU on which it was counted.
     pub cpu: CpuId,
-    /// What: `cycles`, `cache_misses`.
-    pub event: String,
-    /// Where it was counted: `user` or `kernel`.
-    pub space: String,
-    /// How often it was counted.
-    pub value: u64,
-    /// For how long it was to be counted, while the loop's thread ran.
-    pub enabled_ns: Nanos,
-    /// For how long it was.
-    pub running_ns: Nanos,
+    /// How often it came there.
+    #[serde(flatten)]
+    pub count: EventCount,
 }
 
 /// Something that limits what the numbers say: what, with its figures, and what to do.
