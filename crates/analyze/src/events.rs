@@ -11,36 +11,70 @@ pub struct EventRate {
     pub user: Option<f64>,
     /// How often in the kernel meanwhile.
     pub kernel: Option<f64>,
-    /// For which part of the time it was counted, the smaller one of the two: below 1 the figures are estimates.
+    /// For which part of the time it was counted, the smaller one of the two where both were: below 1 the figures are
+    /// estimates, and 0 where it was not counted at all.
     pub counted_ratio: f64,
 }
 
-/// The events of so many repetitions, in the order in which they first stand there; none of no repetition. Where events
-/// took turns at the processor's counters, the whole is scaled up from the part that was seen.
+/// The events of so many repetitions, in the order in which they first stand there; none of no repetition, and none that was
+/// not counted.
 #[must_use]
 pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
-    let mut events: Vec<&str> = Vec::new();
+    if repetitions == 0 {
+        return Vec::new();
+    }
+    let each = |count: Option<f64>| count.map(|count| count / repetitions as f64);
+    let counted = totals(counts.iter()).into_iter().filter(|total| total.counted_ratio > 0.0);
+    counted.map(|total| EventRate { user: each(total.user), kernel: each(total.kernel), ..total }).collect()
+}
+
+/// What the events came to in all, in the order in which they first stand there, also those that were not counted.
+pub(crate) fn totals<'a>(counts: impl Iterator<Item = &'a EventCount>) -> Vec<EventRate> {
+    let mut events: Vec<(&str, Option<EventCount>, Option<EventCount>)> = Vec::new();
     for count in counts {
-        if !events.contains(&count.event.as_str()) {
-            events.push(&count.event);
+        let at = events.iter().position(|(event, ..)| *event == count.event).unwrap_or_else(|| {
+            events.push((&count.event, None, None));
+            events.len() - 1
+        });
+        let (_, user, kernel) = &mut events[at];
+        let sum = if count.space == "kernel" { kernel } else { user };
+        match sum {
+            Some(sum) => sum.add(count),
+            None => *sum = Some(count.clone()),
         }
     }
-    let rate = |event: &str| {
-        let in_space = |space: &str| {
-            let (mut value, mut enabled, mut running) = (0.0, 0.0, 0.0);
-            for count in counts.iter().filter(|count| count.event == event && count.space == space) {
-                value += count.value as f64;
-                enabled += count.enabled_ns as f64;
-                running += count.running_ns as f64;
-            }
-            (running > 0.0).then(|| (value * enabled / running / repetitions as f64, running / enabled))
-        };
-        let (user, kernel) = (in_space("user"), in_space("kernel"));
-        let counted_ratio = [user, kernel].into_iter().flatten().map(|(_, ratio)| ratio).reduce(f64::min)?;
-        let value = |scaled: Option<(f64, f64)>| scaled.map(|(value, _)| value);
-        Some(EventRate { event: event.to_owned(), user: value(user), kernel: value(kernel), counted_ratio })
+    let total = |(event, user, kernel): (&str, Option<EventCount>, Option<EventCount>)| {
+        let (user, kernel) = (user.as_ref().and_then(scaled), kernel.as_ref().and_then(scaled));
+        let part = [user, kernel].into_iter().flatten().map(|scaled| scaled.part).reduce(f64::min);
+        EventRate {
+            event: event.to_owned(),
+            user: user.map(|scaled| scaled.count),
+            kernel: kernel.map(|scaled| scaled.count),
+            counted_ratio: part.unwrap_or(0.0),
+        }
     };
-    if repetitions == 0 { Vec::new() } else { events.into_iter().filter_map(rate).collect() }
+    events.into_iter().map(total).collect()
+}
+
+/// A count for the whole time, with the part of it in which it was counted: above 0, and at most 1.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Scaled {
+    count: f64,
+    part: f64,
+}
+
+/// Where events took turns at the processor's counters, the whole is scaled up from the part that was seen. Nothing where
+/// the event never had a turn, whatever its count says. The kernel reads the two times one after the other: a turn that
+/// seems longer than the whole is the whole.
+fn scaled(count: &EventCount) -> Option<Scaled> {
+    let (enabled, running) = (count.enabled_ns as f64, count.running_ns as f64);
+    if running <= 0.0 {
+        return None;
+    }
+    if running >= enabled {
+        return Some(Scaled { count: count.value as f64, part: 1.0 });
+    }
+    Some(Scaled { count: count.value as f64 * enabled / running, part: running / enabled })
 }
 
 /// What one interrupt more brings: of the same work counted without and with added interrupts, the
@@ -68,6 +102,15 @@ mod tests {
 
     fn count(event: &str, space: &str, value: u64, [enabled_ns, running_ns]: [i64; 2]) -> EventCount {
         EventCount { event: event.to_owned(), space: space.to_owned(), value, enabled_ns, running_ns }
+    }
+
+    #[test]
+    fn a_part_is_scaled_to_the_whole_and_no_further() {
+        let of = |times| scaled(&count("cycles", "user", 600, times)).map(|scaled| (scaled.count, scaled.part));
+        assert_eq!(of([100, 50]), Some((1_200.0, 0.5)));
+        assert_eq!(of([100, 100]), Some((600.0, 1.0)));
+        assert_eq!((of([100, 101]), of([0, 1])), (Some((600.0, 1.0)), Some((600.0, 1.0))));
+        assert_eq!((of([100, 0]), of([0, 0]), of([100, -1])), (None, None, None));
     }
 
     #[test]

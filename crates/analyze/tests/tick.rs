@@ -3,10 +3,8 @@
 use becalm_analyze::cost::tick::{
     Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
 };
-use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellResult, SCHEMA};
-use becalm_model::event_count::EventCount;
-use becalm_model::node::Machine;
-use becalm_units::CpuId;
+use becalm_fixtures::costs::campaign;
+use becalm_model::cost::tick::CellResult;
 use proptest::prelude::*;
 
 const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("data/tsafrir2007_sort.csv") };
@@ -212,63 +210,6 @@ fn an_impossible_model_predicts_nothing() {
     assert!((found.line.sum_percent - 4.8).abs() < 1e-6, "{:?}", found.line);
 }
 
-/// A campaign whose handler takes 1 us, whose trap takes 100 ns, and whose interrupts take 5 us in all, on a CPU with a tick
-/// of 250 Hz.
-fn campaign(rounds: u32) -> Campaign {
-    let plan = CampaignPlan {
-        cpu: CpuId::new(0),
-        rates_hz: vec![0, 1_000, 10_000],
-        copies: vec![1, 4],
-        rounds,
-        sched: "other".into(),
-        cell_ns: 1,
-        seed: 1,
-        events: vec!["cycles".into(), "cache_misses".into()],
-    };
-    let mut cells = Vec::new();
-    for round in 0..rounds {
-        for added_hz in plan.rates_hz.clone() {
-            let rate_hz = f64::from(added_hz + 250);
-            let mut push = |measured| cells.push(Cell { round, added_hz, measured });
-            for copies in plan.copies.clone() {
-                let drift = 1.0 + f64::from(round) * 1e-3;
-                let elapsed_ns = (1e9 * drift / (1.0 - rate_hz * 5e-6)).round();
-                let interrupts = (elapsed_ns * rate_hz / 1e9).round() as u64;
-                let elapsed_ns = elapsed_ns as i64;
-                push(CellResult::Sorts { copies, sorts: 100, elapsed_ns, interrupts, window_ns: elapsed_ns });
-            }
-            let interrupts = rate_hz as u64;
-            let handler_ns = interrupts as i64 * 1_000;
-            push(CellResult::Handler { interrupts, handler_ns, window_ns: 1_000_000_000, lost_events: 0 });
-            // Half of the time each: 1,000 cycles a sort, 20 misses in the kernel an interrupt.
-            let of = |event: &str, space: &str, value| EventCount {
-                event: event.into(),
-                space: space.into(),
-                value,
-                enabled_ns: 1_000_000,
-                running_ns: 500_000,
-            };
-            let counts = vec![of("cycles", "user", 50_000), of("cache_misses", "kernel", interrupts * 10)];
-            push(CellResult::Events { sorts: 100, interrupts, window_ns: 1_000_000_000, counts });
-        }
-        cells.push(Cell { round, added_hz: 0, measured: CellResult::Trap { calls: 1, call_ns: 100.0 } });
-    }
-    Campaign {
-        schema: SCHEMA.into(),
-        program: String::new(),
-        node: String::new(),
-        machine: Machine { processor: "synthetic".into(), ..Machine::default() },
-        plan,
-        array_bytes: 0,
-        sorts: 100,
-        max_sample_rate_hz: 100_000,
-        cpu_time_max_percent: None,
-        not_counted: Vec::new(),
-        cells,
-        warnings: Vec::new(),
-    }
-}
-
 #[test]
 fn events_are_those_of_a_sort_by_rate() {
     let found = Live::new(&campaign(3)).unwrap().events;
@@ -278,12 +219,11 @@ fn events_are_those_of_a_sort_by_rate() {
         let [cycles, misses] = pair else { panic!("{pair:?}") };
         assert!(near(Some(cycles.rate_hz), rate) && near(Some(misses.rate_hz), rate));
         let (cycles, misses) = (&cycles.rate, &misses.rate);
-        assert!(cycles.event == "cycles" && near(cycles.user, 1_000.0) && cycles.kernel.is_none(), "{cycles:?}");
-        assert!(
-            misses.event == "cache_misses" && near(misses.kernel, rate / 5.0) && misses.user.is_none(),
-            "{misses:?}"
-        );
-        assert!(near(Some(misses.counted_ratio), 0.5));
+        // Counted for half of the time, in 100 sorts.
+        assert!(cycles.event == "cycles" && near(cycles.user, 24e6), "{cycles:?}");
+        assert!(near(cycles.kernel, rate * 180.0), "{cycles:?}");
+        assert!(misses.event == "cache_misses" && near(misses.user, 800.0 + rate * 0.24), "{misses:?}");
+        assert!(near(misses.kernel, rate * 0.6) && near(Some(misses.counted_ratio), 0.5), "{misses:?}");
     }
     let mut without = campaign(3);
     without.plan.events.clear();
@@ -297,7 +237,7 @@ fn a_campaign_gives_its_costs_back() {
     let found = Live::new(&campaign(4)).unwrap();
     assert_eq!(found.direct, Direct { trap_ns: 100.0, handler_ns: 1_000.0 });
     let analysis = &found.rounds.analysis;
-    assert_eq!((found.rounds.count, analysis.pairs.len(), analysis.name.as_str()), (4, 6, "synthetic"));
+    assert_eq!((found.rounds.count, analysis.pairs.len(), analysis.name.as_str()), (4, 6, "Example CPU at 2.6 GHz"));
     assert!((analysis.line.sum_percent - 0.5).abs() < 1e-3, "{:?}", analysis.line);
     // The pairs overstate a little, see above.
     assert!((0.5..0.515).contains(&analysis.sum_percent()), "{}", analysis.sum_percent());

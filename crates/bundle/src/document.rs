@@ -12,8 +12,7 @@ use serde::Deserialize;
 
 use super::contents::Contents;
 use super::draft::Draft;
-use super::writer::{MadeFolders, make_bundle};
-use super::{BundleError, layout};
+use super::{BundleError, layout, nodes};
 
 /// A document that a bundle is made of.
 pub(crate) trait Stored: Document {
@@ -49,22 +48,6 @@ pub(super) fn write<D: Stored>(path: &Path, doc: &D) -> Result<(Draft, u64), Bun
     Ok((draft, size))
 }
 
-/// Makes a bundle, or joins the one of other nodes, with this document. The folders that were made for it are removed
-/// again unless they are kept.
-pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, BundleError> {
-    layout::check_node_name(doc.node())?;
-    let mut made = MadeFolders::default();
-    make_bundle(bundle, D::CONTENTS, &mut made)?;
-    let target = layout::document(bundle, doc.node());
-    let (draft, _) = write(&target, doc)?;
-    if draft.publish_new()? {
-        return Ok(made);
-    }
-    // Whoever was faster needs the folders, whoever made them.
-    made.keep();
-    Err(BundleError::Recorded { bundle: bundle.to_owned(), node: doc.node().to_owned(), existing: target })
-}
-
 /// Replaces the document of a node.
 pub(crate) fn replace<D: Stored>(bundle: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
     let target = layout::document(bundle, node);
@@ -90,6 +73,18 @@ pub(crate) fn read<D: Stored>(path: &Path, node: &str) -> Result<D, BundleError>
     let doc = serde_json::from_slice(&text).map_err(malformed(path))?;
     check(path, node, &doc)?;
     Ok(doc)
+}
+
+impl Contents {
+    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its documents.
+    ///
+    /// # Errors
+    /// If there is no bundle, if it holds no node, and if that document is damaged or of another version.
+    pub fn read(path: &Path) -> Result<Self, BundleError> {
+        let (_, documents) = nodes::open(path)?;
+        let first = documents.into_values().next().expect("an open bundle has a document");
+        contents(&first)
+    }
 }
 
 /// What the document says that its bundle holds.

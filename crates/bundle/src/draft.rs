@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use becalm_linux::file::sync_folder;
+
 use super::BundleError;
 
 /// A file under a hidden name in the folder of the final one. Dropped without having been published, it is removed.
@@ -124,16 +126,10 @@ impl Drop for Draft {
     }
 }
 
-/// Makes the names in a file's folder last. Not every file system can sync a folder; those that cannot have no
-/// stronger promise to give.
+/// Makes the names in a file's folder last.
 fn sync_folder_of(target: &Path) -> Result<(), BundleError> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        Err(cause) if !matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
-            Err(BundleError::io("sync the folder", folder)(cause))
-        }
-        _ => Ok(()),
-    }
+    sync_folder(folder).map_err(BundleError::io("sync the folder", folder))
 }
 
 /// Space on the disk that is held for the closing document, so that a disk which the recording itself filled does not

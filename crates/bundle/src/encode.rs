@@ -15,7 +15,7 @@ use super::BundleError;
 use super::draft::Draft;
 use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
-use super::phases::Phase;
+use super::phase::Phase;
 use super::schema::{ACTIVITIES, BATCH_ROWS, COSTS, DETOURS, GROUP_ROWS, PHASES, SAMPLES, Table};
 use becalm_model::{Activity, Detour, Kind, Labels, Sample};
 

@@ -11,24 +11,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::contents::open;
 use super::decode::Decoder;
 use super::draft::Draft;
+use super::nodes::open;
+use super::phase::Phase;
+use super::place::{self, MadeFolders};
 use super::schema::PHASES;
-use super::writer::MadeFolders;
 use super::{BundleError, document, encode, layout};
 use becalm_model::phases::{LONGEST_NS, PhasesDoc};
-
-/// A phase of a rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Phase {
-    /// When it began, by the node's clock.
-    pub start_ns: i64,
-    /// How long the compute phase took.
-    pub compute_ns: i64,
-    /// How long the collective took.
-    pub collective_ns: i64,
-}
 
 /// A parallel benchmark: what each of its nodes says.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,7 +78,7 @@ impl PhaseWriter {
     /// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
     /// left as it was.
     pub fn create(path: &Path, doc: &PhasesDoc) -> Result<Self, BundleError> {
-        let made = document::create(path, doc)?;
+        let made = place::create(path, doc)?;
         Ok(Self { path: path.to_owned(), node: doc.node.clone(), made: Some(made) })
     }
 

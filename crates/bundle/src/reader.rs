@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::decode::Decoder;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
-use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, contents, document, layout};
+use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
 use becalm_model::NodeDoc;
 
 /// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
@@ -40,7 +40,7 @@ impl Bundle {
     /// If there is no bundle, if it holds no node or something else than a recording, and if one of the documents is
     /// damaged or of another version.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
-        let (path, documents) = contents::open(path)?;
+        let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { path, nodes, progress: ReadProgress::default() })
     }

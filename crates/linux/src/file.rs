@@ -132,12 +132,16 @@ pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> 
     Err(io::Error::other(format!("the kernel took only {taken} of {} bytes", bytes.len())))
 }
 
-/// Makes the entries of a folder survive a crash: what was made, renamed or removed in it.
+/// Makes the entries of a folder survive a crash: what was made, renamed or removed in it. Not every file system can do
+/// that; those that cannot have no stronger promise to give.
 ///
 /// # Errors
 /// If the folder cannot be opened or its file system cannot be written.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
 }
 
 /// The whole text of a file. Bytes that are not UTF-8 (a thread's name may hold any) become U+FFFD.

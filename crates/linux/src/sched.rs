@@ -27,6 +27,14 @@ pub enum SchedError {
         /// The error of the system call.
         r#source: io::Error,
     },
+    /// A thread of becalm could not be started.
+    #[error("cannot start the thread {name}: {source}")]
+    Start {
+        /// The thread's name.
+        name: String,
+        /// Why.
+        r#source: io::Error,
+    },
     /// A thread of becalm ended before it was ready, which only a bug can make it do.
     #[error("the thread {name} ended before it was ready")]
     Ended {

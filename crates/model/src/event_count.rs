@@ -18,6 +18,13 @@ pub struct EventCount {
 }
 
 impl EventCount {
+    /// Takes in what the same event came to elsewhere, or later.
+    pub fn add(&mut self, other: &Self) {
+        self.value = self.value.saturating_add(other.value);
+        self.enabled_ns = self.enabled_ns.saturating_add(other.enabled_ns);
+        self.running_ns = self.running_ns.saturating_add(other.running_ns);
+    }
+
     /// That its figures can be true.
     ///
     /// # Errors
@@ -33,3 +40,28 @@ impl EventCount {
 
 /// A day: sums of as many as there may be stay far from where integers end.
 const LONGEST_NS: i64 = 86_400_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::WorkCount;
+    use becalm_units::CpuId;
+
+    #[test]
+    fn a_count_on_a_cpu_is_stored_as_one_row() {
+        let count = EventCount {
+            event: "cycles".to_owned(),
+            space: "user".to_owned(),
+            value: 7,
+            enabled_ns: 20,
+            running_ns: 10,
+        };
+        let mut sum = count.clone();
+        sum.add(&EventCount { value: u64::MAX, enabled_ns: 2, running_ns: 1, ..count.clone() });
+        assert_eq!((sum.value, sum.enabled_ns, sum.running_ns), (u64::MAX, 22, 11));
+        let row = WorkCount { cpu: CpuId::new(3), count };
+        let text = r#"{"cpu":3,"event":"cycles","space":"user","value":7,"enabled_ns":20,"running_ns":10}"#;
+        assert_eq!(serde_json::to_string(&row).unwrap(), text);
+        assert_eq!(serde_json::from_str::<WorkCount>(text).unwrap(), row);
+    }
+}

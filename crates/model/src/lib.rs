@@ -13,6 +13,7 @@ mod document;
 mod estimate;
 pub mod event;
 pub mod event_count;
+mod family;
 pub mod inject;
 pub mod label;
 pub mod node;

@@ -4,7 +4,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
-pub use crate::warning::Warning;
+use crate::event_count::EventCount;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.run/1";
@@ -171,22 +171,33 @@ pub struct WorkDoc {
     pub not_counted: Vec<String>,
 }
 
-/// What one event came to in a measured loop. Where events shared the processor's counters, the count stands for
-/// `running_ns` of `enabled_ns`.
+/// What one event came to in a measured loop, while the loop's thread ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkCount {
     /// The CPU on which it was counted.
     pub cpu: CpuId,
-    /// What: `cycles`, `cache_misses`.
-    pub event: String,
-    /// Where it was counted: `user` or `kernel`.
-    pub space: String,
-    /// How often it was counted.
-    pub value: u64,
-    /// For how long it was to be counted, while the loop's thread ran.
-    pub enabled_ns: Nanos,
-    /// For how long it was.
-    pub running_ns: Nanos,
+    /// How often it came there.
+    #[serde(flatten)]
+    pub count: EventCount,
+}
+
+/// Something that limits what the numbers say: what, with its figures, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable name for scripts: `lost_events`, `rt_throttling`.
+    pub code: String,
+    /// What was seen, with its figures, in one sentence.
+    pub message: String,
+    /// What the user can do about it.
+    pub advice: String,
+}
+
+impl Warning {
+    /// Makes a warning. Those of becalm itself are made by the functions of [`warning`](crate::warning).
+    #[must_use]
+    pub fn new(code: &str, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), advice: advice.into() }
+    }
 }
 
 /// How the work was calibrated on a CPU.

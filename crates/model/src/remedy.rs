@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Kind;
-use crate::tune::Family;
+use crate::family::Family;
 
 /// Sources of noise, as recordings name them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

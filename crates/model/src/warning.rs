@@ -6,28 +6,8 @@
 use std::path::Path;
 
 use becalm_units::{Count, CpuId, CpuList, Nanos};
-use serde::{Deserialize, Serialize};
 
-use crate::node::CpuDoc;
-
-/// Something that limits what the numbers say: what, with its figures, and what to do.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Warning {
-    /// A stable name for scripts: `lost_events`, `rt_throttling`.
-    pub code: String,
-    /// What was seen, with its figures, in one sentence.
-    pub message: String,
-    /// What the user can do about it.
-    pub advice: String,
-}
-
-impl Warning {
-    /// Makes a warning. Those of becalm itself are made by the functions of this module.
-    #[must_use]
-    pub fn new(code: &str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), advice: advice.into() }
-    }
-}
+use crate::node::{CpuDoc, Warning};
 
 // Before and while a recording is made.
 

@@ -1,7 +1,7 @@
 //! The document of a run of work that goes on: what its sessions come to together.
 
 use becalm_model::node::{CpuDoc, NodeDoc, WorkCount, WorkDoc, WorkSession};
-use becalm_units::Nanos;
+use becalm_units::{CpuId, Nanos};
 
 /// Adds a session, whose origin lies `offset` behind that of the run, to the run's document.
 pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
@@ -48,20 +48,19 @@ fn add_cpu(cpu: &mut CpuDoc, new: &CpuDoc) {
     cpu.cut_short |= new.cut_short;
 }
 
+/// What was counted, and where.
+fn of_what(count: &WorkCount) -> (CpuId, &str, &str) {
+    (count.cpu, &count.count.event, &count.count.space)
+}
+
 fn add_work(work: &mut WorkDoc, new: &WorkDoc) {
     for one in &mut work.loops {
         let others = new.loops.iter().find(|other| other.cpu == one.cpu).map_or(0, |other| other.others_iterations);
         one.others_iterations = one.others_iterations.saturating_add(others);
     }
     for count in &new.counts {
-        let same =
-            |known: &&mut WorkCount| known.cpu == count.cpu && known.event == count.event && known.space == count.space;
-        match work.counts.iter_mut().find(same) {
-            Some(known) => {
-                known.value = known.value.saturating_add(count.value);
-                known.enabled_ns += count.enabled_ns;
-                known.running_ns += count.running_ns;
-            }
+        match work.counts.iter_mut().find(|known| of_what(known) == of_what(count)) {
+            Some(known) => known.count.add(&count.count),
             None => work.counts.push(count.clone()),
         }
     }

@@ -10,25 +10,12 @@
 
 use becalm_units::Nanos;
 
-use crate::envelope::envelope;
+use crate::envelope::{Piece, envelope};
 use crate::noise::{Noise, NoiseTrace};
 use crate::{ScaleError, noise};
 
 /// Times of a replay stay below this, 2^61 ns (73 years), so that sums of two cannot wrap.
 pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);
-
-/// A stretch of the circle on which the delay is `delay` for `flat`, and then falls by 1 ns with each until `length`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Piece {
-    /// Where it begins: on the circle.
-    pub start: i64,
-    /// How long it stays.
-    pub flat: i64,
-    /// How long it is: at least `flat`.
-    pub length: i64,
-    /// The delay at its start, and its largest.
-    pub delay: i64,
-}
 
 /// A whole number of laps, and the 1 ns to 1 lap of work that is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

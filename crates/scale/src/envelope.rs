@@ -1,6 +1,17 @@
 //! The larger of two delay functions, again as pieces: what a node suffers is what its latest rank suffers.
 
-use crate::delay::Piece;
+/// A stretch of the circle on which the delay is `delay` for `flat`, and then falls by 1 ns with each until `length`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    /// Where it begins: on the circle.
+    pub start: i64,
+    /// How long it stays.
+    pub flat: i64,
+    /// How long it is: at least `flat`.
+    pub length: i64,
+    /// The delay at its start, and its largest.
+    pub delay: i64,
+}
 
 /// A stretch with one slope: the value is `delay` at `start` and falls by `slope` (0 or 1) with each nanosecond.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use becalm_model::warning;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::CompareError;
-use super::gather::Gathered;
+use super::gathered::Gathered;
 use crate::summary::{Observed, Selection, SummaryError, spans};
 
 /// The shorter run is cut into this many stretches, of which the longest detours are compared.

@@ -15,6 +15,7 @@ mod contrast;
 mod error;
 mod extremes;
 mod gather;
+mod gathered;
 mod ground;
 mod holm;
 mod metric;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use becalm_model::Kind;
 
 use super::contrast::{Contrast, contrast};
-use super::gather::{Gathered, SourceSample};
+use super::gathered::{Gathered, SourceSample};
 use super::ground::{Ground, Place};
 use super::metric::Metric;
 use super::sample::Sample;

@@ -1,31 +1,12 @@
 //! What the verdicts and intervals are worth, measured on noise whose truth is known.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use becalm_testing::noise::Source;
 
 use super::row::{judge, of_samples, of_sums};
 use super::sample::Sample;
 use super::{Family, Limit, Metric, Row, Verdict, exceeds};
 
 const SECOND: f64 = 1e9;
-
-struct Source(Xoshiro256PlusPlus);
-
-impl Source {
-    fn uniform(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * self.uniform().ln()
-    }
-
-    /// Lognormal with this mean, and a logarithm of standard deviation 1, by Box and Muller.
-    fn lognormal(&mut self, mean: f64) -> f64 {
-        let normal = (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos();
-        (mean.ln() - 0.5 + normal).exp()
-    }
-}
 
 /// A kind of noise: detours of lognormal length, for so many nanoseconds, `scale` times as long.
 struct Law {
@@ -154,7 +135,7 @@ struct Tally {
 }
 
 fn tally(law: &Law, trials: u32, lengths: [f64; 2], scale: f64, make: Rows) -> ([Tally; 6], u32) {
-    let mut source = Source(Xoshiro256PlusPlus::seed_from_u64(11));
+    let mut source = Source::seeded(11);
     let mut tallies = [Tally::default(); 6];
     let mut any = 0;
     for _ in 0..trials {
@@ -251,7 +232,7 @@ fn a_change_of_a_tenth_is_found_and_measured() {
 /// The interval of the difference, that of the ratio, the p-value and the limit of 0 % all say the same.
 #[test]
 fn intervals_and_tests_agree() {
-    let mut source = Source(Xoshiro256PlusPlus::seed_from_u64(5));
+    let mut source = Source::seeded(5);
     let mut found = 0;
     for scale in [0.8, 1.0, 1.2].repeat(20) {
         for row in trial(&LAWS[0], &mut source, [10.0 * SECOND; 2], scale, of_sums) {

@@ -4,22 +4,24 @@
 use becalm_model::node::WorkDoc;
 use becalm_units::CpuId;
 
+use crate::events::{EventRate, totals};
+
 /// One event over a CPU's samples.
 #[derive(Clone, PartialEq, Debug)]
-pub struct EventCount {
+pub struct EventTotal {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
     /// In the loop itself, scaled to the whole time where it was counted for a part of it; nothing if it was not counted.
     pub user: Option<f64>,
     /// In the kernel while the loop's thread ran.
     pub kernel: Option<f64>,
-    /// For which part of the time it was counted, the lower one of the two: below 1 the figures are estimates.
+    /// For which part of the time it was counted, the lower one of the two where both were: below 1 the figures are estimates.
     pub counted_ratio: f64,
     /// How many samples there were.
     pub samples: u64,
 }
 
-impl EventCount {
+impl EventTotal {
     /// How often in a sample, on the average, in the loop itself.
     #[must_use]
     pub fn user_a_sample(&self) -> Option<f64> {
@@ -33,36 +35,19 @@ impl EventCount {
     }
 }
 
-/// The events that were counted on a CPU, in the order of the document.
+/// The events that were to be counted on a CPU, in the order of the document.
 #[must_use]
-pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventCount> {
-    let mut events: Vec<EventCount> = Vec::new();
-    for count in work.counts.iter().filter(|count| count.cpu == cpu) {
-        let (enabled, running) = (count.enabled_ns.get(), count.running_ns.get());
-        let part = if enabled > 0 { (running as f64 / enabled as f64).clamp(0.0, 1.0) } else { 1.0 };
-        let value = (part > 0.0).then(|| count.value as f64 / part);
-        let at = match events.iter().position(|known| known.event == count.event) {
-            Some(at) => at,
-            None => {
-                let event = count.event.clone();
-                events.push(EventCount { event, user: None, kernel: None, counted_ratio: 1.0, samples });
-                events.len() - 1
-            }
-        };
-        let known = &mut events[at];
-        known.counted_ratio = known.counted_ratio.min(part);
-        if count.space == "kernel" {
-            known.kernel = value;
-        } else {
-            known.user = value;
-        }
-    }
-    events
+pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventTotal> {
+    let here = work.counts.iter().filter(|count| count.cpu == cpu).map(|count| &count.count);
+    let total =
+        |EventRate { event, user, kernel, counted_ratio }| EventTotal { event, user, kernel, counted_ratio, samples };
+    totals(here).into_iter().map(total).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_model::event_count::EventCount;
     use becalm_model::node::{Fixed, WorkCount};
     use becalm_units::Nanos;
 
@@ -70,11 +55,13 @@ mod tests {
     fn user_and_kernel_stand_beside_each_other_and_parts_are_scaled() {
         let count = |cpu, event: &str, space: &str, value, running| WorkCount {
             cpu: CpuId::new(cpu),
-            event: event.to_owned(),
-            space: space.to_owned(),
-            value,
-            enabled_ns: Nanos::new(1_000),
-            running_ns: Nanos::new(running),
+            count: EventCount {
+                event: event.to_owned(),
+                space: space.to_owned(),
+                value,
+                enabled_ns: 1_000,
+                running_ns: running,
+            },
         };
         let work = WorkDoc {
             body: "sum".to_owned(),

@@ -28,7 +28,7 @@ use becalm_units::CpuId;
 
 pub use self::baseline::{Against, Incomparable, Repetitions, against, comparable};
 pub use self::body::{MainBody, RULE};
-pub use self::counts::EventCount;
+pub use self::counts::EventTotal;
 pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, Moment};
 pub use self::read::{Samples, SourceTimes, read};
@@ -81,7 +81,7 @@ pub struct CpuWork {
     /// Repetitions of a second; nothing of a run that is too short for five.
     pub cumulative: Option<Cumulative>,
     /// What the processor's counters say of the loop; empty where they were not read.
-    pub counts: Vec<EventCount>,
+    pub counts: Vec<EventTotal>,
     /// Against the samples of another run.
     pub against: Option<Against>,
 }

@@ -13,12 +13,12 @@ pub mod tick;
 
 use std::path::{Path, PathBuf};
 
-use crate::contents::open_node;
 use crate::decode::Decoder;
 use crate::draft::Draft;
+use crate::nodes::open_node;
+use crate::place::{self, MadeFolders};
 use crate::rows::{Names, Rows};
 use crate::schema::COSTS;
-use crate::writer::MadeFolders;
 use crate::{BundleError, document, encode, layout};
 use becalm_model::cost::{CostDoc, CostRun, CostSamples, LONGEST_PS, SeriesDoc};
 
@@ -51,7 +51,7 @@ impl CostWriter {
     /// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
     /// left as it was.
     pub fn create(path: &Path, doc: &CostDoc) -> Result<Self, BundleError> {
-        let made = document::create(path, doc)?;
+        let made = place::create(path, doc)?;
         Ok(Self { path: path.to_owned(), node: doc.node.clone(), made: Some(made) })
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_model::cost::tick::Campaign;
 
-use crate::{BundleError, contents, document};
+use crate::{BundleError, document, nodes, place};
 
 /// Makes a bundle, or joins the one of other nodes, and stores the campaign in it.
 ///
@@ -15,7 +15,7 @@ use crate::{BundleError, contents, document};
 /// If the place is taken, its parent is missing, the campaign is not valid, and if the system refuses. The place is then
 /// left as it was.
 pub fn create(campaign: &Campaign, bundle: &Path) -> Result<(), BundleError> {
-    document::create(bundle, campaign)?.keep();
+    place::create(bundle, campaign)?.keep();
     Ok(())
 }
 
@@ -34,7 +34,7 @@ pub fn store(campaign: &Campaign, bundle: &Path) -> Result<(), BundleError> {
 /// If there is no bundle, it holds something else, no such node or several, and if the document is damaged or of
 /// another version.
 pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Campaign), BundleError> {
-    let (bundle, node, document) = contents::open_node(path, node)?;
+    let (bundle, node, document) = nodes::open_node(path, node)?;
     Ok((bundle, document::read(&document, &node)?))
 }
 

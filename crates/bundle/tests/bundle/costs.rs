@@ -122,6 +122,7 @@ fn every_kind_of_measurement_reads_back() {
         window_ns: 1,
         runnable: vec![4, 8],
         not_counted: vec!["no".to_owned()],
+        warnings: vec![becalm_model::warning::no_janitor("it could not")],
         rows: vec![row],
         ..SchedulerCosts::default()
     };

@@ -53,6 +53,20 @@ impl Thread {
         self.builder().spawn_scoped(scope, move || body(self.settle()))
     }
 
+    /// Runs `body` on the thread once it has settled in its place, and waits for what it returns. Where it panics, so does the
+    /// caller.
+    ///
+    /// # Errors
+    /// If the system has no room for another thread, or the thread cannot run there.
+    pub fn run<T: Send>(self, body: impl FnOnce() -> T + Send) -> Result<T, SchedError> {
+        let name = self.name.clone();
+        std::thread::scope(|scope| {
+            let thread = self.spawn_scoped(scope, |settled| settled.map(|()| body()));
+            let thread = thread.map_err(|source| SchedError::Start { name, source })?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Starts a thread that settles in its place, prepares itself, reports that it is ready, and sleeps until it is let go.
     ///
     /// What `prepare` returns is what `run` works with, and what is reported. `run` is also handed what the start says.
@@ -211,6 +225,14 @@ mod tests {
         let text = std::thread::scope(|scope| batch.spawn_scoped(scope, class).unwrap().join().unwrap());
         // Not every kernel has the file.
         assert!(text.lines().filter(|line| line.starts_with("policy")).all(|line| line.ends_with('3')), "{text}");
+    }
+
+    #[test]
+    fn a_thread_runs_and_its_result_is_waited_for() {
+        let cpu = last_cpu();
+        assert_eq!(thread(cpu).run(current_cpu).unwrap(), Some(cpu));
+        let error = thread(CpuId::new(500_000)).run(|| panic!("it runs nowhere")).unwrap_err();
+        assert!(error.to_string().contains("500000"), "{error}");
     }
 
     #[test]

@@ -209,12 +209,12 @@ pub(super) fn probes_at(
     Ok((costs, samples))
 }
 
-/// An error as the reason why a probe has no samples.
 /// The reason why there is no second thread.
 pub(super) fn no_thread(error: io::Error) -> String {
     format!("cannot start a second thread: {error}")
 }
 
+/// An error as the reason why a probe has no samples.
 pub(super) fn text(error: ProbeError) -> String {
     error.to_string()
 }

@@ -119,11 +119,7 @@ impl Crowd {
             yields += ran.calls;
             for count in ran.counts.iter().map(event_count) {
                 match sums.iter_mut().find(|sum| (&sum.event, &sum.space) == (&count.event, &count.space)) {
-                    Some(sum) => {
-                        sum.value += count.value;
-                        sum.enabled_ns += count.enabled_ns;
-                        sum.running_ns += count.running_ns;
-                    }
+                    Some(sum) => sum.add(&count),
                     None => sums.push(count),
                 }
             }

@@ -1,11 +1,11 @@
 //! Where the probes run: one CPU, a second one for what takes two, and the scheduling class.
 
 use std::path::{Path, PathBuf};
-use std::thread;
 
+use becalm_linux::placed::Thread;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kernel;
-use becalm_linux::sched::{self, Policy, SchedError};
+use becalm_linux::sched::{Policy, SchedError};
 use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_model::cost::{CostDoc, Costs, SCHEMA};
 use becalm_model::node_name;
@@ -112,14 +112,7 @@ impl Site {
     /// # Errors
     /// If the thread cannot be placed or get its scheduling class.
     pub fn run<T: Send>(&self, body: impl FnOnce() -> T + Send) -> Result<T, SchedError> {
-        let placed = || {
-            sched::pin_current_thread(self.cpu)?;
-            if self.policy != Policy::Other {
-                sched::set_policy(self.policy)?;
-            }
-            Ok(body())
-        };
-        thread::scope(|scope| scope.spawn(placed).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        Thread { name: "becalm/cost".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }.run(body)
     }
 }
 
@@ -139,6 +132,7 @@ fn quietest(all: &CpuList, isolated: &CpuList, interrupts: Option<&Interrupts>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_linux::sched;
     use proptest::prelude::*;
 
     fn counts(cpus: &[u32], count: impl Fn(u32) -> u64) -> Interrupts {

@@ -22,15 +22,7 @@ impl Counted {
     /// The counts as they stand in the document.
     #[must_use]
     pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
-        let row = |count: &CountedEvent| WorkCount {
-            cpu,
-            event: count.event.name().to_owned(),
-            space: count.space.name().to_owned(),
-            value: count.value,
-            enabled_ns: count.enabled,
-            running_ns: count.running,
-        };
-        self.counts.iter().map(row).collect()
+        self.counts.iter().map(|count| WorkCount { cpu, count: event_count(count) }).collect()
     }
 }
 
@@ -136,13 +128,12 @@ mod tests {
             return;
         }
         let rows = counted.rows(CpuId::new(3));
-        let value = |event: &str| rows.iter().find(|row| row.event == event).map(|row| row.value);
+        let value = |event: &str| rows.iter().find(|row| row.count.event == event).map(|row| row.count.value);
         // Of huge pages four are enough.
         assert!(value("page_faults") >= Some(4), "{rows:?}");
         assert!(value("task_clock_ns") > Some(0), "{rows:?}");
-        assert!(
-            rows.iter().all(|row| row.cpu == CpuId::new(3) && row.space == "user" && row.enabled_ns == row.running_ns)
-        );
+        let whole = |count: &EventCount| count.space == "user" && count.enabled_ns == count.running_ns;
+        assert!(rows.iter().all(|row| row.cpu == CpuId::new(3) && whole(&row.count)));
         // Without counters it runs all the same.
         assert_eq!(beside::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, Counted::default()));
     }

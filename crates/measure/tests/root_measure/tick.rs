@@ -1,9 +1,11 @@
 //! The cost of a tick on the running kernel. Needs root, and two CPUs: the last online CPU is measured.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use becalm_analyze::cost::tick::Live;
+use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CpuClock, Event};
 use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_linux::signals::StopSignals;
@@ -81,7 +83,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         let path = folder.path().join("tick.becalm");
         becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
         let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
-        let end = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {}).unwrap();
+        let end = go_on(&mut campaign, Path::new(ROOT), &unguarded(), &signals, &mut store, &mut |_| {}).unwrap();
         assert_eq!(end, CampaignEnd::Complete);
         assert_eq!(campaign.cells.len(), campaign.cells_planned());
         assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1, campaign);
@@ -109,6 +111,11 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
     });
 }
 
+/// Why there is no guard process here.
+fn unguarded() -> Result<Arc<Janitor>, String> {
+    Err("tests run in threads".to_owned())
+}
+
 #[test]
 fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
     let Some(cpu) = cpu() else { return };
@@ -134,16 +141,18 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
         let gone = folder.path().join("gone");
         Ok(becalm_bundle::cost::tick::store(campaign, if stored <= 4 { &path } else { &gone })?)
     };
-    let failed = go_on(&mut campaign, Path::new(ROOT), None, &signals, &mut store, &mut |_| {});
+    let failed = go_on(&mut campaign, Path::new(ROOT), &unguarded(), &signals, &mut store, &mut |_| {});
     assert!(failed.unwrap_err().to_string().contains("gone"));
     let (_, mut resumed) = becalm_bundle::cost::tick::load(&path, None).unwrap();
     assert_eq!(resumed.cells.len(), 4);
     let before = resumed.cells.clone();
     let mut progress = Vec::new();
     let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
-    go_on(&mut resumed, Path::new(ROOT), None, &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
+    go_on(&mut resumed, Path::new(ROOT), &unguarded(), &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
     assert_eq!(progress, (4..resumed.cells_planned()).collect::<Vec<_>>());
     assert_eq!(resumed.cells[..4], before);
+    // Both parts had no guard process.
+    assert_eq!(resumed.warnings.iter().filter(|warning| warning.contains("tests run in threads")).count(), 1);
     assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::check_time;
 use crate::event_count::EventCount;
+use crate::node::Warning;
 
 /// Ticks and switches by the number of runnable threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct SchedulerCosts {
     /// Which events of the processor are not counted, and why, a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
+    /// What the reader must know before believing the numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// One a number that was measured.
     pub rows: Vec<SchedulerDoc>,
 }

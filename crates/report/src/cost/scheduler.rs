@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use becalm_analyze::cost::SchedulerCost;
 use becalm_analyze::events::EventRate;
 use becalm_model::cost::{CostDoc, SchedulerCosts};
+use becalm_model::node::Warning;
 use serde::Serialize;
 
 use crate::Value;
@@ -103,6 +104,8 @@ struct Document<'a> {
     /// What the processor counted in a call to give way.
     events: Vec<Object>,
     not_counted: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [Warning],
 }
 
 /// The fields of `becalm.cost-scheduler/1`.
@@ -116,6 +119,7 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
         not_counted: &report.costs.not_counted,
+        warnings: &report.costs.warnings,
     }
 }
 
@@ -138,6 +142,10 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     events::not_counted(&report.costs.not_counted, out)?;
     if let Some(why) = &report.costs.no_trace {
         paragraph(out, "  ! ", &format!("ticks and pre-emptions need the kernel's trace: {why}"))?;
+    }
+    for warning in &report.costs.warnings {
+        paragraph(out, "  ! ", &warning.message)?;
+        paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     report.incomplete().iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;

@@ -1,6 +1,6 @@
 //! The figures of a run of work.
 
-use becalm_analyze::work::{Against, CpuWork, Cumulative, EventCount, Repetitions, Spread, Step, Tone};
+use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, Repetitions, Spread, Step, Tone};
 
 use crate::Value;
 use crate::catalogue;
@@ -119,7 +119,7 @@ fn a_sample(count: Option<f64>) -> Value {
 
 fields! {
     /// Of an event that the processor counted.
-    pub(super) COUNT, count: EventCount {
+    pub(super) COUNT, count: EventTotal {
         EVENT = catalogue::EVENT, |row| Value::Text(row.event.clone());
         USER = "user", "user", |row| counted(row.user);
         KERNEL = "kernel", "kernel", |row| counted(row.kernel);

@@ -2,8 +2,10 @@
 //!
 //! The times: `processor,processes,ms_100hz,ms_1000hz,...`, one line a processor and number of processes, milliseconds per
 //! piece of work at each interrupt rate. The direct costs: `processor,trap_us,handler_us`, one line a processor, in
-//! microseconds; other columns are passed over. Lines that are empty or begin with `#` are too. Nothing is quoted: a comma
-//! always ends a field.
+//! microseconds; other columns are passed over. Lines that are empty or begin with `#` are too. A field may stand in quotes,
+//! and then hold commas (RFC 4180).
+
+use csv::{Position, ReaderBuilder, StringRecord, Trim};
 
 use super::{Direct, Point, Processor, Series};
 
@@ -32,39 +34,34 @@ pub struct TableError {
     pub what: String,
 }
 
-/// The lines of a table that hold something, each with its number and its fields.
+/// The lines of a table that hold something.
 struct Table<'a> {
     name: &'a str,
-    header: Row<'a>,
-    rows: Vec<Row<'a>>,
+    header: Row,
+    rows: Vec<Row>,
 }
 
-struct Row<'a> {
+struct Row {
+    /// The line on which it begins, from 1.
     line: usize,
-    fields: Vec<&'a str>,
+    fields: StringRecord,
 }
 
 impl<'a> Table<'a> {
     fn parse(file: TableFile<'a>) -> Result<Self, TableError> {
-        let text = file.text.strip_prefix('\u{feff}').unwrap_or(file.text);
-        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
-        let mut rows = lines
-            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-            .map(|(line, text)| Row { line, fields: text.split(',').map(str::trim).collect() });
         let fail = |line, what: String| TableError { file: file.name.to_owned(), line, what };
+        let mut rows = lines(file)?.into_iter();
         let header =
             rows.next().ok_or_else(|| fail(1, "the table is empty: a line of column names was expected".into()))?;
-        let rows: Vec<Row<'a>> = rows.collect();
+        let rows: Vec<Row> = rows.collect();
         for (at, name) in header.fields.iter().enumerate() {
-            if header.fields[..at].contains(name) {
+            if header.fields.iter().take(at).any(|before| before == name) {
                 return Err(fail(header.line, format!("there are two columns {name}")));
             }
         }
-        for row in &rows {
-            if row.fields.len() != header.fields.len() {
-                let (got, wanted) = (row.fields.len(), header.fields.len());
-                return Err(fail(row.line, format!("{got} fields, where the line of column names has {wanted}")));
-            }
+        if let Some(row) = rows.iter().find(|row| row.fields.len() != header.fields.len()) {
+            let (got, wanted) = (row.fields.len(), header.fields.len());
+            return Err(fail(row.line, format!("{got} fields, where the line of column names has {wanted}")));
         }
         if rows.is_empty() {
             return Err(fail(header.line, "no line follows the column names".into()));
@@ -77,25 +74,26 @@ impl<'a> Table<'a> {
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        self.header.fields.iter().position(|field| *field == name)
+        self.header.fields.iter().position(|field| field == name)
     }
 
     fn column(&self, name: &str) -> Result<usize, TableError> {
         self.find(name).ok_or_else(|| {
-            self.fail(self.header.line, format!("no column {name}; there are {}", self.header.fields.join(", ")))
+            let there: Vec<&str> = self.header.fields.iter().collect();
+            self.fail(self.header.line, format!("no column {name}; there are {}", there.join(", ")))
         })
     }
 
-    fn name_of(&self, row: &Row<'a>, column: usize) -> Result<&'a str, TableError> {
-        match row.fields[column] {
-            "" => Err(self.fail(row.line, format!("column {} is empty", self.header.fields[column]))),
+    fn name_of<'r>(&self, row: &'r Row, column: usize) -> Result<&'r str, TableError> {
+        match &row.fields[column] {
+            "" => Err(self.fail(row.line, format!("column {} is empty", &self.header.fields[column]))),
             name => Ok(name),
         }
     }
 
-    /// A number of at least `min`, not below it and not equal to it where `above` says so.
-    fn time(&self, row: &Row<'a>, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
-        let (text, name) = (row.fields[column], self.header.fields[column]);
+    /// A time, which must be above 0, or may be 0 where `zero` says so.
+    fn time(&self, row: &Row, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
+        let (text, name) = (&row.fields[column], &self.header.fields[column]);
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && (number > 0.0 || zero && number == 0.0) => Ok(number),
             _ => {
@@ -104,6 +102,33 @@ impl<'a> Table<'a> {
             }
         }
     }
+}
+
+/// The lines of a text that hold something.
+fn lines(file: TableFile<'_>) -> Result<Vec<Row>, TableError> {
+    let text = file.text.strip_prefix('\u{feff}').unwrap_or(file.text);
+    let passed_over = |line: &&str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
+    // Where a record begins: its position is that before the lines which were passed over to find it.
+    let line_of = |position: &Position| {
+        let from = text.get(position.byte() as usize..).unwrap_or_default();
+        position.line() as usize + from.lines().take_while(passed_over).count()
+    };
+    let mut builder = ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).comment(Some(b'#')).trim(Trim::All);
+    let mut rows = Vec::new();
+    for record in builder.from_reader(text.as_bytes()).into_records() {
+        let fields = record.map_err(|error| {
+            let line = error.position().map_or(1, line_of);
+            TableError { file: file.name.to_owned(), line, what: error.to_string() }
+        })?;
+        let first = fields.get(0).unwrap_or_default();
+        // A line of nothing but spaces, and a remark behind some.
+        if first.starts_with('#') || fields.len() == 1 && first.is_empty() {
+            continue;
+        }
+        rows.push(Row { line: fields.position().map_or(1, line_of), fields });
+    }
+    Ok(rows)
 }
 
 /// Takes the measurements of every processor of a table of times, with its direct costs from another; processors stand in
@@ -125,7 +150,7 @@ pub fn read_tables(
     for row in &table.rows {
         let name = table.name_of(row, processor)?;
         let count = row.fields[processes].parse::<u32>().ok().filter(|count| *count > 0).ok_or_else(|| {
-            let text = row.fields[processes];
+            let text = &row.fields[processes];
             table.fail(row.line, format!("column processes: '{text}' is not a number of processes above 0"))
         })?;
         let points = rates.iter().map(|(rate_hz, column)| {
@@ -137,7 +162,7 @@ pub fn read_tables(
         let at = match processors.iter().position(|known| known.name == name) {
             Some(at) => at,
             None => {
-                let known = direct_costs.iter().find(|(known, _)| *known == name);
+                let known = direct_costs.iter().find(|(known, _)| known == name);
                 let (_, direct) = known.ok_or_else(|| {
                     let file = direct.name;
                     table.fail(row.line, format!("column processor: {file} has no direct cost of '{name}'"))
@@ -183,7 +208,7 @@ fn rates(table: &Table<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, Tab
     Ok(rates)
 }
 
-fn direct_costs<'a>(table: &Table<'a>, handler: Option<&str>) -> Result<Vec<(&'a str, Direct)>, TableError> {
+fn direct_costs(table: &Table<'_>, handler: Option<&str>) -> Result<Vec<(String, Direct)>, TableError> {
     let (processor, trap) = (table.column("processor")?, table.column("trap_us")?);
     let handler = match handler {
         Some(name) => table.column(name)?,
@@ -192,15 +217,15 @@ fn direct_costs<'a>(table: &Table<'a>, handler: Option<&str>) -> Result<Vec<(&'a
             None => table.column(HANDLER_COLUMNS[0])?,
         },
     };
-    let mut costs: Vec<(&str, Direct)> = Vec::new();
+    let mut costs: Vec<(String, Direct)> = Vec::new();
     for row in &table.rows {
         let name = table.name_of(row, processor)?;
-        if costs.iter().any(|(known, _)| *known == name) {
+        if costs.iter().any(|(known, _)| known == name) {
             return Err(table.fail(row.line, format!("a second line of '{name}'")));
         }
         let trap_ns = table.time(row, trap, "microseconds", true)? * 1e3;
         let handler_ns = table.time(row, handler, "microseconds", true)? * 1e3;
-        costs.push((name, Direct { trap_ns, handler_ns }));
+        costs.push((name.to_owned(), Direct { trap_ns, handler_ns }));
     }
     Ok(costs)
 }
@@ -217,6 +242,13 @@ mod tests {
         read_tables(TableFile { name: "s.csv", text: sort }, TableFile { name: "d.csv", text: direct }, None)
     }
 
+    /// Tables of times and of direct costs, and what each pair is refused with.
+    fn refuses(cases: &[(&str, &str, &str)]) {
+        for (sort, direct, message) in cases {
+            assert_eq!(read(sort, direct).unwrap_err().to_string(), *message);
+        }
+    }
+
     #[test]
     fn columns_may_stand_in_any_order() {
         let sort = "\u{feff}# remark\r\n\r\nms_1000hz,processes,ms_100hz,processor\r\n11, 2 ,10,A\r\n";
@@ -228,8 +260,23 @@ mod tests {
     }
 
     #[test]
-    fn bad_tables_are_refused_by_line_and_column() {
-        for (sort, direct, message) in [
+    fn quoted_fields_hold_commas_and_line_ends() {
+        let sort = "processor,processes,ms_100hz,ms_1000hz\r\n\"A, the \"\"old\"\"\none\",1,10,11\r\n  # remark\r\n \r\nB,0,1,2\r\n";
+        let direct = "processor,trap_us,handler_us\n\"A, the \"\"old\"\"\none\",1,2\n";
+        assert_eq!(
+            read(sort, direct).unwrap_err().to_string(),
+            "s.csv:6: column processes: '0' is not a number of processes above 0"
+        );
+        let good: String = sort.lines().take(3).map(|line| format!("{line}\n")).collect();
+        assert_eq!(read(&good, direct).unwrap()[0].name, "A, the \"old\"\none");
+        // A quote that nothing closes takes in the rest.
+        let open = read("processor,processes,ms_1hz,ms_2hz\n#\n\"A,1,1,2\nB,1,1,2\n", DIRECT);
+        assert_eq!(open.unwrap_err().to_string(), "s.csv:3: 1 fields, where the line of column names has 4");
+    }
+
+    #[test]
+    fn bad_columns_are_refused_by_name() {
+        refuses(&[
             ("", DIRECT, "s.csv:1: the table is empty: a line of column names was expected"),
             ("processor,processes,ms_1hz,ms_2hz\n", DIRECT, "s.csv:1: no line follows the column names"),
             (
@@ -254,6 +301,12 @@ mod tests {
                 DIRECT,
                 "s.csv:1: column 'ms_nanhz' is not named after an interrupt rate, like ms_1000hz",
             ),
+        ]);
+    }
+
+    #[test]
+    fn bad_lines_are_refused_by_line_and_column() {
+        refuses(&[
             (
                 "processor,processes,ms_1hz,ms_2hz\n\nA,1,2\n",
                 DIRECT,
@@ -285,6 +338,12 @@ mod tests {
                 "s.csv:2: column processor: d.csv has no direct cost of 'B'",
             ),
             ("processor,processes,ms_1hz,ms_2hz\n,1,1,2\n", DIRECT, "s.csv:2: column processor is empty"),
+        ]);
+    }
+
+    #[test]
+    fn bad_direct_costs_are_refused() {
+        refuses(&[
             (SORT, "processor,trap_us\nA,1\n", "d.csv:1: no column handler_us; there are processor, trap_us"),
             (
                 SORT,
@@ -297,9 +356,7 @@ mod tests {
                 "d.csv:2: column handler_us: 'inf' is not a number of microseconds of 0 or more",
             ),
             (SORT, "processor,trap_us,handler_us\nA,1,1\nA,1,1\n", "d.csv:3: a second line of 'A'"),
-        ] {
-            assert_eq!(read(sort, direct).unwrap_err().to_string(), message);
-        }
+        ]);
         let named = read_tables(
             TableFile { name: "s.csv", text: SORT },
             TableFile { name: "d.csv", text: DIRECT },

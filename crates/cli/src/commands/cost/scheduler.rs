@@ -12,6 +12,7 @@ use becalm_measure::cost::scheduler::{Tracing, measure};
 use becalm_measure::cost::tick::TickError;
 use becalm_model::cost::{CostSamples, Costs, SchedulerCosts};
 use becalm_model::node::Ended;
+use becalm_model::warning;
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
@@ -57,7 +58,9 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let root = Path::new("/");
     // While the process has one thread.
-    let mut tracing = Tracing::On(Janitor::spawn(&root.join("proc")).ok().map(Arc::new));
+    let guard = Janitor::spawn(&root.join("proc")).map(Arc::new);
+    let warnings = guard.as_ref().err().map(|error| warning::no_janitor(&error.to_string()));
+    let mut tracing = Tracing::On(guard.ok());
     let signals = StopSignals::block().context("cannot block signals")?;
     let site = chosen_site(root, args.cpu)?;
     let mut numbers = args.runnable.clone();
@@ -68,6 +71,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         window_ns: args.window.get(),
         runnable: numbers.clone(),
         not_counted,
+        warnings: warnings.into_iter().collect(),
         ..SchedulerCosts::default()
     };
     let document = site.document(Policy::Other, Costs::Scheduler(costs.clone()));

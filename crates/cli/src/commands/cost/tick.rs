@@ -161,7 +161,7 @@ fn of_campaign(campaign: Campaign) -> Result<TickReport> {
 fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     let root = Path::new("/");
     // While the process has one thread.
-    let janitor = Janitor::spawn(&root.join("proc")).ok().map(Arc::new);
+    let guard = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
     let signals = StopSignals::block().context("cannot block signals")?;
     let (path, mut campaign) = match &args.resume {
         Some(path) => resumed(path, root)?,
@@ -176,7 +176,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     };
     let bar = progress_bar();
     let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
-    let end = campaign::go_on(&mut campaign, root, janitor.as_ref(), &signals, &mut store, &mut |progress| {
+    let end = campaign::go_on(&mut campaign, root, &guard, &signals, &mut store, &mut |progress| {
         show(&bar, progress);
     });
     bar.finish_and_clear();

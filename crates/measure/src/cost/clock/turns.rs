@@ -8,7 +8,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use becalm_linux::sched;
+use becalm_linux::placed::Thread;
+use becalm_linux::sched::SchedError;
 use becalm_units::CpuId;
 
 /// What came of comparing the clocks of two CPUs in turns.
@@ -45,9 +46,9 @@ pub fn turns(
     let turn = AtomicU64::new(0);
     let stamp = AtomicU64::new(0);
     let give_up = Instant::now() + limit;
-    let play = |cpu: CpuId, mine: u64| -> Turns {
+    let play = |settled: Result<(), SchedError>, mine: u64| -> Turns {
         let mut seen = Turns::default();
-        if sched::pin_current_thread(cpu).is_err() {
+        if settled.is_err() {
             // The other one gives up in time.
             return seen;
         }
@@ -78,16 +79,19 @@ pub fn turns(
         seen
     };
     std::thread::scope(|scope| {
-        let a = scope.spawn(|| play(first, 0));
-        let b = scope.spawn(|| play(second, 1));
-        // Neither can panic; a thread that did has compared nothing.
-        a.join().unwrap_or_default().and(b.join().unwrap_or_default())
+        let player = |cpu| Thread { name: "becalm/turns".to_owned(), cpu, policy: None };
+        let a = player(first).spawn_scoped(scope, |settled| play(settled, 0));
+        let b = player(second).spawn_scoped(scope, |settled| play(settled, 1));
+        // Neither can panic; a thread that did, or did not start, has compared nothing.
+        let [a, b] = [a, b].map(|started| started.ok().and_then(|thread| thread.join().ok()).unwrap_or_default());
+        a.and(b)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_linux::sched;
 
     fn pair() -> Option<(CpuId, CpuId)> {
         let cpus = sched::allowed_cpus().unwrap();

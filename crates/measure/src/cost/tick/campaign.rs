@@ -10,7 +10,7 @@ use becalm_linux::procfs::kernel;
 use becalm_linux::sched::AffinityGuard;
 use becalm_linux::signals::StopSignals;
 use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, CellResult, SCHEMA};
-use becalm_model::node_name;
+use becalm_model::{node_name, warning};
 use becalm_units::Nanos;
 
 use super::{Job, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
@@ -120,13 +120,20 @@ fn put_back(root: &Path, begun_with_hz: u32) -> Result<Option<String>, TickError
 pub fn go_on(
     campaign: &mut Campaign,
     root: &Path,
-    janitor: Option<&Arc<Janitor>>,
+    guard: &Result<Arc<Janitor>, String>,
     signals: &StopSignals,
     store: &mut dyn FnMut(&Campaign) -> Result<(), StoreError>,
     progress: &mut dyn FnMut(CampaignProgress),
 ) -> Result<CampaignEnd, TickError> {
     if let Some(warning) = put_back(root, campaign.max_sample_rate_hz)? {
         campaign.warnings.push(warning);
+    }
+    if let Err(why) = guard {
+        let warning = warning::no_janitor(why).message;
+        // A campaign that goes on may say so already.
+        if !campaign.warnings.contains(&warning) {
+            campaign.warnings.push(warning);
+        }
     }
     let limits = limits(root, &campaign.plan)?;
     let _away = AffinityGuard::keep_off(&campaign.plan.cpu.into())?;
@@ -145,7 +152,7 @@ pub fn go_on(
             if signals.take().is_some() {
                 return Ok(CampaignEnd::Interrupted);
             }
-            let measured = measure(campaign, root, janitor, added_hz, kind);
+            let measured = measure(campaign, root, guard.as_ref().ok(), added_hz, kind);
             // Also after a failure, since nobody else would.
             let lowered = limits.restore(root);
             let measured = measured?;

@@ -1,8 +1,9 @@
 //! The trap: into the kernel and back, by a system call that does nothing.
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
+use becalm_linux::placed::Thread;
 use becalm_linux::probe::getpid;
-use becalm_linux::sched::{self, SchedError};
+use becalm_linux::sched::SchedError;
 use becalm_model::cost::tick::CellResult;
 use becalm_units::CpuId;
 
@@ -16,15 +17,11 @@ const BATCHES: usize = 401;
 /// # Errors
 /// If no thread can run there.
 pub fn trap(cpu: CpuId) -> Result<CellResult, SchedError> {
-    std::thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            sched::pin_current_thread(cpu)?;
-            let mut batches: Vec<u64> = (0..BATCHES).map(|_| batch()).collect();
-            batches.sort_unstable();
-            let call_ns = batches[BATCHES / 2] as f64 / BATCH as f64;
-            Ok(CellResult::Trap { calls: BATCH * BATCHES as u64, call_ns })
-        });
-        measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    Thread { name: "becalm/trap".to_owned(), cpu, policy: None }.run(|| {
+        let mut batches: Vec<u64> = (0..BATCHES).map(|_| batch()).collect();
+        batches.sort_unstable();
+        let call_ns = batches[BATCHES / 2] as f64 / BATCH as f64;
+        CellResult::Trap { calls: BATCH * BATCHES as u64, call_ns }
     })
 }
 
@@ -39,6 +36,7 @@ fn batch() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_linux::sched;
 
     #[test]
     fn a_system_call_takes_longer_than_a_function_and_less_than_a_detour() {

@@ -1,0 +1,44 @@
+//! What is kept of one run for a comparison.
+
+use std::collections::BTreeMap;
+
+use becalm_model::Kind;
+use becalm_stats::TimeCells;
+
+use super::sample::Sample;
+
+/// What is kept of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    /// All CPUs together.
+    pub(super) all: Sample,
+    /// Each CPU, where there are several and they stand against those of the other run.
+    pub(super) places: Vec<Sample>,
+    /// The sources over all CPUs.
+    pub(super) sources: BTreeMap<(Kind, String), SourceSample>,
+    /// Detours that are shorter than what is compared.
+    pub(super) dropped: u64,
+    pub(super) dropped_ns: i64,
+    /// Kept detours in which kernel events were lost.
+    pub(super) incomplete: u64,
+}
+
+/// A source's activities over the cells of time.
+#[derive(Clone, Debug)]
+pub(super) struct SourceSample {
+    pub(super) times: TimeCells,
+    pub(super) count: TimeCells,
+}
+
+impl SourceSample {
+    /// Without any activity, over `length` nanoseconds.
+    pub(super) fn empty(length: i64) -> Self {
+        let cells = TimeCells::new(0, length);
+        Self { times: cells.clone(), count: cells }
+    }
+
+    pub(super) fn add(&mut self, start: i64, self_time: i64) {
+        self.times.add(start, self_time);
+        self.count.add(start, 1);
+    }
+}

@@ -1,0 +1,63 @@
+//! Where a bundle is, and which nodes have a document in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{BundleError, SUFFIX, layout};
+
+/// Finds a bundle and the documents of its nodes, sorted by node; at least one.
+pub(super) fn open(path: &Path) -> Result<(PathBuf, BTreeMap<String, PathBuf>), BundleError> {
+    let path = find(path)?;
+    let documents = documents(&path)?;
+    if documents.is_empty() {
+        let why = "it holds no node's document, as if a run died at its start";
+        return Err(BundleError::NotABundle { path, why });
+    }
+    Ok((path, documents))
+}
+
+/// The documents in a bundle's folder, by node.
+pub(super) fn documents(bundle: &Path) -> Result<BTreeMap<String, PathBuf>, BundleError> {
+    let runs = bundle.join(layout::RUNS);
+    let mut documents = BTreeMap::new();
+    for entry in fs::read_dir(&runs).map_err(BundleError::io("read the folder", &runs))? {
+        let name = entry.map_err(BundleError::io("read the folder", &runs))?.file_name();
+        if let Some(node) = name.to_str().and_then(layout::node_of_document) {
+            documents.insert(node.to_owned(), runs.join(&name));
+        }
+    }
+    Ok(documents)
+}
+
+/// A bundle's folder and the document of the node that is meant: the one named, or else the only one.
+pub(crate) fn open_node(path: &Path, node: Option<&str>) -> Result<(PathBuf, String, PathBuf), BundleError> {
+    let (path, mut documents) = open(path)?;
+    let nodes = documents.keys().cloned().collect::<Vec<_>>().join(", ");
+    let meant = match node {
+        Some(node) => documents.remove_entry(node).ok_or(node),
+        None if documents.len() == 1 => documents.pop_first().ok_or(""),
+        None => return Err(BundleError::SeveralNodes { bundle: path, nodes }),
+    };
+    match meant {
+        Ok((node, document)) => Ok((path, node, document)),
+        Err(node) => Err(BundleError::NoSuchNode { bundle: path, node: node.to_owned(), nodes }),
+    }
+}
+
+/// The bundle's folder, with or without the ending.
+fn find(path: &Path) -> Result<PathBuf, BundleError> {
+    let mut suffixed = path.as_os_str().to_owned();
+    suffixed.push(SUFFIX);
+    for candidate in [path.to_owned(), PathBuf::from(suffixed)] {
+        if candidate.join(layout::RUNS).is_dir() {
+            return Ok(candidate);
+        }
+    }
+    let why = match fs::metadata(path) {
+        Ok(found) if found.is_dir() => "it is a folder without the folder 'runs' of a bundle",
+        Ok(_) => "it is a file, and a bundle is a folder",
+        Err(cause) => return Err(BundleError::io("open", path)(cause)),
+    };
+    Err(BundleError::NotABundle { path: path.to_owned(), why })
+}
