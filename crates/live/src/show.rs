@@ -42,6 +42,9 @@ pub enum LiveError {
     /// The buffer of a CPU was full.
     #[error("a buffer was full")]
     BufferFull,
+    /// Real-time loops had every CPU, and ended by themselves.
+    #[error("the real-time loops had every CPU, and nothing was collected from them for too long")]
+    Unattended,
     /// There is no CPU left to measure.
     #[error("every measured CPU went offline or left the cpuset")]
     CpusGone,
@@ -123,6 +126,7 @@ fn once<'a>(
     match recorded.node.ended {
         Some(Ended::BufferFull) => Err(LiveError::BufferFull),
         Some(Ended::CpusGone) => Err(LiveError::CpusGone),
+        Some(Ended::Unattended) => Err(LiveError::Unattended),
         _ => Ok(recorded),
     }
 }

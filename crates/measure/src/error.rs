@@ -26,6 +26,12 @@ pub enum RecordError<S> {
     /// The recorder cannot be placed or get its scheduling class.
     #[error(transparent)]
     Sched(#[from] SchedError),
+    /// The loops would be of the highest priority on every CPU, and nothing could end them.
+    #[error(
+        "at real-time priority 99 on every CPU that this process may use, nothing would be left that could end the recording: \
+         98 is the highest there, or leave one CPU out"
+    )]
+    NothingAbove,
     /// A loop cannot measure on its CPU.
     #[error(transparent)]
     Loop(#[from] LoopError),
@@ -70,6 +76,7 @@ impl<S> RecordError<S> {
         match self {
             Self::Cpus(error) => error.is_usage(),
             Self::Loop(error) => error.is_usage(),
+            Self::NothingAbove => true,
             _ => false,
         }
     }

@@ -94,6 +94,9 @@ pub struct RecordPlan {
     pub trace_bytes: usize,
     /// The bytes of raw trace that may wait for the end of their segment; with more, the segment ends early.
     pub backlog_bytes: usize,
+    /// How long real-time loops on every CPU go on while nothing is collected from them. Without such an end a collector that
+    /// the kernel no longer lets run would leave the machine to them.
+    pub unattended: Nanos,
     /// The root of the file system: `/` outside of tests.
     pub root: PathBuf,
 }
@@ -113,6 +116,7 @@ impl RecordPlan {
             ring_bytes: 4 << 20,
             trace_bytes: 16 << 20,
             backlog_bytes: 256 << 20,
+            unattended: Nanos::from_secs(30),
             root: PathBuf::from("/"),
         }
     }

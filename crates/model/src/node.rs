@@ -56,6 +56,8 @@ pub enum Ended {
     BufferFull,
     /// Every measured CPU went offline or left the process's cpuset.
     CpusGone,
+    /// Nothing was collected for so long that the loops, which kept real-time priority on every CPU, ended by themselves.
+    Unattended,
     /// Something failed; what was recorded until then is there.
     Failed,
 }
@@ -67,7 +69,7 @@ pub struct Machine {
     pub kernel: String,
     /// The processor's model.
     pub processor: String,
-    /// The hypervisor, where the processor admits to one.
+    /// The hypervisor, where the processor says that there is one.
     pub hypervisor: Option<String>,
     /// The architecture: `x86_64`.
     pub architecture: String,

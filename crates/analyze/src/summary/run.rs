@@ -234,9 +234,15 @@ impl Spans {
 /// Reads how long they ran.
 pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
     Ok(match doc.ended {
-        Some(Ended::Duration | Ended::Command | Ended::Signal | Ended::User | Ended::BufferFull | Ended::CpusGone) => {
-            Spans { observed: Observed::Document, ends: BTreeMap::new() }
-        }
+        Some(
+            Ended::Duration
+            | Ended::Command
+            | Ended::Signal
+            | Ended::User
+            | Ended::BufferFull
+            | Ended::CpusGone
+            | Ended::Unattended,
+        ) => Spans { observed: Observed::Document, ends: BTreeMap::new() },
         // What failed on its way may never have asked the loops how long they ran.
         None | Some(Ended::Failed) => Spans { observed: Observed::LastDetour, ends: last_ends(bundle, &doc.node)? },
     })

@@ -124,23 +124,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         drop(session);
     }
     let status = if stopped { command.end() } else { command.wait() };
-    if node.ended == Some(Ended::BufferFull) {
-        anyhow::bail!(
-            "a buffer was full after {:.3}, so the recording ended early; what was recorded is in {}; \
-             give --buffer more than {} KiB, or a higher --threshold",
-            node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default(),
-            path.display(),
-            args.measuring.buffer
-        );
-    }
-    if node.ended == Some(Ended::CpusGone) {
-        anyhow::bail!(
-            "the recording ended early, after {:.3}: every measured CPU went offline or left the cpuset; \
-             what was recorded is in {}",
-            node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default(),
-            path.display()
-        );
-    }
+    refuse_early_end(&args, &node, &path)?;
     if let Some(status) = status
         && !stopped
         && !status.success()
@@ -153,6 +137,30 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         anyhow::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
     }
     Ok(limits(&args, &node))
+}
+
+/// An error if the recording ended before it should have.
+fn refuse_early_end(args: &RecordArgs, node: &NodeDoc, path: &Path) -> Result<()> {
+    let after = node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
+    match node.ended {
+        Some(Ended::BufferFull) => anyhow::bail!(
+            "a buffer was full after {after:.3}, so the recording ended early; what was recorded is in {}; \
+             give --buffer more than {} KiB, or a higher --threshold",
+            path.display(),
+            args.measuring.buffer
+        ),
+        Some(Ended::CpusGone) => anyhow::bail!(
+            "the recording ended early, after {after:.3}: every measured CPU went offline or left the cpuset; \
+             what was recorded is in {}",
+            path.display()
+        ),
+        Some(Ended::Unattended) => anyhow::bail!(
+            "the recording ended early, after {after:.3}: its real-time loops had every CPU, and nothing was collected from them \
+             for too long; what was recorded is in {}; leave one CPU out of --cpus, or take a lower priority",
+            path.display()
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {

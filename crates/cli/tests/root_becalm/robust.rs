@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use becalm_testing::program::{
-    INSTANCES, Running, becalm, document, instances_of, path, report, run, segments, warning_codes,
+    INSTANCES, Running, becalm, document, instances_of, path, report, run, run_becalm, segments, warning_codes,
 };
 use becalm_testing::{Need, machine_has, skip};
 use serde_json::Value;
@@ -393,4 +393,27 @@ fn root_without_tracefs_the_reason_is_said() {
     assert_eq!(report["rung"], "proc");
     let warnings = report["warnings"].to_string();
     assert!(warnings.contains("no_tracing") && warnings.contains("cannot mount tracefs"), "{warnings}");
+}
+
+/// Real-time loops on every CPU: the highest priority is refused, and below it a signal ends the recording at once.
+#[test]
+fn real_time_loops_on_every_cpu_can_be_ended() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("run.becalm");
+    let words = ["record", "--no-sources", "--quiet", "--until-stopped", "-o", path(&output), "--sched"];
+    for class in ["fifo:99", "rr:99"] {
+        run_becalm(&[&words[..], &[class]].concat()).expect(2, &["98 is the highest"]);
+        assert!(!output.exists());
+    }
+    for signal in ["INT", "TERM"] {
+        let mut running = Running::start(becalm(&[&words[..], &["fifo:98"]].concat()));
+        running.wait_until("it records", || output.join("runs").is_dir());
+        thread::sleep(Duration::from_millis(500));
+        let begin = Instant::now();
+        running.signal(signal);
+        running.end().expect(0, &[]);
+        assert!(begin.elapsed() < Duration::from_secs(5), "{signal}: {:?}", begin.elapsed());
+        fs::remove_dir_all(&output).unwrap();
+    }
 }

@@ -139,6 +139,13 @@ impl Ring {
         self.deadline.0.store(reading.get(), Ordering::Relaxed);
     }
 
+    /// For the collector: moves the reading at which the loop is to end, unless it was asked to end already.
+    pub fn renew_deadline(&self, reading: Ticks) {
+        let renewed = |deadline| (deadline != 0).then_some(reading.get());
+        // One that was asked to end stays so.
+        let _ = self.deadline.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, renewed);
+    }
+
     /// For the collector: asks the loop to end now.
     pub fn stop(&self) {
         self.set_deadline(Ticks::new(0));
@@ -182,6 +189,16 @@ mod tests {
 
     fn push(ring: &Ring, before: u64, after: u64) -> bool {
         ring.push(Ticks::new(before), Ticks::new(after))
+    }
+
+    #[test]
+    fn a_deadline_is_renewed_until_the_loop_was_asked_to_end() {
+        let ring = Ring::new(2).unwrap();
+        ring.renew_deadline(Ticks::new(7));
+        assert_eq!(ring.deadline(), Ticks::new(7));
+        ring.stop();
+        ring.renew_deadline(Ticks::new(9));
+        assert_eq!(ring.deadline(), Ticks::new(0));
     }
 
     #[test]

@@ -121,6 +121,11 @@ impl<L: Loop> Lanes<L> {
         self.start.give(Go::At(from));
     }
 
+    /// Moves the deadline of the loops that were not asked to end.
+    pub fn renew(&self, deadline: Ticks) {
+        self.lanes.iter().for_each(|lane| lane.ring.readings().renew_deadline(deadline));
+    }
+
     /// The measured CPUs, in rising order.
     pub fn iter(&self) -> std::slice::Iter<'_, Lane<L>> {
         self.lanes.iter()

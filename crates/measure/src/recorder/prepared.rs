@@ -22,6 +22,9 @@ use crate::trace::{Names, Tracing};
 /// How long the counter's rate is measured before the start.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 
+/// The highest real-time priority.
+const HIGHEST: u8 = 99;
+
 /// A recording that can begin.
 pub struct Prepared<C, L: Loop> {
     pub(super) plan: RecordPlan,
@@ -63,6 +66,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let allowed = sched::allowed_cpus()?;
         let free = allowed.without(&cpus);
         if free.is_empty() {
+            if plan.policy.is_realtime() && plan.policy.priority() >= HIGHEST {
+                return Err(RecordError::NothingAbove);
+            }
             warnings.push(warning::no_free_cpu());
         }
         let calibration = clock::calibrate::<C>(CALIBRATION)?;

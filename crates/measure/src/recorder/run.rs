@@ -35,6 +35,8 @@ struct Running<'a, L: Loop> {
     axis: TicksToNanos,
     /// When the loops began, on the run's axis.
     start: Nanos,
+    /// The reading at which the duration is over; the last one if there is none.
+    over: u64,
 }
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
@@ -53,12 +55,12 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         if let Some(tracing) = &self.tracing {
             tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
         }
-        let start = self.go(&lanes, &onset);
+        let (start, over) = self.go(&lanes, &onset);
         let before = KernelCounters::take(&self.plan.root);
         let mut command = Companion::start(self.plan.command.take(), &self.allowed, outside.signals)
             .map_err(|(command, source)| RecordError::Command { command, source })?;
         let running =
-            Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start };
+            Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start, over };
         let seen = self.collect(running, &mut outside);
         let measured = lanes.stop();
         if let Some(tracing) = &self.tracing {
@@ -151,19 +153,32 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         Ok(collector)
     }
 
-    /// Lets the loops go, and sleeps until they begin. Returns when they do.
-    fn go(&self, lanes: &Lanes<L>, onset: &Onset) -> Nanos {
+    /// Lets the loops go, and sleeps until they begin. Returns when they do, and the reading at which they end at the latest.
+    fn go(&self, lanes: &Lanes<L>, onset: &Onset) -> (Nanos, u64) {
         let rate = self.calibration.rate;
         // Everything before took time; the start must lie ahead of now for every thread.
         let origin = onset.axis.origin().get().max(C::read() + rate.ticks_in(onset.wake_up).get());
         let deadline =
             self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
-        lanes.go(Ticks::new(origin), Ticks::new(deadline));
+        lanes.go(Ticks::new(origin), Ticks::new(deadline.min(self.unattended_deadline(origin))));
         // The kernel's counters are read when the loops begin, not before: waking them all takes long enough for many
         // ticks.
         let ahead = Ticks::new(origin.saturating_sub(C::read()));
         std::thread::sleep(onset.axis.duration(ahead).to_std());
-        onset.axis.instant(Ticks::new(origin))
+        (onset.axis.instant(Ticks::new(origin)), deadline)
+    }
+
+    /// Whether the loops have every CPU, and nothing but what is raised above them runs against their will.
+    fn is_top(&self) -> bool {
+        self.free.is_empty() && self.plan.policy.is_realtime()
+    }
+
+    /// The reading at which loops that have the whole machine end if nothing is collected after this one.
+    fn unattended_deadline(&self, now: u64) -> u64 {
+        match self.is_top() {
+            true => now.saturating_add(self.calibration.rate.ticks_in(self.plan.unattended).get()),
+            false => u64::MAX,
+        }
     }
 
     /// Collects until the recording is over, and says why it is.
@@ -172,10 +187,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         running: Running<'_, L>,
         outside: &mut Outside<'_, S>,
     ) -> Result<Ended, RecordError<S::Error>> {
-        let Running { lanes, collector, command, axis, start } = running;
+        let Running { lanes, collector, command, axis, start, over } = running;
         let elapsed = || axis.instant(Ticks::new(C::read())) - start;
         let shared = self.free.is_empty();
         let interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let mut renewed = Nanos::ZERO;
         let mut detours = 0;
         let mut segment_began = Nanos::ZERO;
         loop {
@@ -190,8 +206,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             } else if command.has_ended() {
                 return Ok(Ended::Command);
             } else if lanes.all_ended() {
-                return Ok(Ended::Duration);
+                let unattended = self.is_top() && now - renewed >= self.plan.unattended;
+                return Ok(if unattended && left > Nanos::ZERO { Ended::Unattended } else { Ended::Duration });
             }
+            lanes.renew(Ticks::new(over.min(self.unattended_deadline(C::read()))));
+            renewed = now;
             if left <= Nanos::ZERO {
                 // The loops are about to end; one may be in a long detour.
                 continue;
@@ -224,7 +243,8 @@ impl AboveLoops {
     fn raise(policy: Policy, shared: bool) -> Result<Self, SchedError> {
         let raised = shared && policy.is_realtime();
         if raised {
-            sched::set_policy(Policy::Fifo((policy.priority() + 1).min(99)))?;
+            // One above is to be had: the highest priority was refused.
+            sched::set_policy(Policy::Fifo(policy.priority() + 1))?;
         }
         Ok(Self(raised))
     }

@@ -63,9 +63,9 @@ fn bearing(run: &Recorded, cpu: CpuId) -> Vec<Detour> {
 }
 
 /// Every injected detour lies in one that was recorded and bears its name, and nothing else does. Its length is that asked for,
-/// within 5 % or 3 us: the median one's, and those of three in four. The way into a detour and out of it are not the injector's:
-/// it knows the way in that was just taken, but of the way out only what it usually is, and on a virtual machine both vary by
-/// tens of microseconds.
+/// within 5 % or 3 us: the median one's, and those of three in four, after what nobody can know beforehand. The way into a detour
+/// and out of it are not the injector's: it knows the way in that was just taken, but of the way out only what it usually is, and
+/// on a virtual machine both vary by tens of microseconds. What a way out took beyond the usual is in the recording, and is taken off.
 #[test]
 fn every_injected_detour_is_found_with_its_length_and_name() {
     if !machine_has(&[Need::Root, Need::TwoCpus]) {
@@ -97,8 +97,8 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let detours = &run.memory.lanes[index].detours;
     let begin = doc.start_ns + Nanos::from_millis(1);
     let end = doc.start_ns + doc.duration_ns - Nanos::from_millis(1);
-    let (mut within, mut exact) = (0, 0);
-    let mut off = Vec::new();
+    let mut within = 0;
+    let (mut off, mut ways_out) = (Vec::new(), Vec::new());
     let mut holding = Vec::new();
     for injected in &delivered.log {
         let (first, last) = (axis.instant(injected.burned.0), axis.instant(injected.burned.1));
@@ -113,15 +113,18 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
         holding.push(found);
         let (difference, limit) = ((found.duration - injected.asked).get(), (injected.asked.get() / 20).max(3_000));
         off.push((difference, limit));
-        // Other noise that meets it makes it longer.
-        exact += u32::from(difference.abs() <= limit);
+        ways_out.push((found.start + found.duration - last).get());
     }
+    let exact = off.iter().filter(|(difference, limit)| difference.abs() <= *limit).count();
+    // Other noise that meets a detour makes it longer all the same.
+    let foreseeable = foreseeable(&off, &ways_out);
     off.sort_unstable();
     let named = bearing(&run, cpu);
     let tally = &delivered.tally;
     let delivered_ratio = tally.delivered.mean().unwrap_or(0.0) / tally.due.mean().unwrap_or(f64::NAN);
     eprintln!(
-        "{spec}: {within} detours, all found; {exact} of them within 5 % or 3 us, by {} ns at the median; {} bear the name; \
+        "{spec}: {within} detours, all found; {exact} of them within 5 % or 3 us, {foreseeable} but for an unusual way out, by {} ns \
+         at the median; {} bear the name; \
          {delivered_ratio:.4} of the mean length; toll {:?}; late by {} at the median, {} at the 99th percentile; {} missed, {} \
          joined",
         off[off.len() / 2].0,
@@ -140,10 +143,22 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let strange = named.iter().filter(|named| !holding.contains(named)).count();
     assert!(strange <= 4 + tally.missed as usize, "{spec}: {strange} bear the name, and nothing was injected there");
     check(within > 300, || format!("{spec}: only {within} in {seconds} s"))?;
-    check(f64::from(exact) >= 0.75 * within as f64, || format!("{spec}: only {exact} of {within} have the length"))?;
+    check(foreseeable as f64 >= 0.75 * f64::from(within), || {
+        format!("{spec}: only {foreseeable} of {within} have the length")
+    })?;
     let (difference, limit) = off[off.len() / 2];
     check(difference.abs() <= limit, || format!("{spec}: the median is {difference} ns off"))?;
     check((0.98..=1.02).contains(&delivered_ratio), || format!("{spec}: {delivered_ratio} of the mean length"))
+}
+
+/// How many lengths are within their limit once what each way out took beyond the usual one is taken off.
+fn foreseeable(off: &[(i64, i64)], ways_out: &[i64]) -> usize {
+    let mut sorted = ways_out.to_vec();
+    sorted.sort_unstable();
+    let usual = sorted[sorted.len() / 2];
+    let within =
+        |((difference, limit), way_out): &(&(i64, i64), &i64)| (*difference - (*way_out - usual)).abs() <= *limit;
+    off.iter().zip(ways_out).filter(within).count()
 }
 
 /// Over ten seconds the noise is what was asked for, by the injector's books; and a recording in the middle of it finds what

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
@@ -13,9 +13,9 @@ use becalm_linux::signals::StopSignals;
 use becalm_measure::loops::acquire::{LoopTally, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_measure::{Batch, Collector, EventClock, Names, RecordPlan, Sink, TraceSide, Translator};
-use becalm_model::node::NodeDoc;
+use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::{Activity, Detour, Kind, LoopThread, Pid};
-use becalm_record::Lane;
+use becalm_record::{Lane, Memory, Session};
 use becalm_testing::{Need, machine_has};
 use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
 
@@ -317,4 +317,33 @@ fn page_faults_in_the_loops_own_memory_are_named() {
     let faults = found.activities.iter().filter(|row| row.kind == Kind::Fault).count() as u64;
     assert!(faults > 500, "{faults} faults");
     assert_within_a_hundredth("page faults", faults, usage.faults);
+}
+
+/// Real-time loops on every CPU from which nothing is collected end by themselves, and the run says so.
+#[test]
+fn loops_that_nobody_attends_end_by_themselves() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let plan = RecordPlan {
+        duration: Some(Nanos::from_secs(20)),
+        policy: Policy::Fifo(50),
+        sources: false,
+        unattended: Nanos::from_millis(1500),
+        ..RecordPlan::new()
+    };
+    let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
+    let begin = Instant::now();
+    let mut stalls = 0;
+    let mut stall = |_| {
+        if stalls == 0 {
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        stalls += 1;
+    };
+    let recorded = session.record(plan, Memory::default(), &mut stall);
+    let recorded = recorded.unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
+    assert_eq!(recorded.node.ended, Some(Ended::Unattended));
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert!(recorded.node.cpus.iter().all(|cpu| cpu.duration_ns < Nanos::from_secs(5)));
 }

@@ -74,6 +74,7 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::User) => "ended by its user",
         Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
+        Some(Ended::Unattended) => "ENDED EARLY: nothing was collected for too long beside its real-time loops",
         Some(Ended::Failed) => "FAILED on the way",
         None => "NOT ENDED: still running, or killed",
     }

@@ -52,6 +52,11 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 path.display(),
                 args.buffer
             ),
+            Some(Ended::Unattended) => anyhow::bail!(
+                "the run ended early: its real-time loops had every CPU, and nothing was collected from them for too long; what \
+                 was recorded is in {}; leave one CPU out of --cpus, or take a lower priority",
+                path.display()
+            ),
             Some(Ended::CpusGone) => anyhow::bail!(
                 "the run ended early: every CPU went offline or left the cpuset; what was recorded is in {}",
                 path.display()
