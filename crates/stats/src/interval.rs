@@ -188,6 +188,10 @@ impl Blocks {
 /// and M twice the last lag before the correlation vanishes.
 pub fn blocks(noise: &[f64]) -> Result<Blocks, usize> {
     let n = noise.len();
+    // So few do not hold that many blocks of even one cell, nor the lags below.
+    if n < BLOCKS_MIN {
+        return Err(1);
+    }
     let mean = noise.iter().sum::<f64>() / n as f64;
     let covariance = |lag: usize| -> f64 {
         noise[lag..].iter().zip(noise).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / n as f64

@@ -21,3 +21,37 @@ fn what_is_imported_is_exported() {
     let noise = fs::read_to_string(folder.path().join("noise.txt")).unwrap();
     assert_eq!(noise, "0\t0\n100000\t10000\n2100500\t20250\n4100000\t10000\n10000000\t0");
 }
+
+/// What is imported may be shorter than any statistics: a few detours within a few nanoseconds.
+#[test]
+fn short_imports_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seed = 1_u64;
+    let mut random = |limit: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % limit
+    };
+    let mut texts = vec!["1 2\n5 6\n".to_owned(), "4 2\n7 0\n".to_owned()];
+    for _ in 0..60 {
+        let (mut time, mut text) = (0, String::new());
+        for _ in 0..=random(6) {
+            let (gap, duration) = (random(12), random(5));
+            text += &format!("{} {duration}\n", time + gap);
+            time += gap + duration;
+        }
+        texts.push(text);
+    }
+    for (number, text) in texts.into_iter().enumerate() {
+        fs::write(folder.path().join("short.txt"), &text).unwrap();
+        let run = format!("run{number}.becalm");
+        for line in [
+            format!("import --from selfish short.txt -o {run}"),
+            format!("report {run}"),
+            format!("sources --json {run}"),
+        ] {
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+            assert!(output.status.success(), "{line}: {output:?}\n{text}");
+        }
+    }
+}

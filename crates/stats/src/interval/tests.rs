@@ -151,3 +151,21 @@ fn rates_hold_the_truth_about_95_times_in_100() {
     let none = Interval::of_rate(&[0; 256], LENGTH / 256, LENGTH);
     assert_eq!(none, Interval::Between { low: 0.0, high: 0.3 });
 }
+
+/// Runs shorter than any statistics: a few cells, with whatever is in them.
+#[test]
+fn a_few_cells_have_no_blocks_and_do_no_harm() {
+    let mut source = Source::seeded(13);
+    for count in 0..60 {
+        for _ in 0..20 {
+            let cells: Vec<f64> = (0..count).map(|_| (source.uniform() * 4.0).floor()).collect();
+            match blocks(&cells) {
+                Ok(found) => assert!((1..=count).contains(&found.length), "{count}"),
+                Err(needed) => assert!(needed >= 1, "{count}"),
+            }
+        }
+        if count < BLOCKS_MIN {
+            assert!(blocks(&vec![0.0; count]).is_err());
+        }
+    }
+}
