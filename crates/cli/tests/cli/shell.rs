@@ -302,33 +302,38 @@ fn results_fit_narrow_terminals() {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::write_all(folder.path());
     becalm_fixtures::pages::write_all(folder.path());
-    for width in [60, 80, 100] {
-        for run in ["busy.becalm", "many.becalm", "plain.becalm", "pair.becalm", "killed.becalm"] {
-            fits(&["report", run], folder.path(), width);
-            fits(&["sources", run], folder.path(), width);
+    let folder = folder.path();
+    // One thread for each width: together they take a minute.
+    std::thread::scope(|scope| {
+        for width in [60, 80, 100] {
+            scope.spawn(move || results_fit(folder, width));
         }
-        let pairs: [&[&str]; 6] = [
-            &["busy", "quieter"],
-            &["livelier", "busy"],
-            &["many", "many"],
-            &["killed", "open"],
-            &["busy", "right", "--cpus-a", "0,1", "--cpus-b", "3"],
-            &["pair", "pair", "--node-a", "node1", "--node-b", "node2"],
-        ];
-        for pair in pairs {
-            let arguments = [&["compare"], pair].concat();
-            fits(&arguments, folder.path(), width);
-            fits(&[&arguments[..], &["--all", "--fail-if-worse", "100%"]].concat(), folder.path(), width);
-        }
-        fits(&["sources", "busy.becalm", "--per-cpu"], folder.path(), width);
-        fits(&["sources", "busy.becalm", "--longest", "3"], folder.path(), width);
-        let periodic = "periodic:interval=1ms,detour=50us";
-        fits(&["predict", periodic, "--ranks", "64,1k,16k", "--grain", "1ms"], folder.path(), width);
-        fits(
-            &["law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1k,16k"],
-            folder.path(),
-            width,
-        );
-        fits(&[], folder.path(), width);
+    });
+}
+
+/// Results of all commands that make tables.
+fn results_fit(folder: &Path, width: usize) {
+    for run in ["busy.becalm", "many.becalm", "plain.becalm", "pair.becalm", "killed.becalm"] {
+        fits(&["report", run], folder, width);
+        fits(&["sources", run], folder, width);
     }
+    let pairs: [&[&str]; 6] = [
+        &["busy", "quieter"],
+        &["livelier", "busy"],
+        &["many", "many"],
+        &["killed", "open"],
+        &["busy", "right", "--cpus-a", "0,1", "--cpus-b", "3"],
+        &["pair", "pair", "--node-a", "node1", "--node-b", "node2"],
+    ];
+    for pair in pairs {
+        let arguments = [&["compare"], pair].concat();
+        fits(&arguments, folder, width);
+        fits(&[&arguments[..], &["--all", "--fail-if-worse", "100%"]].concat(), folder, width);
+    }
+    fits(&["sources", "busy.becalm", "--per-cpu"], folder, width);
+    fits(&["sources", "busy.becalm", "--longest", "3"], folder, width);
+    let periodic = "periodic:interval=1ms,detour=50us";
+    fits(&["predict", periodic, "--ranks", "64,1k,16k", "--grain", "1ms"], folder, width);
+    fits(&["law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1k,16k"], folder, width);
+    fits(&[], folder, width);
 }
