@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install mpi test test-fresh bench fmt lint test-unit test-root test-lab lab test-browser test-mpi \
+.PHONY: help run install mpi test test-attack test-fresh bench fmt lint test-unit test-root test-lab lab test-browser test-mpi \
 	test-bench test-fuzz check-aarch64
 
 help: ## this list
@@ -35,6 +35,10 @@ mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names;
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
+
+test-attack: ## as root: each command that changes or records something, killed a hundred times at random moments
+	cargo build --bins --tests
+	BECALM_CI=1 BECALM_KILLS=100 cargo test --test root_becalm kills:: -- --test-threads=1
 
 test-fresh: ## as root: make run, make mpi and all that the lanes install and build, on a new Debian in a folder, and on a worse one
 	@.ci/fresh

@@ -95,7 +95,7 @@ pub(crate) fn settle(
         (!is_where_moved && least.without(&placed.cpus).is_empty()).then(|| noted.clone())
     });
     if !state.steps.iter().any(|step| step.is_open() && gives_cpus(&step.change)) {
-        journal.write(Record::Settled)?;
+        journal.write_if_possible(Record::Settled)?;
         observer(Moment::Recorded);
     }
     Ok(())

@@ -1,5 +1,8 @@
-//! When two values of a knob mean the same.
+//! When two values of a knob mean the same, and which knobs there are.
 
+use std::path::{Component, Path};
+
+use becalm_linux::procfs::mountinfo::mounts;
 use becalm_units::CpuList;
 
 use crate::{Knob, Meaning};
@@ -26,6 +29,37 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
         _ => None,
     };
     equal.unwrap_or(a == b)
+}
+
+/// Where plans change files, and restoring brings them back. Control groups may be mounted elsewhere.
+const PLACES: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
+
+/// Refuses a knob that is no setting of the kernel or of systemd: a journal that names one was not written by becalm.
+///
+/// # Errors
+/// Says why.
+pub(crate) fn check_place(knob: &Knob, root: &Path) -> Result<(), String> {
+    match knob {
+        Knob::File { path, .. } | Knob::Group { path } | Knob::Controller { path, .. } => {
+            let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+            let is_known = || PLACES.iter().any(|place| path.starts_with(place)) || is_control_group(path, root);
+            if plain && path.is_absolute() && is_known() {
+                return Ok(());
+            }
+            Err(format!("{} is no setting of the kernel, so it is left alone", path.display()))
+        }
+        // systemctl would take it for an option.
+        Knob::Property { unit, name } if unit.starts_with('-') || name.starts_with('-') => {
+            Err(format!("'{unit}' is no unit of systemd"))
+        }
+        Knob::Unit { unit } if unit.starts_with('-') => Err(format!("'{unit}' is no unit of systemd")),
+        Knob::Affinity { .. } | Knob::Property { .. } | Knob::Unit { .. } => Ok(()),
+    }
+}
+
+fn is_control_group(path: &Path, root: &Path) -> bool {
+    let is_group = |kind: &str| matches!(kind, "cgroup" | "cgroup2" | "cpuset");
+    mounts(root).unwrap_or_default().iter().any(|mount| is_group(&mount.kind) && path.starts_with(&mount.point))
 }
 
 #[cfg(test)]
@@ -55,6 +89,31 @@ mod tests {
         assert!(same(&Knob::word("/x"), "root\n", "root") && !same(&Knob::word("/x"), "root", "root invalid (x)"));
         // What cannot be understood is compared as it is.
         assert!(same(&list, "what\n", "what") && !same(&list, "what", "0"));
+    }
+
+    #[test]
+    fn only_settings_are_brought_back() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        std::fs::write(
+            root.path().join("proc/self/mountinfo"),
+            "42 23 0:13 / /dev/cpuset rw,relatime shared:7 - cgroup cpuset rw,cpuset\n",
+        )
+        .unwrap();
+        let check = |knob: &Knob| check_place(knob, root.path());
+        for path in
+            ["/proc/sys/vm/stat_interval", "/sys/fs/cgroup/x", "/dev/cpuset/a/cpuset.cpus", "/proc/irq/1/smp_affinity"]
+        {
+            assert_eq!(check(&Knob::word(path)), Ok(()), "{path}");
+        }
+        for path in ["/etc/shadow", "/proc/sys/../../etc/shadow", "sys/x", "/system/x", "/proc/1/mem", "/dev/cpusets"] {
+            assert!(check(&Knob::word(path)).unwrap_err().contains(path), "{path}");
+            assert!(check(&Knob::Group { path: path.into() }).is_err(), "{path}");
+        }
+        let unit = |unit: &str| Knob::Unit { unit: unit.to_owned() };
+        assert!(check(&unit("becalm.slice")).is_ok() && check(&unit("--root=/x")).is_err());
+        let property = |unit: &str, name: &str| Knob::Property { unit: unit.to_owned(), name: name.to_owned() };
+        assert!(check(&property("a.slice", "AllowedCPUs")).is_ok() && check(&property("-x", "AllowedCPUs")).is_err());
     }
 
     proptest! {

@@ -17,6 +17,7 @@ mod draft;
 mod error;
 mod families;
 pub mod format;
+mod heirs;
 mod journal;
 mod knob;
 mod machine;
@@ -35,12 +36,13 @@ pub use becalm_model::tune::{
 };
 pub use error::TuneError;
 pub use families::CpusetPlace;
+pub use heirs::{Heir, Heirs};
 pub use journal::{Folder, Journal, JournalError, JournalStep, Noted, Owner, State};
 pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;
 pub use request::{PlanError, Request};
-pub use restore::{Restored, restore};
+pub use restore::{Foreign, Restored, Restoring, restore};
 
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, Noise};

@@ -3,22 +3,51 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use becalm_units::CpuList;
+use becalm_linux::procfs::placement::Placed;
+use becalm_units::{CpuId, CpuList};
 
-use crate::journal::{Folder, Journal, JournalStep, Record, State};
+use crate::heirs::{self, Heirs};
+use crate::journal::{Folder, JournalStep, Owner, Record, State};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
 use crate::{Attempt, Knob, Outcome, TuneError, bystanders, knob, value};
+
+/// What is to be restored, and what becomes of the rest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Restoring<'a> {
+    /// Only what this process changed; `None` for whatever the journal says.
+    pub owner: Option<&'a Owner>,
+    /// What becomes of knobs that others changed meanwhile.
+    pub foreign: Foreign,
+}
+
+/// What restoring does with knobs that others changed meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Foreign {
+    /// Leaves them as they are, and the journal with what they were.
+    #[default]
+    Leave,
+    /// Leaves them as they are for good: what they were is forgotten. Threads that were started meanwhile stay where they are.
+    Keep,
+    /// Brings back what they were. Also restores under a command that is still running, and passes over damaged lines of the
+    /// journal.
+    Force,
+}
 
 /// What came of restoring.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Restored {
     /// Every change that was open, the last one first.
     pub changes: Vec<Attempt>,
-    /// Threads that were started meanwhile by moved ones, and were given the CPUs that those had.
-    pub heirs: usize,
+    /// What became of threads that were started meanwhile.
+    pub heirs: Heirs,
     /// Whether the journal is of an earlier boot of the machine, so that there was nothing to restore.
     pub earlier_boot: bool,
+    /// CPUs that were offline and are online again: interrupts whose CPUs the kernel alone chooses left them, and come back at a
+    /// reboot only.
+    pub returned: CpuList,
+    /// Why the journal does not say all that was restored, as the text of an error; it can be restored again.
+    pub unwritten: Option<String>,
 }
 
 impl Restored {
@@ -31,21 +60,26 @@ impl Restored {
 
 /// Undoes what the journal says was changed; nothing if there is no journal.
 ///
-/// A knob that others changed meanwhile is left alone, unless `force`. As long as one is, the journal stays.
+/// A knob that others changed meanwhile is left alone, unless [`Foreign`] says otherwise. As long as one is to be restored, the
+/// journal stays. That the journal cannot be written keeps nothing from being restored.
 ///
 /// # Errors
-/// If the journal cannot be read, understood or written; or, unless `force`, if a process that is still alive runs a command on
-/// the settings. That a value is refused is no error.
+/// If the journal cannot be read or understood, or the kernel does not tell which boot this is; or, unless forced, if a process
+/// that is still alive runs a command on the settings. That a value is refused is no error.
 pub fn restore(
     machine: &dyn Machine,
     folder: &Folder,
-    force: bool,
+    restoring: Restoring<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Option<Restored>, TuneError> {
-    let Some(mut journal) = folder.resume()? else { return Ok(None) };
+    let force = restoring.foreign == Foreign::Force;
+    let Some(mut journal) = folder.resume(force)? else { return Ok(None) };
     let owner = journal.state().owner.clone();
+    if restoring.owner.is_some_and(|wanted| *wanted != owner) {
+        return Ok(None);
+    }
     let mut restored = Restored::default();
-    if !owner.is_of_this_boot(machine) {
+    if !owner.is_of_this_boot(machine)? {
         restored.earlier_boot = true;
         journal.close()?;
         return Ok(Some(restored));
@@ -54,11 +88,14 @@ pub fn restore(
     if owner.runs_command && owner.pid != own && owner.is_alive(machine) && !force {
         return Err(TuneError::InUse { owner });
     }
+    // Where threads are before anything is put back: it tells who was started by whom.
+    let tasks = machine.tasks().unwrap_or_default();
     if journal.state().is_unsettled() {
         // Those that were started meanwhile.
         bystanders::note(machine, &mut journal)?;
     }
     let mut groups_are_back = false;
+    let mut returned = Vec::new();
     for (turn, number) in order(journal.state()) {
         if turn > 0 && !groups_are_back {
             bystanders::settle(machine, &mut journal, observer)?;
@@ -68,20 +105,46 @@ pub fn restore(
         if let Some(cpus) = bystanders::noted(journal.state(), &step.change.knob) {
             step.original = Some(cpus.to_string());
         }
-        let attempt = put_back(machine, step, force, observer);
+        let attempt = put_back(machine, step, restoring.foreign, observer);
         if !attempt.outcome.is_open() {
-            journal.write(Record::Restored { step: number, gone: attempt.outcome == Outcome::Gone })?;
+            let gone = matches!(attempt.outcome, Outcome::Gone | Outcome::Kept);
+            journal.write_if_possible(Record::Restored { step: number, gone })?;
             observer(Moment::Recorded);
         }
+        returned.extend(cpu_that_returned(&attempt));
         restored.changes.push(attempt);
     }
     bystanders::settle(machine, &mut journal, observer)?;
-    restored.heirs = widen_heirs(machine, &journal);
+    restored.returned = returned.into_iter().collect();
+    restored.heirs = heirs_of_the_moved(machine, journal.state(), &tasks, restoring.foreign);
     if journal.state().is_spent() {
         journal.close()?;
         observer(Moment::Ended);
+    } else {
+        restored.unwritten = journal.unwritten().map(ToString::to_string);
     }
     Ok(Some(restored))
+}
+
+/// Gives the threads that moved ones started what those had before, unless others' doings are to be kept.
+fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], foreign: Foreign) -> Heirs {
+    let mut found = heirs::find(state, tasks, &online(machine));
+    if foreign == Foreign::Keep {
+        found.left.extend(found.widened.drain(..).map(|heir| heir.name));
+        return found;
+    }
+    // One that has ended, or whose group has none of these CPUs, stays where it is.
+    found.widened.retain(|heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok());
+    found
+}
+
+/// The CPU that is online again by this attempt.
+fn cpu_that_returned(attempt: &Attempt) -> Option<CpuId> {
+    let Knob::File { path, .. } = &attempt.change.knob else { return None };
+    let cpu =
+        path.strip_prefix("/sys/devices/system/cpu").ok()?.to_str()?.strip_suffix("/online")?.strip_prefix("cpu")?;
+    let is_back = attempt.outcome == Outcome::Restored && attempt.after == "1";
+    cpu.parse().ok().filter(|_| is_back).map(CpuId::new)
 }
 
 /// The numbers of the open steps in the order in which they are undone, each with its turn: in reverse, but threads behind all else, when the CPUs
@@ -109,10 +172,10 @@ fn made_group(step: &JournalStep) -> Option<&Path> {
 }
 
 /// Brings back the original of one knob.
-fn put_back(machine: &dyn Machine, step: JournalStep, force: bool, observer: &mut Observer<'_>) -> Attempt {
+fn put_back(machine: &dyn Machine, step: JournalStep, foreign: Foreign, observer: &mut Observer<'_>) -> Attempt {
     let JournalStep { change, original, done, .. } = step;
     let original = original.unwrap_or_default();
-    let (outcome, now, why) = bring_back(machine, &change.knob, &original, done.as_deref(), force, observer);
+    let (outcome, now, why) = bring_back(machine, &change.knob, &original, done.as_deref(), foreign, observer);
     let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
     let attempt = Attempt::new(change, &before, &now, outcome);
     match why {
@@ -127,11 +190,14 @@ fn bring_back(
     knob: &Knob,
     original: &str,
     done: Option<&str>,
-    force: bool,
+    foreign: Foreign,
     observer: &mut Observer<'_>,
 ) -> (Outcome, String, Option<String>) {
     let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
     let gone = || (Outcome::Gone, String::new(), None);
+    if let Err(why) = knob::check_place(knob, machine.root()) {
+        return failed(why);
+    }
     let online = online(machine);
     let now = match value::read(machine, knob) {
         Ok(Some(now)) => now,
@@ -143,8 +209,12 @@ fn bring_back(
     }
     // Killed before it was noted what the kernel made of a value, nobody knows that: then every value may be ours.
     let ours = done.is_none_or(|done| knob::same(knob, &now, done, &online));
-    if !ours && !force {
-        return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));
+    match foreign {
+        Foreign::Leave if !ours => {
+            return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));
+        }
+        Foreign::Keep if !ours => return (Outcome::Kept, now, Some(format!("others changed it; it was {original}"))),
+        _ => {}
     }
     let written = value::write(machine, knob, knob.value(original));
     observer(Moment::Written);
@@ -157,41 +227,4 @@ fn bring_back(
         (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),
         (Ok(()), Err(error)) => failed(format!("it cannot be read any more: {error}")),
     }
-}
-
-/// Threads inherit the CPUs of the one that starts them. Those that were started since by threads that had been moved are told
-/// by their CPUs, which are exactly those of a moved thread; they are given what that had. Doing it twice does no harm.
-fn widen_heirs(machine: &dyn Machine, journal: &Journal) -> usize {
-    let state = journal.state();
-    let online = online(machine);
-    let mut known = BTreeSet::new();
-    let mut moves: Vec<(CpuList, CpuList)> = Vec::new();
-    for step in &state.steps {
-        let Knob::Affinity { tid, start_ticks, .. } = step.change.knob else { continue };
-        known.insert((tid, start_ticks));
-        let cpus = |text: &Option<String>| text.as_ref()?.parse::<CpuList>().ok();
-        if let (Some(from), Some(to)) = (cpus(&step.original), cpus(&step.done)) {
-            let pair = (to, from.intersection(&online));
-            if !moves.contains(&pair) {
-                moves.push(pair);
-            }
-        }
-    }
-    if moves.is_empty() {
-        return 0;
-    }
-    let mut heirs = 0;
-    for placed in machine.tasks().unwrap_or_default() {
-        let late = placed.start_ticks >= state.begin_ticks && !placed.bound && !placed.task.kthread;
-        if !late || known.contains(&(placed.task.pid, placed.start_ticks)) {
-            continue;
-        }
-        let mut from = moves.iter().filter(|(to, _)| *to == placed.cpus);
-        // Where threads with different CPUs were moved to the same ones, nobody knows whose heir it is.
-        let (Some((_, wide)), None) = (from.next(), from.next()) else { continue };
-        if machine.set_affinity(placed.task.pid, wide).is_ok() {
-            heirs += 1;
-        }
-    }
-    heirs
 }

@@ -7,6 +7,7 @@ mod book;
 mod campaign;
 mod cost;
 mod inject;
+mod kills;
 mod robust;
 mod top;
 mod tune;

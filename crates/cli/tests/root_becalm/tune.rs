@@ -19,7 +19,7 @@ use serde_json::Value;
 static MACHINE: Mutex<()> = Mutex::new(());
 
 /// A folder for the journal, and the machine as it was. However a test ends, the machine is that again.
-struct Bench {
+pub struct Bench {
     journal: tempfile::TempDir,
     cpu: String,
     before: BTreeMap<PathBuf, Vec<u8>>,
@@ -28,7 +28,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         if !machine_has(&[Need::Root, Need::TwoCpus]) {
             return None;
@@ -43,8 +43,18 @@ impl Bench {
         path(self.journal.path())
     }
 
+    /// A folder of the test's own.
+    pub fn place(&self) -> &Path {
+        self.journal.path()
+    }
+
+    /// The CPU that is made quiet.
+    pub fn cpu(&self) -> &str {
+        &self.cpu
+    }
+
     /// A command line of `becalm tune`, with the journal.
-    fn tune(&self, words: &[&str]) -> Command {
+    pub fn tune(&self, words: &[&str]) -> Command {
         let (what, rest) = words.split_first().expect("a subcommand is given");
         becalm(&[&["tune", what, "--journal", self.folder()], rest].concat())
     }
@@ -55,7 +65,7 @@ impl Bench {
 
     /// Everything is as it was.
     #[track_caller]
-    fn is_as_before(&self, when: &str) {
+    pub fn is_as_before(&self, when: &str) {
         assert!(!self.journal().exists(), "{when}: the journal is still there");
         let now = files();
         for (path, text) in &self.before {
@@ -225,7 +235,9 @@ fn signals_are_passed_on() {
     for (signal, code) in [("TERM", 128 + 15), ("USR1", 9), ("INT", 128 + 2)] {
         let ready = bench.journal.path().join(format!("ready-{signal}"));
         let script = format!("trap 'exit 9' USR1; : > {}; while :; do sleep 0.05; done", path(&ready));
-        let mut running = Running::start(bench.tune(&["run", "--cpus", &bench.cpu, "--", "sh", "-c", &script]));
+        // Tests that were started in a shell's background inherit that SIGINT is ignored, and pass it on.
+        let command = ["env", "--default-signal=INT", "sh", "-c", &script];
+        let mut running = Running::start(bench.tune(&[&["run", "--cpus", &bench.cpu, "--"], &command[..]].concat()));
         running.wait_until("the command runs", || ready.exists());
         running.signal(signal);
         let ended = running.end();
@@ -268,6 +280,146 @@ fn killed_while_applying_everything_comes_back() {
         bench.is_as_before(&format!("killed after {delay} ms"));
     }
     eprintln!("{unfinished} of 10 were killed during their changes");
+}
+
+/// What one user applied is not undone by the refusal of another's run or study, and neither is told anything false.
+#[test]
+fn a_refused_run_leaves_what_others_applied() {
+    let Some(bench) = Bench::new() else { return };
+    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat"])).expect(0, &[]);
+    let begin = std::time::Instant::now();
+    let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "echo", "ran"]));
+    ended.expect(1, &["1 knob is changed", "becalm tune restore"]);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.lines().count()), ("", 1), "{ended:#?}");
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "120\n");
+    assert_eq!(document(run(bench.tune(&["status", "--json"])).expect(0, &[]))["state"], "tuned");
+    run(bench.tune(&["restore"])).expect(0, &[]);
+    bench.is_as_before("after a refused run");
+}
+
+/// A service manager sends SIGTERM to every process of a unit, and then SIGKILL to those that are left.
+#[test]
+fn the_watcher_outlives_what_everybody_is_sent() {
+    let Some(bench) = Bench::new() else { return };
+    let ready = bench.journal.path().join("ready");
+    let script = format!("trap '' TERM; : > {}; sleep 2", path(&ready));
+    let mut running = Running::start(bench.tune(&["run", "--cpus", &bench.cpu, "--", "sh", "-c", &script]));
+    running.wait_until("the command runs", || ready.exists());
+    let watchers: Vec<String> = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|process| {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&format!("tune\0watch\0--journal\0{}", bench.folder()))
+        })
+        .map(|process| process.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(watchers.len(), 1);
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        assert!(Command::new("kill").args([signal, &watchers[0]]).status().unwrap().success());
+    }
+    running.signal("KILL");
+    running.end().expect(128 + 9, &["the settings are as they were"]);
+    bench.is_as_before("after SIGTERM to all and SIGKILL");
+}
+
+#[test]
+fn the_exit_code_is_the_commands_also_beside_what_others_changed() {
+    let Some(bench) = Bench::new() else { return };
+    let words = ["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "sh", "-c"];
+    for (code, expected) in [(42, 42), (0, 1)] {
+        let script = format!("echo 77 > /proc/sys/vm/stat_interval; exit {code}");
+        run(bench.tune(&[&words[..], &[&script]].concat())).expect(expected, &["--force", "--keep"]);
+        assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
+        run(bench.tune(&["restore", "--force"])).expect(0, &[]);
+        bench.is_as_before("after a foreign change");
+    }
+    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat"])).expect(0, &[]);
+    fs::write("/proc/sys/vm/stat_interval", "77").unwrap();
+    run(bench.tune(&["restore", "--keep"])).expect(0, &[]);
+    assert!(!bench.journal().exists());
+    assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
+    fs::write("/proc/sys/vm/stat_interval", &bench.before[Path::new("/proc/sys/vm/stat_interval")]).unwrap();
+    bench.is_as_before("after keeping");
+}
+
+/// In a container /proc/sys cannot be written: a command that wants quiet CPUs is not run on loud ones.
+#[test]
+fn a_command_is_not_run_where_nothing_can_be_changed() {
+    let Some(bench) = Bench::new() else { return };
+    let line = "mount -o bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
+    let inner = bench.tune(&["run", "-q", "--cpus", &bench.cpu, "--only", "vmstat", "--", "echo", "ran"]);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", line, "sh"]).arg(inner.get_program()).args(inner.get_args());
+    let ended = run(command);
+    ended.expect(1, &["none of the changes could be made", "stat_interval"]);
+    assert_eq!(ended.stdout, "");
+    bench.is_as_before("after nothing could be changed");
+}
+
+/// A journal on a disk that fills meanwhile: what it needs is held beforehand, and restoring does not wait for the rest.
+#[test]
+fn a_full_disk_keeps_nothing_from_being_restored() {
+    let Some(bench) = Bench::new() else { return };
+    let disk = tempfile::tempdir().unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none", path(disk.path())]).status();
+    assert!(mount.unwrap().success());
+    let _unmount = Unmounted(disk.path().to_owned());
+    fs::create_dir(disk.path().join("journal")).unwrap();
+    fs::set_permissions(disk.path().join("journal"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let journal = disk.path().join("journal");
+    let tune = |what: &str, rest: &[&str]| run(becalm(&[&["tune", what, "--journal", path(&journal)], rest].concat()));
+    for reopened in [false, true] {
+        tune("apply", &["--cpus", &bench.cpu, "--only", "vmstat,watchdog,workqueue,memory"]).expect(0, &[]);
+        if reopened {
+            // As one that held no space: its blocks behind the end are given back.
+            let file = fs::OpenOptions::new().write(true).open(journal.join("journal.jsonl")).unwrap();
+            file.set_len(file.metadata().unwrap().len()).unwrap();
+        }
+        let full = fs::write(disk.path().join("filler"), vec![0; 1 << 17]);
+        assert!(full.is_err(), "64 KiB hold 128");
+        tune("restore", &[]).expect(0, &[]);
+        fs::remove_file(disk.path().join("filler")).unwrap();
+        bench.is_as_before("after a full disk");
+    }
+}
+
+/// A file system that is unmounted when its test ends, however that is.
+struct Unmounted(PathBuf);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// Others can neither hold the lock nor put a journal there, whatever the umask of who tunes.
+#[test]
+fn the_journal_is_roots_alone() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let Some(bench) = Bench::new() else { return };
+    let folder = bench.journal.path().join("made");
+    let line = "umask 0; exec \"$@\"";
+    let inner = becalm(&["tune", "apply", "--journal", path(&folder), "--cpus", &bench.cpu, "--only", "vmstat"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", line, "sh"]).arg(inner.get_program()).args(inner.get_args());
+    run(command).expect(0, &[]);
+    let restore = || run(becalm(&["tune", "restore", "--journal", path(&folder)]));
+    for (name, mode) in [("", 0o700), ("lock", 0o600), ("journal.jsonl", 0o600)] {
+        let found = fs::metadata(folder.join(name)).unwrap();
+        assert_eq!((found.permissions().mode() & 0o7777, found.uid()), (mode, 0), "{name}");
+    }
+    std::os::unix::fs::chown(folder.join("journal.jsonl"), Some(65534), None).unwrap();
+    restore().expect(1, &["it belongs to user 65534"]);
+    std::os::unix::fs::chown(folder.join("journal.jsonl"), Some(0), None).unwrap();
+    // Who holds the lock is named.
+    let lock = fs::File::open(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    restore().expect(1, &[&format!("process {} ", std::process::id())]);
+    lock.unlock().unwrap();
+    restore().expect(0, &[]);
+    bench.is_as_before("after a folder of its own");
 }
 
 #[test]

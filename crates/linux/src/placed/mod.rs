@@ -3,5 +3,5 @@
 mod program;
 mod thread;
 
-pub use program::{ProgramStart, begin_in};
+pub use program::{ProgramStart, apart_from_signals, begin_in};
 pub use thread::{Thread, Waiting};

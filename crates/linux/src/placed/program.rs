@@ -59,6 +59,24 @@ pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&R
     Ok(())
 }
 
+/// Has a program begin with all signals blocked, in a session of its own: what a terminal, a service manager or `pkill` sends to
+/// the processes around it does not end it. SIGKILL does.
+pub fn apart_from_signals(command: &mut Command) {
+    let settle = || {
+        // SAFETY: a signal set is plain bytes, all zeros is a valid one, and the calls only fill it in and read it.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+            // It fails only for the leader of a process group, which a new process is not.
+            libc::setsid();
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls on its own stack, allocates nothing, and takes no lock.
+    unsafe { command.pre_exec(settle) };
+}
+
 /// Moves the calling process into the group of a `cgroup.procs`.
 fn enter(procs: &CString) -> io::Result<()> {
     // SAFETY: the path ends in a zero; the descriptor, if any, is ours to write to and to close.
@@ -78,6 +96,18 @@ fn checked(result: libc::c_long) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_may_begin_apart_from_signals() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -TERM $$; kill -HUP $$; cut -d' ' -f6 /proc/$$/stat; echo $$"]);
+        apart_from_signals(&mut command);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        let (session, pid) = said.trim().split_once('\n').expect("two numbers");
+        assert_eq!(session, pid);
+    }
 
     #[test]
     fn a_program_begins_where_it_was_told_to() {

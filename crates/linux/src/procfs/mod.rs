@@ -14,6 +14,7 @@ pub mod irq_affinity;
 pub mod kallsyms;
 pub mod kernel;
 pub mod limits;
+pub mod locks;
 pub mod mountinfo;
 pub mod names;
 pub mod placement;

@@ -15,6 +15,8 @@ const BOUND: u64 = 0x0400_0000;
 pub struct Placed {
     /// The thread: its number, process and name.
     pub task: ListedThread,
+    /// The process that started its own, or whoever took that over when it ended.
+    pub ppid: i32,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,
     /// Whether the kernel keeps anybody from moving it.
@@ -56,7 +58,8 @@ fn placed_task(root: &Path, task: ListedThread) -> Result<Option<Placed>, FileEr
     let stat = optional(parse(root, file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
     let cpus = optional(parse(root, file("status"), what, allowed))?;
     let Some(((stat, bound), cpus)) = stat.zip(cpus) else { return Ok(None) };
-    Ok((!matches!(stat.state, 'Z' | 'X')).then_some(Placed { task, start_ticks: stat.start_ticks, bound, cpus }))
+    let (ppid, start_ticks) = (stat.ppid, stat.start_ticks);
+    Ok((!matches!(stat.state, 'Z' | 'X')).then_some(Placed { task, ppid, start_ticks, bound, cpus }))
 }
 
 /// The flags are the seventh field behind the name.

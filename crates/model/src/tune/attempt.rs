@@ -55,6 +55,8 @@ pub enum Outcome {
     Unchanged,
     /// Others changed it meanwhile; it was left so.
     Foreign,
+    /// Others changed it meanwhile, and it keeps their value, as was asked.
+    Kept,
     /// The kernel did not take the original value.
     Failed,
 }

@@ -35,6 +35,11 @@ pub(super) fn add(draft: &mut Draft<'_>) {
             removes: Vec::new(),
         });
     }
+    if !siblings.is_empty() {
+        draft.note(format!(
+            "interrupts whose CPUs the kernel alone chooses leave CPU {siblings} when it goes offline, and come back at a reboot only"
+        ));
+    }
 }
 
 /// The groups below a folder whose cpusets name one of the CPUs. The topmost group follows the CPUs that are online.

@@ -17,10 +17,12 @@ pub enum JournalError {
         r#source: io::Error,
     },
     /// Another becalm is changing or restoring settings.
-    #[error("another becalm is changing or restoring settings at this moment (it holds {})", path.display())]
+    #[error("another becalm is changing or restoring settings at this moment ({} holds {})", holder.as_deref().unwrap_or("it"), path.display())]
     Locked {
         /// The file that is the lock.
         path: PathBuf,
+        /// The process that holds it, as far as the kernel tells.
+        holder: Option<String>,
     },
     /// A line in the midst of the journal makes no sense.
     #[error("line {line} of the journal {} is damaged: {why}; what its other lines say is untouched", path.display())]

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::error::JournalError;
 use crate::machine::Machine;
 
+/// Where the kernel tells the identity of its boot.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// The process that changed settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Owner {
@@ -42,13 +45,19 @@ impl Owner {
     pub fn is_alive(&self, machine: &dyn Machine) -> bool {
         let now = TaskStat::read(std::path::Path::new("/"), self.pid).ok().flatten();
         let same = now.is_some_and(|now| now.start_ticks == self.start_ticks && !matches!(now.state, 'Z' | 'X'));
-        same && self.is_of_this_boot(machine)
+        // Where the boot cannot be told, a process of the same number and start is taken for the same.
+        same && self.is_of_this_boot(machine).unwrap_or(true)
     }
 
     /// Whether the machine was not booted since.
-    #[must_use]
-    pub fn is_of_this_boot(&self, machine: &dyn Machine) -> bool {
-        boot_id(machine).is_ok_and(|now| now == self.boot_id)
+    ///
+    /// # Errors
+    /// If the kernel does not tell which boot this is, as where a container hides that.
+    pub fn is_of_this_boot(&self, machine: &dyn Machine) -> Result<bool, JournalError> {
+        match boot_id(machine) {
+            Ok(now) => Ok(now == self.boot_id),
+            Err(error) => Err(JournalError::Identity(format!("{BOOT_ID} cannot be read: {error}"))),
+        }
     }
 }
 
@@ -59,6 +68,6 @@ impl fmt::Display for Owner {
 }
 
 fn boot_id(machine: &dyn Machine) -> std::io::Result<String> {
-    let text = fs::read_to_string(file::below(machine.root(), "/proc/sys/kernel/random/boot_id"))?;
+    let text = fs::read_to_string(file::below(machine.root(), BOOT_ID))?;
     Ok(text.trim().to_owned())
 }

@@ -57,27 +57,34 @@ pub struct State {
 
 impl State {
     /// From the text of a journal; tells also how many bytes of it are whole lines. Nothing if not even the first is whole, so
-    /// that nothing had been changed.
+    /// that nothing had been changed. `lenient`, damaged lines behind the first are passed over.
     ///
     /// # Errors
     /// The line, counted from 1, that makes no sense, and why; or, as line 0, the version that is not known.
-    pub(crate) fn parse(text: &str) -> Result<Option<(Self, usize)>, (usize, String)> {
+    pub(crate) fn parse(text: &str, lenient: bool) -> Result<Option<(Self, usize)>, (usize, String)> {
         let mut state: Option<Self> = None;
         let mut whole = 0;
         for (number, line) in text.split_inclusive('\n').enumerate() {
             // A line is written in one call, its end last.
             let Some(line) = line.strip_suffix('\n') else { break };
             let damaged = |why: String| (number + 1, why);
-            let record = serde_json::from_str(line).map_err(|error| damaged(error.to_string()))?;
-            match (&mut state, record) {
-                (None, Record::Begin { version, owner, plan }) => {
+            let record = serde_json::from_str(line).map_err(|error| error.to_string());
+            let taken = match (&mut state, record) {
+                (None, Ok(Record::Begin { version, owner, plan })) => {
                     if version != VERSION {
                         return Err((0, version.to_string()));
                     }
                     state = Some(Self::begin(owner, *plan));
+                    Ok(())
                 }
-                (Some(state), record) => state.note(record).map_err(damaged)?,
-                (None, _) => return Err(damaged("the journal does not begin with a plan".to_owned())),
+                (Some(state), record) => record.and_then(|record| state.note(record)),
+                (None, record) => {
+                    let why = record.err().unwrap_or_else(|| "the journal does not begin with a plan".to_owned());
+                    return Err(damaged(why));
+                }
+            };
+            if !lenient {
+                taken.map_err(damaged)?;
             }
             whole += line.len() + 1;
         }

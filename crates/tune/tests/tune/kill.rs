@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fake::{Fake, Groups, machine, snapshot};
-use becalm_tune::{Folder, Moment, Owner, Profile, Request, apply, plan, restore};
+use becalm_tune::{Folder, Moment, Owner, Profile, Request, Restoring, apply, plan, restore};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// In the environment of a process that is to be killed: what it does, at which moment it dies, and where.
@@ -40,7 +40,7 @@ fn victim() {
         let owner = Owner::this_process(&fake, false).expect("the process is there");
         apply(&fake, &folder, &plan, &owner, &mut observer).expect("it can be applied");
     } else {
-        restore(&fake, &folder, false, &mut observer).expect("it can be restored");
+        restore(&fake, &folder, Restoring::default(), &mut observer).expect("it can be restored");
     }
 }
 
@@ -65,7 +65,9 @@ fn fresh(groups: Groups) -> tempfile::TempDir {
 
 fn restore_now(place: &Path) {
     let fake = Fake::at(&place.join("root"));
-    if let Some(restored) = restore(&fake, &Folder::new(place.join("journal")), false, &mut |_| ()).unwrap() {
+    if let Some(restored) =
+        restore(&fake, &Folder::new(place.join("journal")), Restoring::default(), &mut |_| ()).unwrap()
+    {
         assert!(restored.is_complete(), "{restored:?}");
     }
 }

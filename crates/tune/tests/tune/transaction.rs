@@ -8,8 +8,8 @@ use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, Noise};
 use becalm_tune::{
-    Applied, Change, CpusetPlace, Family, Folder, Knob, Outcome, Owner, Plan, PlanError, Profile, Request, Restored,
-    TuneError, apply, extend, plan, restore,
+    Applied, Change, CpusetPlace, Family, Folder, Foreign, Knob, Outcome, Owner, Plan, PlanError, Profile, Request,
+    Restored, Restoring, TuneError, apply, extend, plan, restore,
 };
 use becalm_units::Named;
 use proptest::prelude::*;
@@ -49,8 +49,9 @@ impl Bench {
         apply(&self.fake, &self.folder, plan, &self.owner(), &mut |_| ()).unwrap()
     }
 
-    fn restore(&self, force: bool) -> Restored {
-        restore(&self.fake, &self.folder, force, &mut |_| ()).unwrap().expect("there is a journal")
+    fn restore(&self, foreign: Foreign) -> Restored {
+        let restoring = Restoring { owner: None, foreign };
+        restore(&self.fake, &self.folder, restoring, &mut |_| ()).unwrap().expect("there is a journal")
     }
 }
 
@@ -73,7 +74,7 @@ fn every_family_goes_and_comes_back_on_every_kind_of_machine() {
                 assert!(applied.changes.len() >= 10);
                 assert_ne!(snapshot(&bench.root()), before);
                 assert!(bench.folder.read().unwrap().unwrap().applied);
-                let restored = bench.restore(false);
+                let restored = bench.restore(Foreign::Leave);
                 assert!(restored.is_complete(), "{groups:?} {profile}: {restored:?}");
                 assert_eq!(snapshot(&bench.root()), before, "{groups:?} {profile} siblings {siblings}");
                 assert!(bench.folder.read().unwrap().is_none() && bench.folder.last().exists());
@@ -224,7 +225,7 @@ fn refusals_are_told_and_leave_no_trace() {
         refused.iter().any(|text| text.contains("smp_affinity_list") && text.contains("os error 5")),
         "{refused:?}"
     );
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
@@ -244,7 +245,7 @@ fn a_partition_that_is_invalid_falls_back_and_says_why() {
             (Outcome::Refused, Some(why)) => assert!(!works && why.contains("cpuset.cpus not exclusive"), "{why}"),
             other => panic!("{other:?}"),
         }
-        let restored = bench.restore(false);
+        let restored = bench.restore(Foreign::Leave);
         assert!(restored.is_complete(), "{restored:?}");
         assert_eq!(snapshot(&bench.root()), before);
     }
@@ -260,7 +261,7 @@ fn what_needs_a_change_that_failed_is_left_out() {
     let applied = bench.apply(&plan);
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance"), "1");
     assert!(applied.count(Outcome::LeftOut) > 0);
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
@@ -274,7 +275,7 @@ fn what_others_change_is_theirs() {
     bench.fake.set(theirs, "2\n");
     // Somebody put the original back already.
     bench.fake.set(back, "1\n");
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     let outcome = |path: &str| {
         let attempt = restored.changes.iter().find(|attempt| attempt.change.knob.to_string() == path);
         attempt.map(|attempt| (attempt.outcome, attempt.after.as_str()))
@@ -284,15 +285,15 @@ fn what_others_change_is_theirs() {
     assert!(!restored.is_complete());
     assert_eq!(bench.fake.text(theirs), "2");
     // The journal stays, and only that is left of it.
-    let again = bench.restore(false);
+    let again = bench.restore(Foreign::Leave);
     assert_eq!((again.changes.len(), again.is_complete()), (1, false));
     assert!(matches!(
         apply(&bench.fake, &bench.folder, &bench.plan(&request("1")), &bench.owner(), &mut |_| ()),
         Err(TuneError::AlreadyTuned { .. })
     ));
-    assert!(bench.restore(true).is_complete());
+    assert!(bench.restore(Foreign::Force).is_complete());
     assert_eq!(snapshot(&bench.root()), before);
-    assert_eq!(restore(&bench.fake, &bench.folder, false, &mut |_| ()).unwrap(), None);
+    assert_eq!(restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap(), None);
 }
 
 #[test]
@@ -307,7 +308,7 @@ fn a_second_plan_refuses_or_extends() {
     assert!(applied.refused().next().is_none());
     assert_eq!(bench.fake.text("/proc/irq/5/smp_affinity_list"), "0,3-7");
     assert_eq!(bench.folder.read().unwrap().unwrap().plans.len(), 2);
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
@@ -319,7 +320,7 @@ fn a_command_in_the_group_is_let_out_of_it() {
     let CpusetPlace::Group(group) = CpusetPlace::find(&bench.fake) else { panic!("there is a group") };
     assert_eq!(group, Path::new("/sys/fs/cgroup/becalm"));
     bench.fake.set("/sys/fs/cgroup/becalm/cgroup.procs", "4711\n");
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(bench.fake.text("/sys/fs/cgroup/cgroup.procs"), "4711");
     assert_eq!(CpusetPlace::find(&bench.fake), CpusetPlace::Cpus);
@@ -338,12 +339,142 @@ fn threads_that_end_and_threads_that_begin() {
     // The number is given to another thread, which nobody moved; and a moved one starts a third.
     let tree = crate::fake::Tree { root: bench.root() };
     tree.thread(1, "another", 0, 900, "0,2-3").thread(500, "child", 0, 901, "0,2-3").thread(501, "own", 0, 902, "2");
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete());
     let cpus = |tid: i32| bench.fake.text(&format!("/proc/{tid}/status"));
     assert_eq!(cpus(500), "Cpus_allowed_list:\t0-3");
     assert_eq!(cpus(501), "Cpus_allowed_list:\t2");
-    assert_eq!(restored.heirs, 2);
+    let names: Vec<&str> = restored.heirs.widened.iter().map(|heir| heir.name.as_str()).collect();
+    assert_eq!(names, ["another (1)", "child (500)"]);
+}
+
+#[test]
+fn what_others_changed_may_stay_so_for_good() {
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&request("1")));
+    let theirs = "/proc/irq/5/smp_affinity_list";
+    bench.fake.set(theirs, "2\n");
+    let restored = bench.restore(Foreign::Keep);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert!(restored.changes.iter().any(|attempt| attempt.outcome == Outcome::Kept));
+    assert_eq!((bench.fake.text(theirs).as_str(), bench.fake.text("/proc/sys/vm/stat_interval").as_str()), ("2", "1"));
+    assert!(bench.folder.read().unwrap().is_none());
+}
+
+#[test]
+fn only_the_owner_of_a_journal_restores_it_by_name() {
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&request("1")));
+    let tuned = snapshot(&bench.root());
+    let other = Owner { pid: 1, ..bench.owner() };
+    let theirs = Restoring { owner: Some(&other), ..Restoring::default() };
+    assert_eq!(restore(&bench.fake, &bench.folder, theirs, &mut |_| ()).unwrap(), None);
+    assert!(snapshot(&bench.root()) == tuned && bench.folder.journal().exists());
+    let own = bench.owner();
+    let ours = Restoring { owner: Some(&own), ..Restoring::default() };
+    assert!(restore(&bench.fake, &bench.folder, ours, &mut |_| ()).unwrap().unwrap().is_complete());
+}
+
+#[test]
+fn a_boot_that_cannot_be_told_keeps_the_journal() {
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&request("1")));
+    let path = bench.root().join("proc/sys/kernel/random/boot_id");
+    let boot = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let error = restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("/proc/sys/kernel/random/boot_id cannot be read"), "{error}");
+    assert!(bench.folder.journal().exists());
+    fs::write(&path, boot).unwrap();
+    assert!(bench.restore(Foreign::Leave).is_complete());
+}
+
+#[test]
+fn a_damaged_line_costs_its_knob_and_no_other() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    bench.apply(&bench.plan(&request("1")));
+    let text = fs::read_to_string(bench.folder.journal()).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().rposition(|line| line.contains("\"done\"")).unwrap();
+    lines[at] = "{\"record\":\"do";
+    fs::write(bench.folder.journal(), lines.join("\n") + "\n").unwrap();
+    let error = restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains(&format!("line {} of the journal", at + 1)), "{error}");
+    assert!(bench.restore(Foreign::Force).is_complete());
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+#[test]
+fn a_journal_is_for_one_user_alone() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&request("1")));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(bench.folder.path()), 0o700);
+    assert_eq!((mode(&bench.folder.journal()), mode(&bench.folder.path().join("lock"))), (0o600, 0o600));
+    let refused = || restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
+    let chmod = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    chmod(bench.folder.path(), 0o777);
+    assert!(refused().contains("others may write it (its mode is 0777)"));
+    chmod(bench.folder.path(), 0o700);
+    chmod(&bench.folder.journal(), 0o666);
+    assert!(refused().contains("others may write it (its mode is 0666)"));
+    chmod(&bench.folder.journal(), 0o600);
+    let elsewhere = bench.place.path().join("elsewhere");
+    fs::rename(bench.folder.journal(), &elsewhere).unwrap();
+    symlink(&elsewhere, bench.folder.journal()).unwrap();
+    assert!(refused().contains("it is a link"));
+    fs::rename(&elsewhere, bench.folder.journal()).unwrap();
+    assert!(bench.restore(Foreign::Leave).is_complete());
+}
+
+#[test]
+fn a_forged_journal_writes_no_file_of_anybody() {
+    let bench = Bench::new(4, false, Groups::Two);
+    bench.apply(&bench.plan(&Request { only: [Family::Vmstat].into(), ..request("1") }));
+    let (secret, path) = (bench.root().join("etc/secret"), bench.folder.journal());
+    fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    fs::write(&secret, "120").unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("/proc/sys/vm/stat_interval", "/etc/secret")).unwrap();
+    for foreign in [Foreign::Leave, Foreign::Force] {
+        let restored = bench.restore(foreign);
+        assert!(!restored.is_complete());
+        assert!(restored.changes[0].why.as_deref().unwrap().contains("is no setting of the kernel"), "{restored:?}");
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "120");
+    }
+}
+
+/// Of threads that began meanwhile on just the CPUs to which others were moved, those that a moved one started are heirs, also over
+/// several generations; one whose maker runs elsewhere was put there.
+#[test]
+fn heirs_are_told_by_who_started_them() {
+    let bench = Bench::new(4, false, Groups::None);
+    bench.apply(&bench.plan(&request("1")));
+    let tree = crate::fake::Tree { root: bench.root() };
+    // The fake machine's threads have the first process as their parent; give others one of their own.
+    let child = |tid: i32, comm: &str, start: u64, cpus: &str, parent: i32| {
+        tree.thread(tid, comm, 0, start, cpus);
+        for path in [format!("/proc/{tid}/stat"), format!("/proc/{tid}/task/{tid}/stat")] {
+            let text = bench.fake.text(&path);
+            let (head, rest) = text.rsplit_once(") ").unwrap();
+            let mut fields: Vec<String> = rest.split(' ').map(str::to_owned).collect();
+            fields[1] = parent.to_string();
+            bench.fake.set(&path, &format!("{head}) {}", fields.join(" ")));
+        }
+    };
+    child(600, "shell", 900, "0,2-3", 100);
+    child(601, "make", 901, "0,2-3", 600);
+    child(602, "elsewhere", 902, "2", 600);
+    child(603, "pinned", 903, "0,2-3", 602);
+    let restored = bench.restore(Foreign::Leave);
+    let names: Vec<&str> = restored.heirs.widened.iter().map(|heir| heir.name.as_str()).collect();
+    assert_eq!(
+        (names, &restored.heirs.left[..]),
+        (vec!["shell (600)", "make (601)"], &["pinned (603)".to_owned()][..])
+    );
+    assert_eq!(bench.fake.text("/proc/603/status"), "Cpus_allowed_list:\t0,2-3");
 }
 
 #[test]
@@ -352,7 +483,7 @@ fn the_journal_of_an_earlier_boot_restores_nothing() {
     bench.apply(&bench.plan(&request("1")));
     let tuned = snapshot(&bench.root().join("sys"));
     bench.fake.set("/proc/sys/kernel/random/boot_id", "boot-2\n");
-    assert!(bench.restore(false).earlier_boot);
+    assert!(bench.restore(Foreign::Leave).earlier_boot);
     assert_eq!(snapshot(&bench.root().join("sys")), tuned);
     assert!(bench.folder.read().unwrap().is_none() && bench.folder.last().exists());
 }
@@ -371,7 +502,7 @@ fn four_thousand_cpus_and_32_siblings() {
     assert!(applied.refused().next().is_none());
     assert!(bench.fake.text("/sys/devices/virtual/workqueue/cpumask").contains("fffffffd,"));
     assert!(bench.fake.text("/proc/irq/5/smp_affinity_list").starts_with("0,2-128,130-"));
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 }
@@ -439,7 +570,7 @@ fn torn_lines_are_ignored_and_damaged_ones_refused() {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let torn = [lines[..lines.len() - 2].concat(), lines[lines.len() - 2][..9].to_vec()].concat();
     fs::write(&journal, &torn).unwrap();
-    let restored = bench.restore(false);
+    let restored = bench.restore(Foreign::Leave);
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(snapshot(&bench.root()), before);
 
@@ -487,7 +618,7 @@ proptest! {
         }
         bench.apply(&planned);
         bench.fake.faults.clear();
-        let restored = bench.restore(false);
+        let restored = bench.restore(Foreign::Leave);
         prop_assert!(restored.is_complete(), "{restored:?}");
         prop_assert_eq!(snapshot(&bench.root()), before);
     }

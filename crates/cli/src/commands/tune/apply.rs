@@ -52,8 +52,8 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let plan = plan(&machine, &request)?;
     let owner = Owner::this_process(&machine, false)?;
     let doing = if args.extend { extend } else { apply };
-    let applied =
-        doing(&machine, &folder, &plan, &owner, &mut |_| ()).map_err(|error| explained(&machine, &folder, error))?;
+    let applied = doing(&machine, &folder, &plan, &owner, &mut |_| ())
+        .map_err(|error| explained(&machine, &folder, error, true))?;
     plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     let report = report(&applied, &plan.cpus, &folder);
     emit(&report, Output::new(args.json, args.all), out)?;

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
-use becalm_tune::{Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Stage, State, TuneError};
+use becalm_tune::{Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Restored, Stage, State, TuneError};
 use becalm_units::CpuList;
 use clap::Args;
 
 use crate::arguments::some_cpus;
+use crate::messages::say;
 
 /// What is to become quiet, and how far that may go.
 #[derive(Args, Debug)]
@@ -101,7 +102,7 @@ pub const RESTORE: &str = "becalm tune restore brings back what was";
 /// What a journal says: how far settings are changed, the same in a sentence, and what to do next, if anything.
 pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, String, Option<&'static str>) {
     let open = state.steps.iter().filter(|step| step.is_open()).count();
-    if !owner.is_of_this_boot(machine) {
+    if matches!(owner.is_of_this_boot(machine), Ok(false)) {
         let text = "the journal is of an earlier boot: its settings are gone, and there is nothing to restore";
         return (Stage::EarlierBoot, text.to_owned(), Some("becalm tune restore puts the journal away"));
     }
@@ -122,14 +123,51 @@ pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, Str
     (Stage::Tuned, knobs, Some(RESTORE))
 }
 
-/// An error with what is known of the journal that is there.
-pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError) -> anyhow::Error {
+/// An error with what is known of the journal that is there; and that a plan can be added to it, where the command can do that.
+pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, extends: bool) -> anyhow::Error {
     match (&error, folder.read()) {
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
             let (_, sentence, advice) = words(machine, owner, &state);
-            let advice = advice.unwrap_or_default();
-            anyhow::anyhow!("{sentence} ({}); {advice}, and --extend adds to it", folder.journal().display())
+            let mut text = format!("{sentence} ({})", folder.journal().display());
+            let extend = extends.then_some("--extend adds to it");
+            let advice: Vec<&str> = advice.into_iter().chain(extend).collect();
+            if !advice.is_empty() {
+                text += &format!("; {}", advice.join(", and "));
+            }
+            anyhow::Error::msg(text)
         }
         _ => error.into(),
+    }
+}
+
+/// Says what no knob tells: what cannot be put back, which threads were taken for heirs, and what the journal lacks.
+pub fn tell(restored: &Restored) {
+    if !restored.returned.is_empty() {
+        say(format_args!(
+            "CPU {} was offline and is online again; interrupts that the kernel alone places left it, and come back at a reboot",
+            restored.returned
+        ));
+    }
+    let heirs: Vec<&str> = restored.heirs.widened.iter().map(|heir| heir.name.as_str()).collect();
+    if !heirs.is_empty() {
+        say(format_args!("threads that moved ones had started may run where those could before: {}", some(&heirs)));
+    }
+    let left: Vec<&str> = restored.heirs.left.iter().map(String::as_str).collect();
+    if !left.is_empty() {
+        say(format_args!("threads that others may have put where they are were left there: {}", some(&left)));
+    }
+    if let Some(why) = &restored.unwritten {
+        say(format_args!("{why}; what is restored is restored, and becalm tune restore can be repeated"));
+    }
+}
+
+/// The first of some names, and how many there are besides.
+fn some(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        1 => format!("{shown} and 1 other"),
+        more => format!("{shown} and {more} others"),
     }
 }

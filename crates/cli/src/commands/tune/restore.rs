@@ -4,17 +4,18 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, LiveMachine, Outcome, Restored, Stage, restore};
+use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, Restored, Restoring, Stage, restore};
 use becalm_units::CpuList;
 use clap::Args;
 
-use super::planning::{JournalArgs, need_rights};
+use super::planning::{JournalArgs, need_rights, tell};
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
 /// Bring back what was before becalm tune apply, also after a becalm that died
 ///
-/// Knobs that others changed meanwhile are said and left alone. It can be repeated as often as needed.
+/// Knobs that others changed meanwhile are said and left alone: bring back what they were with --force, or leave them for good
+/// with --keep. It can be repeated as often as needed.
 ///
 /// Exit codes: 0 all is as it was, 1 it is not, 2 wrong usage.
 #[derive(Args, Debug)]
@@ -22,9 +23,15 @@ pub struct RestoreArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Also bring back what others changed meanwhile, and what a command is running on at this moment
+    /// Also bring back what others changed meanwhile, and what a command is running on at this moment; pass over damaged lines of
+    /// the journal
     #[arg(long)]
     force: bool,
+
+    /// Leave what others changed meanwhile as they want it, and forget what it was; leave threads that were started meanwhile where
+    /// they are
+    #[arg(long, conflicts_with = "force")]
+    keep: bool,
 
     /// Show every knob, also those that are alike
     #[arg(long)]
@@ -48,9 +55,18 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if folder.read()?.is_some() {
         need_rights()?;
     }
-    let restored = restore(&LiveMachine::below(&args.root), &folder, args.force, &mut |_| ())?;
+    let foreign = match (args.force, args.keep) {
+        (true, _) => Foreign::Force,
+        (_, true) => Foreign::Keep,
+        _ => Foreign::Leave,
+    };
+    let restoring = Restoring { owner: None, foreign };
+    let restored = restore(&LiveMachine::below(&args.root), &folder, restoring, &mut |_| ())?;
     let report = report(restored.as_ref(), &folder);
     emit(&report, Output::new(args.json, args.all), out)?;
+    if let Some(restored) = &restored {
+        tell(restored);
+    }
     Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })
 }
 
@@ -76,7 +92,7 @@ fn report(restored: Option<&Restored>, folder: &Folder) -> TuneDoneReport {
     let back = count(|outcome| outcome == Outcome::Restored);
     let restored_knobs =
         if back == 1 { "1 knob was restored".to_owned() } else { format!("{back} knobs were restored") };
-    let heirs = match restored.heirs {
+    let heirs = match restored.heirs.widened.len() {
         0 => String::new(),
         1 => ", and 1 thread that was started meanwhile may run where the others do".to_owned(),
         heirs => format!(", and {heirs} threads that were started meanwhile may run where the others do"),
@@ -89,7 +105,8 @@ fn report(restored: Option<&Restored>, folder: &Folder) -> TuneDoneReport {
         report.stage = Stage::PartlyRestored;
         report.summary = format!("{restored_knobs}, {open} {} not{heirs}", if open == 1 { "was" } else { "were" });
         report.journal = Some(folder.journal());
-        report.advice = Some("becalm tune restore --force brings back also what others changed");
+        report.advice =
+            Some("becalm tune restore --force brings back also what others changed, and --keep leaves it as it is");
     }
     report
 }

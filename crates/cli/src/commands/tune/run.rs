@@ -12,11 +12,13 @@ use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{process_end, wait_readable};
-use becalm_tune::{CpusetPlace, Folder, LiveMachine, Owner, Restored, apply, restore};
+use becalm_tune::{
+    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Restored, Restoring, apply, restore,
+};
 use becalm_units::Nanos;
 use clap::Args;
 
-use super::planning::{JournalArgs, PlanningArgs, explained, need_rights, plan};
+use super::planning::{JournalArgs, PlanningArgs, explained, need_rights, plan, tell};
 use super::verify::Proof;
 use super::watcher::Watcher;
 use crate::arguments::refuse_missing;
@@ -28,7 +30,8 @@ use crate::messages::say;
 /// Applies the plan, runs the command on the CPUs, and restores: also if the command cannot be started, is killed, or becalm
 /// itself is. Signals are passed on.
 ///
-/// Exit code: that of the command, or 128 and the number of the signal that ended it.
+/// Exit code: that of the command, or 128 and the number of the signal that ended it; 1 if the command did well and not all could
+/// be restored. Without a single change made the command is not run.
 #[derive(Args, Debug)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -41,6 +44,10 @@ pub struct RunArgs {
     /// real-time threads turned off as well
     #[arg(long, value_name = "CLASS", default_value = "other")]
     priority: Policy,
+
+    /// Do not run the command unless every change could be made
+    #[arg(long)]
+    require: bool,
 
     /// Record the CPUs before and inside, and say what changed
     #[arg(long)]
@@ -89,31 +96,44 @@ pub fn run(args: &RunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         proof.before()?;
     }
     let owner = Owner::this_process(&machine, true)?;
-    let watcher = Watcher::start(&folder)?;
+    let watcher = Watcher::start(&folder, &owner)?;
     let signals = Relay::block().context("cannot block signals")?;
-    let applied = apply(&machine, &folder, &plan, &owner, &mut |_| ());
-    let tuned = match applied {
-        Ok(applied) => {
-            for (change, why) in applied.refused().filter(|_| !args.quiet) {
-                say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
-            }
-            Tuned { machine: &machine, folder: &folder, restored: false }
-        }
-        Err(error) => {
-            let error = explained(&machine, &folder, error);
-            // What was changed until then is restored; a journal of others is not touched.
-            let ours = folder.read().ok().flatten().is_some_and(|state| state.owner == owner);
-            let _tuned = ours.then_some(Tuned { machine: &machine, folder: &folder, restored: false });
-            return Err(error);
-        }
-    };
+    // What is changed by then is restored when this goes; a journal of others is not touched.
+    let tuned = Tuned { machine: &machine, folder: &folder, owner: &owner, restored: false };
+    let applied = apply(&machine, &folder, &plan, &owner, &mut |_| ())
+        .map_err(|error| explained(&machine, &folder, error, false))?;
+    for (change, why) in applied.refused().filter(|_| !args.quiet) {
+        say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
+    }
+    check_refused(&applied, args.require)?;
     if !args.quiet {
         plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     }
     let ended = inside(args, &plan.cpus, &machine, proof.as_ref(), &signals, out);
-    tuned.restore()?;
+    let restored = tuned.restore();
     drop(watcher);
-    ended
+    match (ended, restored) {
+        // What the command ended with is said by the exit code, what was not restored by a message.
+        (Ok(Exit::As(code @ 1..)), Err(error)) => {
+            say(format_args!("{error:#}"));
+            Ok(Exit::As(code))
+        }
+        (ended, restored) => restored.and(ended),
+    }
+}
+
+/// Refuses to run a command on settings of which none, or not all that are required, could be changed.
+fn check_refused(applied: &Applied, all: bool) -> anyhow::Result<()> {
+    let Some((change, why)) = applied.refused().next() else { return Ok(()) };
+    let refused = applied.count(Outcome::Refused);
+    let changes = if refused == 1 { "1 change".to_owned() } else { format!("{refused} changes") };
+    if all {
+        anyhow::bail!("{changes} could not be made, and --require asks for all; {}: {why}", change.knob);
+    }
+    if applied.count(Outcome::Changed) + applied.count(Outcome::Already) == 0 {
+        anyhow::bail!("none of the changes could be made, so the command was not run; {}: {why}", change.knob);
+    }
+    Ok(())
 }
 
 /// What happens while the settings are changed.
@@ -179,10 +199,11 @@ fn attend(mut child: Child, signals: &Relay) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Changed settings, which are restored whatever happens.
+/// Settings that this process changed, which are restored whatever happens.
 struct Tuned<'a> {
     machine: &'a LiveMachine,
     folder: &'a Folder,
+    owner: &'a Owner,
     restored: bool,
 }
 
@@ -191,6 +212,7 @@ impl Tuned<'_> {
     fn restore(mut self) -> anyhow::Result<()> {
         self.restored = true;
         let restored = self.put_back()?;
+        restored.iter().for_each(tell);
         if let Some(restored) = restored.filter(|restored| !restored.is_complete()) {
             for attempt in &restored.changes {
                 let Some(why) = &attempt.why else { continue };
@@ -198,14 +220,16 @@ impl Tuned<'_> {
                 say(format_args!("{}: {} is {after}, not {before}: {why}", change.family, change.knob));
             }
             anyhow::bail!(
-                "not all settings could be restored; becalm tune restore --force brings back also what others changed"
+                "not all settings could be restored; becalm tune restore --force brings back also what others changed, and \
+                 --keep leaves it as it is"
             );
         }
         Ok(())
     }
 
     fn put_back(&self) -> anyhow::Result<Option<Restored>> {
-        Ok(restore(self.machine, self.folder, false, &mut |_| ())?)
+        let restoring = Restoring { owner: Some(self.owner), foreign: Foreign::Leave };
+        Ok(restore(self.machine, self.folder, restoring, &mut |_| ())?)
     }
 }
 

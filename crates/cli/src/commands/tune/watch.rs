@@ -1,12 +1,14 @@
 //! The watcher of `becalm tune run`: a process that restores the settings should becalm be killed.
 //!
-//! It reads from a pipe whose other end only becalm holds; the kernel closes that however becalm ends.
+//! It reads from a pipe whose other end only becalm holds; the kernel closes that however becalm ends. It restores what the
+//! becalm that started it changed, and nothing else. It has a session of its own and all signals blocked, as it has to
+//! outlive what its maker is sent.
 
 use std::io::{self, Read};
 use std::thread;
 use std::time::Duration;
 
-use becalm_tune::{JournalError, LiveMachine, TuneError, restore};
+use becalm_tune::{Foreign, JournalError, LiveMachine, Owner, Restoring, TuneError, restore};
 use clap::Args;
 
 use super::planning::JournalArgs;
@@ -21,6 +23,18 @@ const ATTEMPTS: u32 = 100;
 pub struct WatchArgs {
     #[command(flatten)]
     journal: JournalArgs,
+
+    /// The process that changes the settings
+    #[arg(long, value_name = "PID")]
+    pid: i32,
+
+    /// When that was started, in clock ticks since boot
+    #[arg(long, value_name = "TICKS")]
+    start_ticks: u64,
+
+    /// In which boot of the machine
+    #[arg(long, value_name = "ID")]
+    boot_id: String,
 }
 
 /// Waits, and restores what is left to be restored.
@@ -31,15 +45,20 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
     // Nothing is written to the pipe; whatever ends it is its end.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let (machine, folder) = (LiveMachine::new(), args.journal.folder());
+    let (pid, start_ticks, boot_id) = (args.pid, args.start_ticks, args.boot_id.clone());
+    let owner = Owner { pid, start_ticks, boot_id, runs_command: true };
+    let restoring = Restoring { owner: Some(&owner), foreign: Foreign::Leave };
     for _ in 0..ATTEMPTS {
-        match restore(&machine, &folder, false, &mut |_| ()) {
+        match restore(&machine, &folder, restoring, &mut |_| ()) {
             Ok(None) => return Ok(Exit::Done),
             Ok(Some(restored)) if restored.is_complete() => {
                 say(format_args!("becalm was killed while its command ran; the settings are as they were"));
                 return Ok(Exit::Done);
             }
             Ok(Some(_)) => {
-                anyhow::bail!("becalm was killed while its command ran, and not all settings could be restored")
+                anyhow::bail!(
+                    "becalm was killed while its command ran, and not all settings could be restored: becalm tune status"
+                )
             }
             Err(TuneError::InUse { .. } | TuneError::Journal(JournalError::Locked { .. })) => {
                 thread::sleep(Duration::from_millis(100));

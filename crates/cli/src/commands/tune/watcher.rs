@@ -1,11 +1,11 @@
 //! How `becalm tune run` starts its watcher, `becalm tune watch`, and tells it that all is well.
 
 use std::env;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
-use becalm_tune::Folder;
+use becalm_linux::placed::apart_from_signals;
+use becalm_tune::{Folder, Owner};
 
 /// The watcher, as becalm sees it. On drop it is told that all is well, and waited for.
 #[derive(Debug)]
@@ -14,15 +14,18 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts it, apart from the terminal's signals.
+    /// Starts it for what this owner will change.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(folder: &Folder) -> anyhow::Result<Self> {
+    pub fn start(folder: &Folder, owner: &Owner) -> anyhow::Result<Self> {
         let own = env::current_exe().context("cannot find becalm's own program")?;
         let mut command = Command::new(own);
         command.args(["tune", "watch", "--journal"]).arg(folder.path());
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).current_dir("/");
+        command.args(["--pid", &owner.pid.to_string(), "--start-ticks", &owner.start_ticks.to_string()]);
+        command.args(["--boot-id", &owner.boot_id]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).current_dir("/");
+        apart_from_signals(&mut command);
         let process =
             command.spawn().context("cannot start the process that restores the settings if becalm is killed")?;
         Ok(Self { process })
