@@ -13,6 +13,7 @@ pub mod janitor;
 pub mod memory;
 pub mod perf;
 pub mod placed;
+pub mod private;
 pub mod probe;
 pub mod procfs;
 pub mod relay;

@@ -7,12 +7,12 @@ use crate::layout;
 use crate::memory::{Shared, Slot};
 use crate::process::{calls, timer};
 
-/// A slot for a thread that is the calling one or is about to be made by it; `None` if all are taken.
+/// A slot, with its number, for a thread that is the calling one or is about to be made by it; `None` if all are taken.
 #[must_use]
-pub fn take(shared: Shared<'static>) -> Option<Slot<'static>> {
+pub fn take(shared: Shared<'static>) -> Option<(usize, Slot<'static>)> {
     let pid = calls::pid();
     for also_of_the_dead in [false, true] {
-        for slot in shared.slots() {
+        for (number, slot) in shared.slots().enumerate() {
             let (state, owner) = (slot.get(layout::STATE), slot.get(layout::PID));
             let mine = if state != layout::SLOT_TAKEN {
                 slot.replace(layout::STATE, state, layout::SLOT_TAKEN)
@@ -23,7 +23,7 @@ pub fn take(shared: Shared<'static>) -> Option<Slot<'static>> {
             };
             if mine {
                 clear(slot, pid);
-                return Some(slot);
+                return Some((number, slot));
             }
         }
     }
