@@ -40,10 +40,9 @@ impl LockedWords {
     /// If there is not so much memory.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
         let words = words.max(1);
-        let bytes = words.checked_mul(size_of::<AtomicU64>()).ok_or_else(|| MemoryError::Map {
-            bytes: usize::MAX,
-            source: io::ErrorKind::OutOfMemory.into(),
-        })?;
+        let bytes = words
+            .checked_mul(size_of::<AtomicU64>())
+            .ok_or_else(|| MemoryError::Map { bytes: usize::MAX, source: io::ErrorKind::OutOfMemory.into() })?;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of ours.
         let address = unsafe {
             libc::mmap(

@@ -53,12 +53,13 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// If it cannot be opened, is a link or no regular file, belongs to another user, or others may write it.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     // Without O_NONBLOCK the opening of a pipe would wait for somebody at its other end.
-    let file = options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).map_err(|error| {
-        match error.raw_os_error() {
-            Some(libc::ELOOP) => io::Error::other("it is a link, and none is followed here"),
-            _ => error,
-        }
-    })?;
+    let file =
+        options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).map_err(
+            |error| match error.raw_os_error() {
+                Some(libc::ELOOP) => io::Error::other("it is a link, and none is followed here"),
+                _ => error,
+            },
+        )?;
     let found = file.metadata()?;
     if !found.is_file() {
         let kind = if found.file_type().is_fifo() { "a pipe" } else { "no regular file" };
@@ -93,7 +94,10 @@ pub fn hold_space(file: &File, bytes: u64) -> io::Result<()> {
 fn check_owner(found: &fs::Metadata) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        return Err(io::Error::other(format!("it belongs to user {}, and this process runs as user {own}", found.uid())));
+        return Err(io::Error::other(format!(
+            "it belongs to user {}, and this process runs as user {own}",
+            found.uid()
+        )));
     }
     if found.mode() & OTHERS_WRITE != 0 {
         return Err(io::Error::other(format!("others may write it (its mode is {:04o})", found.mode() & 0o7777)));

@@ -17,8 +17,8 @@ use std::slice;
 use std::sync::atomic::AtomicU64;
 
 use crate::private;
-use places::{HeldFile, Need};
 pub use places::Places;
+use places::{HeldFile, Need};
 
 /// A file that programs map as code, and that nobody writes.
 #[derive(Debug)]

@@ -324,11 +324,11 @@ mod tests {
     #[test]
     fn a_detour_ends_when_it_is_stopped_or_its_maker_is_gone() {
         const SECOND: u64 = 1_000_000_000;
-        let words = prepared(&[(10 * SECOND, &[(1_000, 5 * SECOND)])]);
+        let words = prepared(&[(10 * SECOND, &[(1_000_000, 5 * SECOND)])]);
         let shared = shared(&words);
         let slot = shared.slot(0).unwrap();
         assert!(begin(shared, slot, at(0, 0)));
-        let mut machine = Simulated { maker_ends_at: 2 * SECOND, ..Simulated::new(0, 10_000) };
+        let mut machine = Simulated { maker_ends_at: 2 * SECOND, ..Simulated::new(0, 100_000) };
         let lost = played(shared, slot, &mut machine, u64::MAX);
         assert_eq!(lost.len(), 1);
         assert!((2 * SECOND..2 * SECOND + 3_000_000).contains(&(lost[0].0 + lost[0].1)), "{lost:?}");
@@ -350,7 +350,7 @@ mod tests {
                 self.0.is_alive(pid)
             }
         }
-        let mut machine = Stopped(Simulated::new(0, 10_000), shared);
+        let mut machine = Stopped(Simulated::new(1_000_000, 100_000), shared);
         assert!(!on_signal(shared, slot, &mut machine));
         assert!((SECOND..SECOND + 3_000_000).contains(&machine.0.now), "{}", machine.0.now);
     }

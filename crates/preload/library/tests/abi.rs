@@ -5,8 +5,8 @@
 use std::mem::{offset_of, size_of};
 
 use becalm_preload_library::abi;
-use becalm_preload_library::process::calls::{self, Unfit};
 use becalm_preload_library::process::actions;
+use becalm_preload_library::process::calls::{self, Unfit};
 
 #[test]
 fn layouts_are_those_of_the_c_library() {

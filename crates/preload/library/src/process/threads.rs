@@ -4,7 +4,6 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::layout;
-use crate::memory::Slot;
 use crate::process::{calls, guard, noise, slots, state};
 
 /// The key whose value is the address of a thread's slot, so that the C library says when the thread ends; -1 for none.
