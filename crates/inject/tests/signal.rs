@@ -179,6 +179,42 @@ fn word(path: &Path, number: usize) -> u64 {
     u64::from_ne_bytes(bytes[8 * number..8 * number + 8].try_into().unwrap())
 }
 
+/// Processes of one command share memory, also those that gave up their rights: what a thread is to run is none of that.
+#[test]
+fn what_a_thread_runs_is_not_in_shared_memory() {
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "thread");
+    let noise = SignalNoise::prepare(&plan("periodic:interval=10ms,detour=100us")).unwrap();
+    let output = Command::new(&program).envs(noise.environment()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let addresses: Vec<[u8; 8]> =
+        text.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap().to_ne_bytes()).collect();
+    assert_eq!(addresses.len(), 2);
+    let [_, (_, words)] = noise.environment();
+    let words = fs::read(words).unwrap();
+    assert!(words.chunks_exact(8).any(|word| word != [0; 8]));
+    assert!(!words.chunks_exact(8).any(|word| addresses.iter().any(|address| word == address)));
+}
+
+/// The dynamic linker takes locks and memory when it looks for a function, which a handler of the program's own must not.
+#[test]
+fn all_functions_are_found_before_the_program_begins() {
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "thread");
+    let mut command = Command::new(&program);
+    let (output, _) = under(
+        &plan("periodic:interval=10ms,detour=100us"),
+        command.env("LD_DEBUG", "libs,symbols").env("LD_BIND_NOW", "1"),
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    let (before, after) = said.rsplit_once("transferring control").unwrap();
+    for name in ["sigprocmask", "poll", "nanosleep", "pthread_create"] {
+        let lookup = format!("symbol={name};");
+        assert!(before.contains(&lookup) && !after.contains(&lookup), "{name}");
+    }
+}
+
 #[test]
 fn what_cannot_be_made_is_refused_before_the_program_begins() {
     for (spec, why) in [
