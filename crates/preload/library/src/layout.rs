@@ -80,8 +80,6 @@ pub const STATE: usize = 0;
 pub const PID: usize = 1;
 /// Slot: the number of the thread.
 pub const TID: usize = 2;
-/// Slot: the kernel's number of the thread's timer, or [`NO_TIMER`].
-pub const TIMER: usize = 3;
 /// Slot: the number of the thread's circle.
 pub const CIRCLE: usize = 4;
 /// Slot: the number on the circle of the detour that is due next.
@@ -139,9 +137,6 @@ pub const MOMENTS_WORDS: usize = 6;
 pub const LATE: usize = 64;
 /// The number of counts of lateness.
 pub const LATE_BINS: usize = 160;
-
-/// Value of [`TIMER`]: the thread has none.
-pub const NO_TIMER: u64 = u64::MAX;
 
 /// Value of [`STATE`]: nobody has had the slot.
 pub const SLOT_FREE: u64 = 0;

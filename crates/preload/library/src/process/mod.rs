@@ -41,7 +41,7 @@ pub extern "C" fn attach() {
     if !guard::choose(shared) {
         return;
     }
-    if let Some((_, slot)) = slots::take(shared) {
+    if let Some(slot) = slots::take(shared) {
         noise::measure_toll(slot);
         if order == 0 && !schedule::is_possible(shared, slot) {
             calls::exit_now(2);

@@ -7,12 +7,12 @@ use crate::layout;
 use crate::memory::{Shared, Slot};
 use crate::process::{calls, timer};
 
-/// A slot, with its number, for a thread that is the calling one or is about to be made by it; `None` if all are taken.
+/// A slot for a thread that is the calling one or is about to be made by it; `None` if all are taken.
 #[must_use]
-pub fn take(shared: Shared<'static>) -> Option<(usize, Slot<'static>)> {
+pub fn take(shared: Shared<'static>) -> Option<Slot<'static>> {
     let pid = calls::pid();
     for also_of_the_dead in [false, true] {
-        for (number, slot) in shared.slots().enumerate() {
+        for slot in shared.slots() {
             let (state, owner) = (slot.get(layout::STATE), slot.get(layout::PID));
             let mine = if state != layout::SLOT_TAKEN {
                 slot.replace(layout::STATE, state, layout::SLOT_TAKEN)
@@ -23,7 +23,7 @@ pub fn take(shared: Shared<'static>) -> Option<(usize, Slot<'static>)> {
             };
             if mine {
                 clear(slot, pid);
-                return Some((number, slot));
+                return Some(slot);
             }
         }
     }
@@ -37,7 +37,7 @@ fn clear(slot: Slot<'_>, pid: c_int) {
     slot.add(layout::OBSERVED_BEFORE, observed);
     slot.set(layout::BEGAN_AT, 0);
     slot.set(layout::SEEN_AT, 0);
-    slot.set(layout::TIMER, layout::NO_TIMER);
+    timer::forget(slot);
     slot.set(layout::PID, pid as u64);
     slot.set(layout::TID, calls::tid() as u64);
 }
@@ -61,7 +61,6 @@ pub fn own(shared: Shared<'static>) -> impl Iterator<Item = Slot<'static>> {
 /// Ends the slots that the program before an `exec` has left in this process. The kernel has taken their timers away.
 pub fn end_former_program(shared: Shared<'static>) {
     for slot in own(shared) {
-        slot.set(layout::TIMER, layout::NO_TIMER);
         slot.set(layout::STATE, layout::SLOT_ENDED);
     }
 }

@@ -10,7 +10,7 @@ use crate::process::{calls, guard, noise, slots, state};
 static KEY: AtomicI32 = AtomicI32::new(-1);
 
 /// What a new thread is to run, for each slot. It is this process's alone: what is shared others may write who have given up
-/// their rights, and no more than figures and numbers of timers stands there.
+/// their rights, and no more than figures stands there.
 static STARTS: [Start; layout::SLOTS] = [const { Start { run: AtomicUsize::new(0), argument: AtomicUsize::new(0) } }; layout::SLOTS];
 
 #[derive(Debug)]
@@ -37,7 +37,8 @@ pub fn follow() {
 #[must_use]
 pub fn prepare(run: Run, argument: *mut c_void) -> Option<usize> {
     let shared = state::shared().filter(|shared| state::signal() != 0 && shared.get(layout::MAIN_ONLY) == 0)?;
-    let (number, slot) = slots::take(shared)?;
+    let slot = slots::take(shared)?;
+    let number = slot.number();
     // A slot is one thread's, unless somebody has written what he should not: then there is no noise, rather than another
     // thread's function.
     if STARTS[number].run.compare_exchange(0, run as usize, Relaxed, Relaxed).is_err() {
@@ -92,7 +93,7 @@ extern "C" fn begin_child() {
     STARTS.iter().filter(|start| start.run.load(Relaxed) != 0).for_each(|start| start.run.store(0, Relaxed));
     let Some(shared) = state::shared().filter(|_| state::signal() != 0) else { return };
     shared.count(layout::PROCESSES);
-    if let Some((_, slot)) = slots::take(shared) {
+    if let Some(slot) = slots::take(shared) {
         noise::copy_toll(shared, slot);
         noise::start(shared, slot);
     }
