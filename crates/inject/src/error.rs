@@ -89,9 +89,9 @@ pub enum InjectError {
     /// The library does not reach the program.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// There is no memory to share with the program.
-    #[error("cannot make the memory that the noise in a program needs: {0}")]
-    Memory(std::io::Error),
+    /// There is nowhere to put what the program is to load and to share.
+    #[error("cannot make the files that the noise in a program needs: {0}")]
+    Files(std::io::Error),
     /// No library was built for this kind of machine.
     #[error("there is no library for this kind of processor or C library")]
     NoLibrary,

@@ -2,13 +2,13 @@
 //! handler burns the time (B07 section 4). No privilege is needed, and no CPU is taken from anybody else.
 //!
 //! What to make and what was made stands in memory that the processes share with this one ([`becalm_preload::layout`]). The
-//! library and the memory are files of this process alone: nothing is left of them when it ends, and the noise stops within
-//! a tenth of a second.
+//! library and the memory are files in folders of this user alone ([`becalm_linux::shared`]), and gone when this process
+//! ends. Should it be killed, the noise stops within a tenth of a second, and the next one removes them.
 
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
-use becalm_linux::shared::{SealedFile, SharedWords};
+use becalm_linux::shared::{CodeFile, Places, SharedWords};
 use becalm_model::inject::{InjectedPlace, NoisePlace, SignalCounts};
 use becalm_preload::{IMAGE, layout};
 use becalm_scale::NoiseTrace;
@@ -46,7 +46,7 @@ pub struct SignalPlan {
 #[derive(Debug)]
 pub struct SignalNoise {
     words: SharedWords,
-    library: SealedFile,
+    library: CodeFile,
     /// The shortest detour that has to be possible, and the narrowest gap.
     demands: (Nanos, Nanos),
 }
@@ -64,14 +64,15 @@ impl SignalNoise {
     /// Makes ready what [`Self::environment`] tells programs to load.
     ///
     /// # Errors
-    /// If there is no library for this machine, or no memory.
+    /// If there is no library for this machine, or no folder or room for it and the memory.
     pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
         let image = IMAGE.ok_or(InjectError::NoLibrary)?;
-        let library = SealedFile::new("becalm-preload", image).map_err(InjectError::Memory)?;
+        let places = Places::of_this_user();
+        let library = CodeFile::new(&places, layout::LIBRARY, image).map_err(InjectError::Files)?;
         let circles = plan.traces.len();
         let detours: usize = plan.traces.iter().map(NoiseTrace::len).sum();
         let first = layout::first_detour(circles);
-        let words = SharedWords::new("becalm-inject", first + 2 * detours).map_err(InjectError::Memory)?;
+        let words = SharedWords::new(&places, "becalm-inject", first + 2 * detours).map_err(InjectError::Files)?;
         let schedules = || plan.traces.iter().map(|trace| Schedule::new(trace, Nanos::ZERO));
         // Noise that need not be exact is refused only if none of it can be made.
         let shortest = match plan.exact {
@@ -114,12 +115,12 @@ impl SignalNoise {
     /// library in front of those that it preloads anyway, and where it finds the rest.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, OsString); 2] {
-        let mut libraries = self.library.path().into_os_string();
+        let mut libraries = self.library.path().as_os_str().to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             libraries.push(":");
             libraries.push(others);
         }
-        [("LD_PRELOAD", libraries), (VARIABLE, self.words.path().into_os_string())]
+        [("LD_PRELOAD", libraries), (VARIABLE, self.words.path().as_os_str().to_owned())]
     }
 
     fn word(&self, at: usize) -> u64 {

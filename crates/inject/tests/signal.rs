@@ -5,11 +5,16 @@
 
 mod programs;
 
-use std::process::{Command, Stdio};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use becalm_inject::program::{self, ProgramError};
-use becalm_inject::{InjectError, SignalNoise};
+use becalm_inject::{DeliveredSignals, InjectError, SignalNoise};
+use becalm_linux::signals::effective_ids;
 use programs::{compiled, plan, text, under};
 use tempfile::TempDir;
 
@@ -27,6 +32,7 @@ fn a_program_that_uses_every_signal_notices_nothing() {
     let program = compiled(folder.path(), "signals");
     let alone = text(&Command::new(&program).output().unwrap());
     assert!(alone.contains("0 waits ended early, of many") && alone.contains("all are used; wrong 0"), "{alone}");
+    assert!(alone.contains("0 calls on sockets ended early, of many"), "{alone}");
     let (output, delivered) = under(&plan("periodic:interval=1ms,detour=100us"), &mut Command::new(&program));
     assert_eq!(text(&output), alone);
     let delivered = delivered.unwrap();
@@ -71,6 +77,142 @@ fn noise_that_is_stopped_ends() {
     child.wait_with_output().unwrap();
     let after: u64 = noise.delivered().unwrap().threads.iter().map(|thread| thread.delivered.count).sum();
     assert!(before > 50 && after <= before + 1, "{before} then {after}");
+}
+
+/// Waits until the noise has come to something; gives up after ten seconds.
+fn until(noise: &SignalNoise, what: &str, happened: impl Fn(&DeliveredSignals) -> bool) {
+    let start = Instant::now();
+    while !noise.delivered().is_ok_and(|delivered| happened(&delivered)) {
+        assert!(start.elapsed() < Duration::from_secs(10), "waited for too long until {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A detour holds its thread with all signals blocked, however long it is; but no longer than the noise lasts.
+#[test]
+fn a_long_detour_ends_with_the_noise() {
+    let _alone = alone();
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "spin");
+    let noise = SignalNoise::prepare(&plan("periodic:interval=2s,detour=1900ms")).unwrap();
+    let mut command = Command::new(&program);
+    let child = command.args(["2.1", "300"]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap();
+    until(&noise, "a detour is due", |delivered| !delivered.threads.is_empty());
+    std::thread::sleep(Duration::from_millis(100));
+    noise.stop();
+    child.wait_with_output().unwrap();
+    let delivered = noise.delivered().unwrap();
+    let detours = delivered.threads[0].delivered;
+    assert!(detours.count == 1 && detours.length_ns.unwrap() < 1e9, "{detours:?}");
+}
+
+/// A process that is killed in the end.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The paths that a process was told to load and to open, as the kernel knows them.
+fn kept_paths(pid: u32) -> Vec<PathBuf> {
+    let environment = String::from_utf8(fs::read(format!("/proc/{pid}/environ")).unwrap()).unwrap();
+    let paths = environment.split('\0').filter_map(|variable| match variable.split_once('=')? {
+        ("LD_PRELOAD", libraries) => libraries.split(':').next(),
+        ("BECALM_INJECT", words) => Some(words),
+        _ => None,
+    });
+    paths.map(PathBuf::from).collect()
+}
+
+/// A program that goes on when becalm has ended keeps what it was given in its environment. Nothing is there any more, and
+/// nobody else may ever put something there.
+#[test]
+fn what_a_program_keeps_leads_to_where_others_put_nothing() {
+    let noise = SignalNoise::prepare(&plan("periodic:interval=10ms,detour=100us")).unwrap();
+    let child = Command::new("sleep").arg("1000").envs(noise.environment()).spawn().unwrap();
+    let daemon = Killed(child);
+    until(&noise, "the program runs", |delivered| delivered.counts.processes == 1);
+    let paths = kept_paths(daemon.0.id());
+    assert!(paths.len() == 2 && paths.iter().all(|path| path.is_file()), "{paths:?}");
+    drop(noise);
+    let (own, _) = effective_ids();
+    for path in &paths {
+        assert!(!path.exists(), "{}", path.display());
+        let folder = path.parent().unwrap();
+        let found = fs::symlink_metadata(folder).unwrap();
+        assert!(found.is_dir() && found.uid() == own && found.mode() & 0o7777 == 0o700, "{}", folder.display());
+        for above in folder.ancestors().skip(1) {
+            let found = fs::symlink_metadata(above).unwrap();
+            let by_others = found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0;
+            assert!(found.is_dir() && !by_others, "{}: {:o}", above.display(), found.mode());
+            assert!([0, own].contains(&found.uid()), "{} belongs to {}", above.display(), found.uid());
+        }
+    }
+}
+
+/// A path to memory of another user, or that another user could write, is not followed.
+#[test]
+fn memory_that_others_could_write_is_not_used() {
+    let _alone = alone();
+    let folder = TempDir::new().unwrap();
+    let noise = SignalNoise::prepare(&plan("periodic:interval=1ms,detour=100us")).unwrap();
+    let [(_, library), (name, words)] = noise.environment();
+    let copy = folder.path().join("words");
+    fs::copy(&words, &copy).unwrap();
+    let held = fs::File::open(&copy).unwrap();
+    held.lock().unwrap();
+    let processes = |mode: u32| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).unwrap();
+        assert!(Command::new("true").env("LD_PRELOAD", &library).env(name, &copy).status().unwrap().success());
+        word(&copy, becalm_preload::layout::PROCESSES)
+    };
+    assert_eq!([processes(0o622), processes(0o602), processes(0o600)], [0, 0, 1]);
+}
+
+/// A word of a file of words.
+fn word(path: &Path, number: usize) -> u64 {
+    let bytes = fs::read(path).unwrap();
+    u64::from_ne_bytes(bytes[8 * number..8 * number + 8].try_into().unwrap())
+}
+
+/// Processes of one command share memory, also those that gave up their rights: what a thread is to run is none of that.
+#[test]
+fn what_a_thread_runs_is_not_in_shared_memory() {
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "thread");
+    let noise = SignalNoise::prepare(&plan("periodic:interval=10ms,detour=100us")).unwrap();
+    let output = Command::new(&program).envs(noise.environment()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let addresses: Vec<[u8; 8]> =
+        text.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap().to_ne_bytes()).collect();
+    assert_eq!(addresses.len(), 2);
+    let [_, (_, words)] = noise.environment();
+    let words = fs::read(words).unwrap();
+    assert!(words.chunks_exact(8).any(|word| word != [0; 8]));
+    assert!(!words.chunks_exact(8).any(|word| addresses.iter().any(|address| word == address)));
+}
+
+/// The dynamic linker takes locks and memory when it looks for a function, which a handler of the program's own must not.
+#[test]
+fn all_functions_are_found_before_the_program_begins() {
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "thread");
+    let mut command = Command::new(&program);
+    let (output, _) = under(
+        &plan("periodic:interval=10ms,detour=100us"),
+        command.env("LD_DEBUG", "libs,symbols").env("LD_BIND_NOW", "1"),
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    let (before, after) = said.rsplit_once("transferring control").unwrap();
+    for name in ["sigprocmask", "poll", "nanosleep", "pthread_create"] {
+        let lookup = format!("symbol={name};");
+        assert!(before.contains(&lookup) && !after.contains(&lookup), "{name}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub enum MemoryError {
     /// The kernel refused to map memory.
     #[error("cannot map {bytes} bytes of memory for a buffer: {source}")]
     Map {
-        /// The bytes that were asked for.
+        /// The bytes that were asked for; `usize::MAX` if they are more.
         bytes: usize,
         /// The error of `mmap`.
         r#source: io::Error,
@@ -39,7 +39,10 @@ impl LockedWords {
     /// # Errors
     /// If there is not so much memory.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
-        let bytes = words.max(1) * size_of::<AtomicU64>();
+        let words = words.max(1);
+        let bytes = words
+            .checked_mul(size_of::<AtomicU64>())
+            .ok_or_else(|| MemoryError::Map { bytes: usize::MAX, source: io::ErrorKind::OutOfMemory.into() })?;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of ours.
         let address = unsafe {
             libc::mmap(
@@ -84,7 +87,7 @@ impl Deref for LockedWords {
 
 impl Drop for LockedWords {
     fn drop(&mut self) {
-        let bytes = self.words.max(1) * size_of::<AtomicU64>();
+        let bytes = self.words * size_of::<AtomicU64>();
         // SAFETY: exactly the range that `new` mapped, and nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
     }
@@ -135,6 +138,9 @@ mod tests {
 
     #[test]
     fn an_absurd_size_is_an_error() {
-        assert!(LockedWords::new(usize::MAX >> 8).is_err());
+        // The first two wrap to a few bytes.
+        for words in [usize::MAX / 8 + 2, usize::MAX, usize::MAX >> 8] {
+            assert!(LockedWords::new(words).is_err(), "{words}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is relayed. Stopping and going on are not: a terminal sends those to the program as well, and this process stops and
 /// goes on with it.
@@ -10,11 +11,14 @@ const RELAYED: [libc::c_int; 7] =
 
 /// The signals, blocked in the calling thread and all that it starts, and read from a file descriptor.
 ///
-/// Dropping it unblocks them again in the calling thread.
+/// Dropping it unblocks them again in the calling thread. If one was relayed, those that came after it and that nobody took,
+/// as the program had ended, are dropped as well: they do not end this process before it has said how the program ended.
 #[derive(Debug)]
 pub struct Relay {
     fd: OwnedFd,
     previous: libc::sigset_t,
+    /// Whether one was taken.
+    taken: AtomicBool,
 }
 
 /// A signal that came to the process.
@@ -50,7 +54,7 @@ impl Relay {
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
                 return Err(error);
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous })
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous, taken: AtomicBool::new(false) })
         }
     }
 
@@ -63,7 +67,9 @@ impl Relay {
         // SAFETY: the kernel writes at most `size` bytes into `info`.
         let read = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) };
         let incoming = Incoming { signal: info.ssi_signo as i32, by_kernel: info.ssi_code == libc::SI_KERNEL };
-        (read == size as isize).then_some(incoming)
+        let incoming = (read == size as isize).then_some(incoming);
+        self.taken.fetch_or(incoming.is_some(), Ordering::Relaxed);
+        incoming
     }
 
     /// The signals that were blocked before.
@@ -80,6 +86,9 @@ impl AsFd for Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
+        if self.taken.load(Ordering::Relaxed) {
+            while self.take().is_some() {}
+        }
         // SAFETY: restores the mask that `block` saved; the old set is not asked for.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
     }
@@ -107,5 +116,9 @@ mod tests {
         assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
         assert_eq!(relay.take(), Some(Incoming { signal: libc::SIGUSR1, by_kernel: false }));
         assert_eq!(relay.take(), None);
+        // Let through, it would end this process.
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
+        drop(relay);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 /// What asks a recording to end.
@@ -10,11 +10,14 @@ const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// SIGINT, SIGTERM and SIGHUP, blocked in the calling thread and all that it starts, and read from a file descriptor.
 ///
-/// Dropping it unblocks them again in the calling thread.
+/// Dropping it unblocks them again in the calling thread. Whoever has taken one ends anyway: those that came after it are
+/// dropped as well, and do not end the process before it has said how it ended.
 #[derive(Debug)]
 pub struct StopSignals {
     fd: OwnedFd,
     previous: libc::sigset_t,
+    /// Whether one was taken.
+    taken: AtomicBool,
 }
 
 impl StopSignals {
@@ -44,7 +47,7 @@ impl StopSignals {
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
                 return Err(error);
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous })
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous, taken: AtomicBool::new(false) })
         }
     }
 
@@ -74,10 +77,15 @@ impl StopSignals {
     /// The number of a signal that has come, if one has.
     #[must_use]
     pub fn take(&self) -> Option<i32> {
-        let caught = CAUGHT.swap(0, Ordering::Relaxed);
-        if caught != 0 {
-            return Some(caught);
-        }
+        let signal = match CAUGHT.swap(0, Ordering::Relaxed) {
+            0 => self.read(),
+            caught => Some(caught),
+        };
+        self.taken.fetch_or(signal.is_some(), Ordering::Relaxed);
+        signal
+    }
+
+    fn read(&self) -> Option<i32> {
         // SAFETY: all-zero bytes are a valid signalfd_siginfo.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
@@ -95,6 +103,9 @@ impl AsFd for StopSignals {
 
 impl Drop for StopSignals {
     fn drop(&mut self) {
+        if self.taken.load(Ordering::Relaxed) {
+            while self.read().is_some() {}
+        }
         // SAFETY: restores the mask that `block` saved; the old set is not asked for.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
     }
@@ -225,5 +236,9 @@ mod tests {
         assert_eq!((seen, signals.take(), signals.take()), (7, Some(libc::SIGTERM), None));
         raise(libc::SIGINT);
         assert_eq!(signals.take(), Some(libc::SIGINT));
+        // Each of those that came after it would end this process, were it let through.
+        raise(libc::SIGTERM);
+        raise(libc::SIGINT);
+        drop(signals);
     }
 }

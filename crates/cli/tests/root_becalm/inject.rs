@@ -98,3 +98,28 @@ fn the_noise_by_signals_ends_when_becalm_is_killed() {
         if before > 20.0 && after < before / 4.0 { Ok(()) } else { Err(said) }
     });
 }
+
+/// Killed, becalm leaves the library behind. What the program starts then loads it, but has neither noise nor the library in its
+/// own environment, and says nothing of it. The next becalm removes what is left.
+#[test]
+fn what_becalm_leaves_when_it_is_killed_is_removed_by_the_next() {
+    let script = "env; while [ -e /proc/$PPID/exe ]; do sleep 0.05; done; echo; env";
+    let noise = ["inject", "--signal", "--interval", "10ms", "--detour", "100us", "--"];
+    let mut running = Running::start(becalm(&[&noise[..], &["sh", "-c", script]].concat()));
+    let pid = running.pid();
+    let children = move || fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    running.wait_until("the program runs", || !children().is_empty());
+    // It has printed its environment by then.
+    thread::sleep(Duration::from_millis(500));
+    running.signal("KILL");
+    let ended = running.end();
+    assert_eq!(ended.code, 128 + 9);
+    let (before, after) = ended.stdout.split_once("\n\n").unwrap_or_else(|| panic!("{ended:?}"));
+    let value = |name: &str| before.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+    let paths = [value("LD_PRELOAD="), value("BECALM_INJECT=")];
+    assert!(paths.iter().all(|path| Path::new(path).is_file()), "{paths:?}");
+    assert!(!after.contains("becalm-preload") && !after.contains("BECALM_INJECT"), "{after}");
+    assert_eq!(ended.stderr, "");
+    Running::start(becalm(&[&noise[..], &["true"]].concat())).end().expect(0, &[]);
+    assert!(!paths.iter().any(|path| Path::new(path).exists()), "{paths:?}");
+}

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,10 +15,17 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What ppoll is in programs that check their buffers, and both kinds of sigpause. */
+int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
+int __xpg_sigpause(int);
+int bsd_sigpause(int) __asm__("sigpause");
 
 static atomic_int seen[65], wrong, alarms;
 
@@ -138,6 +146,45 @@ static void blocked(void) {
     printf("with all signals blocked %d were strange\n", any);
 }
 
+static int not_timed_out(ssize_t result) {
+    return result != -1 || errno != EAGAIN;
+}
+
+/* Sockets with timeouts, whose calls a handler would end: of a pair, of one that listens, and of one that it gave. */
+static void timed_sockets(void) {
+    int ended = 0, pair[2], turns = 0;
+    struct timeval soon = {0, 3000};
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof name;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || bind(listener, (void *)&name, size) || listen(listener, 1)) exit(1);
+    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon);
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
+    setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon);
+    getsockname(listener, (void *)&name, &size);
+    int accepted = connect(client, (void *)&name, size) ? -1 : accept(listener, NULL, NULL);
+    static char block[4096];
+    while (send(pair[0], block, sizeof block, MSG_DONTWAIT) > 0) {
+    }
+    for (double end = now() + 0.4; now() < end; turns++) {
+        struct iovec part = {block, sizeof block};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        ended += not_timed_out(recv(pair[0], block, sizeof block, 0));
+        ended += not_timed_out(recvfrom(pair[0], block, sizeof block, 0, NULL, NULL));
+        ended += not_timed_out(recvmsg(pair[0], &message, 0));
+        ended += not_timed_out(read(pair[0], block, sizeof block));
+        ended += not_timed_out(readv(pair[0], &part, 1));
+        ended += not_timed_out(send(pair[0], block, sizeof block, 0));
+        ended += not_timed_out(sendto(pair[0], block, sizeof block, 0, NULL, 0));
+        ended += not_timed_out(sendmsg(pair[0], &message, 0));
+        ended += not_timed_out(write(pair[0], block, sizeof block));
+        ended += not_timed_out(writev(pair[0], &part, 1));
+        ended += not_timed_out(accept(listener, NULL, NULL));
+        if (accepted >= 0) ended += not_timed_out(recv(accepted, block, sizeof block, 0));
+    }
+    printf("%d calls on sockets ended early, %s\n", ended, turns > 1 ? "of many" : "of few");
+}
+
 /* Calls that a handler would end. */
 static void waits(void) {
     int ended = 0, turns = 0, fds[2];
@@ -155,6 +202,10 @@ static void waits(void) {
         ended += usleep(3000) != 0;
         ended += poll(&polled, 1, 3) != 0;
         ended += ppoll(&polled, 1, &time, NULL) != 0;
+        ended += __ppoll_chk(&polled, 1, &time, NULL, sizeof polled) != 0;
+#if __GLIBC_PREREQ(2, 35)
+        ended += epoll_pwait2(set, &event, 1, &time, NULL) != 0;
+#endif
         ended += select(0, NULL, NULL, NULL, &same) != 0;
         ended += epoll_wait(set, &event, 1, 3) != 0;
         clock_gettime(CLOCK_REALTIME, &until);
@@ -182,6 +233,17 @@ static void alarm_clock(void) {
         struct timespec time = {1, 0};
         ended += nanosleep(&time, NULL) == -1 && errno == EINTR;
     }
+    memset(&timer, 0, sizeof timer);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    /* Alarms that come again, should one come before the wait. */
+    timer.it_interval.tv_usec = timer.it_value.tv_usec = 50000;
+    setitimer(ITIMER_REAL, &timer, NULL);
+    alarms = 0;
+    int gave = bsd_sigpause(0);
+    printf("sigpause gave %d, %s an alarm\n", gave, alarms ? "after" : "before");
+    alarms = 0;
+    gave = __xpg_sigpause(SIGALRM);
+    printf("the other sigpause gave %d, %s an alarm\n", gave, alarms ? "after" : "before");
     memset(&timer, 0, sizeof timer);
     setitimer(ITIMER_REAL, &timer, NULL);
     sigset_t none;
@@ -228,6 +290,7 @@ int main(int count, char **arguments) {
         return 0;
     }
     waits();
+    timed_sockets();
     blocked();
     alarm_clock();
     threads_and_children();

@@ -95,6 +95,28 @@ pub struct TimerSpec {
     pub value: TimeSpec,
 }
 
+/// The kernel's `struct statx`: what a file is.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Statx {
+    /// Which fields are filled in, as bits; then others that nobody asks for here.
+    pub before: [u32; 5],
+    /// The user whom the file belongs to.
+    pub user: u32,
+    /// The group that it belongs to.
+    pub group: u32,
+    /// Its kind and who may do what with it.
+    pub mode: u16,
+    /// The next field is aligned to 8 bytes.
+    pub gap: u16,
+    /// Its number in its file system.
+    pub inode: u64,
+    /// How long it is, in bytes.
+    pub size: u64,
+    /// Fields that nobody asks for here.
+    pub after: [u64; 26],
+}
+
 /// The default action of a signal.
 pub const SIG_DFL: usize = 0;
 /// The action of a signal that is ignored.
@@ -125,8 +147,22 @@ pub const SIG_SETMASK: c_int = 2;
 pub const ESRCH: c_int = 3;
 /// Flags of a file that is opened for reading and writing, and not for programs that are started.
 pub const O_RDWR_CLOEXEC: c_int = 2 | 0o2_000_000;
-/// A position is counted from a file's end.
-pub const SEEK_END: c_int = 2;
+/// There is no such call.
+pub const ENOSYS: c_int = 38;
+/// The level of options that all sockets have.
+pub const SOL_SOCKET: c_int = 1;
+/// Options of sockets: the timeouts for receiving and for sending, then the same for programs whose times differ in size.
+pub const SO_TIMEOUTS: [c_int; 4] = [20, 21, 66, 67];
+/// A shared lock, for which nobody waits.
+pub const LOCK_SH_NB: c_int = 1 | 4;
+/// `statx` looks at the descriptor itself.
+pub const AT_EMPTY_PATH: c_int = 0x1000;
+/// `statx` fills in the fields that `stat` has.
+pub const STATX_BASIC_STATS: c_int = 0x7ff;
+/// The bits of [`Statx::mode`] that tell the kind of a file.
+pub const S_IFMT: u16 = 0o170_000;
+/// The kind of a regular file.
+pub const S_IFREG: u16 = 0o100_000;
 /// Memory may be read and written.
 pub const PROT_READ_WRITE: c_int = 3;
 /// What is written to memory others see who map the same file.
@@ -147,6 +183,7 @@ pub mod number {
     pub const TIMER_DELETE: i64 = 226;
     pub const EXIT_GROUP: i64 = 231;
     pub const TGKILL: i64 = 234;
+    pub const STATX: i64 = 332;
 }
 
 /// Numbers of system calls.
@@ -162,4 +199,5 @@ pub mod number {
     pub const RT_SIGPROCMASK: i64 = 135;
     pub const GETPID: i64 = 172;
     pub const GETTID: i64 = 178;
+    pub const STATX: i64 = 291;
 }

@@ -1,4 +1,4 @@
-//! The memory that the library shares with the maker of the noise, in 64-bit words, version 2.
+//! The memory that the library shares with the maker of the noise, in 64-bit words, version 3.
 //!
 //! ```text
 //! 0          HEADER_WORDS     first_slot(circles)       first_detour(circles)
@@ -12,9 +12,11 @@
 use core::ffi::CStr;
 
 /// The value of the first word: "becalm" and the version.
-pub const MAGIC: u64 = 0x6265_6361_6c6d_0002;
+pub const MAGIC: u64 = 0x6265_6361_6c6d_0003;
 /// The name of the environment variable that holds the path of this memory.
 pub const VARIABLE: &CStr = c"BECALM_INJECT";
+/// How the name of the library's file begins, wherever that lies.
+pub const LIBRARY: &str = "becalm-preload";
 
 /// Header: what this memory is, [`MAGIC`].
 pub const KIND: usize = 0;
@@ -78,8 +80,6 @@ pub const STATE: usize = 0;
 pub const PID: usize = 1;
 /// Slot: the number of the thread.
 pub const TID: usize = 2;
-/// Slot: the kernel's number of the thread's timer, or [`NO_TIMER`].
-pub const TIMER: usize = 3;
 /// Slot: the number of the thread's circle.
 pub const CIRCLE: usize = 4;
 /// Slot: the number on the circle of the detour that is due next.
@@ -96,10 +96,6 @@ pub const LAG: usize = 9;
 pub const ENTRY: usize = 10;
 /// Slot: from the handler's last reading of the clock to when the program goes on.
 pub const EXIT: usize = 11;
-/// Slot: the address of the function that a new thread runs.
-pub const RUN: usize = 12;
-/// Slot: the argument of [`RUN`].
-pub const ARGUMENT: usize = 13;
 /// Slot: the instant at which the thread attached.
 pub const BEGAN_AT: usize = 14;
 /// Slot: for how long threads that had the slot before were seen.
@@ -141,9 +137,6 @@ pub const MOMENTS_WORDS: usize = 6;
 pub const LATE: usize = 64;
 /// The number of counts of lateness.
 pub const LATE_BINS: usize = 160;
-
-/// Value of [`TIMER`]: the thread has none.
-pub const NO_TIMER: u64 = u64::MAX;
 
 /// Value of [`STATE`]: nobody has had the slot.
 pub const SLOT_FREE: u64 = 0;

@@ -11,6 +11,7 @@
 //! - [`toll`]: what a signal costs, from trials.
 //! - [`signals`]: which signal can be taken, and when the program begins to use it.
 //! - [`random`]: where threads begin on their circles.
+//! - [`preloads`]: the list of libraries that the program's own programs load.
 //!
 //! The others act on the process:
 //!
@@ -36,6 +37,7 @@ pub mod books;
 pub mod circle;
 pub mod layout;
 pub mod memory;
+pub mod preloads;
 pub mod random;
 pub mod schedule;
 pub mod signals;

@@ -57,7 +57,8 @@ impl<'a> Shared<'a> {
     #[must_use]
     pub fn slot(self, number: usize) -> Option<Slot<'a>> {
         let at = layout::first_slot(self.get(layout::CIRCLES) as usize) + number * SLOT_WORDS;
-        if number < SLOTS { self.0.get(at..at + SLOT_WORDS)?.try_into().ok().map(Slot) } else { None }
+        let words = self.0.get(at..at + SLOT_WORDS)?.try_into().ok()?;
+        (number < SLOTS).then_some(Slot { words, number })
     }
 
     /// All slots, taken or free.
@@ -76,18 +77,27 @@ impl<'a> Shared<'a> {
 
 /// The words of one thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot<'a>(&'a [AtomicU64; SLOT_WORDS]);
+pub struct Slot<'a> {
+    words: &'a [AtomicU64; SLOT_WORDS],
+    number: usize,
+}
 
 impl Slot<'_> {
+    /// The number by which [`Shared::slot`] gives it, below [`SLOTS`].
+    #[must_use]
+    pub fn number(self) -> usize {
+        self.number
+    }
+
     /// Reads the word at this place in the slot.
     #[must_use]
     pub fn get(self, word: usize) -> u64 {
-        self.0[word].load(Relaxed)
+        self.words[word].load(Relaxed)
     }
 
     /// Writes the word at this place in the slot.
     pub fn set(self, word: usize, value: u64) {
-        self.0[word].store(value, Relaxed);
+        self.words[word].store(value, Relaxed);
     }
 
     /// Adds to a word that nobody else writes at the same time.
@@ -95,21 +105,16 @@ impl Slot<'_> {
         self.set(word, self.get(word) + value);
     }
 
-    /// Writes a word and returns its value before, in one step.
-    pub fn swap(self, word: usize, value: u64) -> u64 {
-        self.0[word].swap(value, Relaxed)
-    }
-
     /// Writes a word if it has this value, in one step. Returns whether it had.
     #[must_use]
     pub fn replace(self, word: usize, before: u64, value: u64) -> bool {
-        self.0[word].compare_exchange(before, value, Relaxed, Relaxed).is_ok()
+        self.words[word].compare_exchange(before, value, Relaxed, Relaxed).is_ok()
     }
 
     /// The number by which [`Shared::slot_at`] finds the slot again in the same process. Not zero.
     #[must_use]
     pub fn address(self) -> usize {
-        self.0.as_ptr().addr()
+        self.words.as_ptr().addr()
     }
 
     /// The shortest detour that can be made, in nanoseconds: the time that a signal takes from its thread.
@@ -170,6 +175,7 @@ pub(crate) mod tests {
         let shared = Shared::new(&words).unwrap();
         assert_eq!(shared.slots().count(), SLOTS);
         let slot = shared.slot(7).unwrap();
+        assert_eq!(slot.number(), 7);
         slot.set(layout::TID, 77);
         assert_eq!(shared.slot_at(slot.address()).unwrap().get(layout::TID), 77);
         for number in [0, 1, slot.address() + 8, slot.address() - 1, usize::MAX] {

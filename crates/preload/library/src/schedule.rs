@@ -8,6 +8,8 @@ use crate::random;
 
 /// How often a thread looks whether the maker of the noise is still there.
 const LOOK_NS: u64 = 100_000_000;
+/// How often within a detour: such a look takes some tenths of a microsecond.
+const LOOK_WITHIN_NS: u64 = 1_000_000;
 /// A timer comes at most this much earlier than it was set for: the kernel adjusts the clock, not the timer.
 const EARLY_NS: u64 = 5_000;
 
@@ -126,8 +128,15 @@ pub fn on_signal(shared: Shared<'_>, slot: Slot<'_>, machine: &mut impl Machine)
             // One that begins right after another has no way in of its own, and its way out is that of both.
             let (entry, cost) = if joined { (0, 0) } else { (slot.get(layout::ENTRY), shortest) };
             let (first, burn) = (now, length.saturating_sub(cost));
+            let mut looked = now;
             while now - first < burn {
                 now = machine.now();
+                if now - looked >= LOOK_WITHIN_NS {
+                    looked = now;
+                    if look(shared, machine) {
+                        break;
+                    }
+                }
             }
             slot.add(layout::JOINED, u64::from(joined));
             books::delivered(slot, due, first - entry, now - first + cost);
@@ -145,9 +154,15 @@ pub fn on_signal(shared: Shared<'_>, slot: Slot<'_>, machine: &mut impl Machine)
 fn is_over(shared: Shared<'_>, slot: Slot<'_>, now: u64, machine: &mut impl Machine) -> bool {
     if now.saturating_sub(slot.get(layout::LOOKED_AT)) > LOOK_NS {
         slot.set(layout::LOOKED_AT, now);
-        if !machine.is_alive(shared.get(layout::MAKER)) {
-            shared.set(layout::STOP, 1);
-        }
+        return look(shared, machine);
+    }
+    shared.get(layout::STOP) != 0
+}
+
+/// Looks whether the maker is there, without whom there must be no more detours; tells whether they are over.
+fn look(shared: Shared<'_>, machine: &mut impl Machine) -> bool {
+    if !machine.is_alive(shared.get(layout::MAKER)) {
+        shared.set(layout::STOP, 1);
     }
     shared.get(layout::STOP) != 0
 }
@@ -179,13 +194,13 @@ mod tests {
     struct Simulated {
         now: u64,
         step: u64,
-        maker_is_alive: bool,
+        maker_ends_at: u64,
         looks: u64,
     }
 
     impl Simulated {
         fn new(now: u64, step: u64) -> Self {
-            Self { now, step, maker_is_alive: true, looks: 0 }
+            Self { now, step, maker_ends_at: u64::MAX, looks: 0 }
         }
     }
 
@@ -198,7 +213,7 @@ mod tests {
         fn is_alive(&mut self, pid: u64) -> bool {
             assert_eq!(pid, 4_711);
             self.looks += 1;
-            self.maker_is_alive
+            self.now < self.maker_ends_at
         }
     }
 
@@ -300,10 +315,44 @@ mod tests {
         let mut machine = Simulated::new(0, 10);
         assert_eq!(played(shared, slot, &mut machine, 10 * LOOK_NS).len(), 100);
         assert_eq!(machine.looks, 9);
-        machine.maker_is_alive = false;
+        machine.maker_ends_at = 0;
         assert!(played(shared, slot, &mut machine, u64::MAX).len() <= LOOK_NS as usize / 10_000_000 + 1);
         assert_eq!(shared.get(layout::STOP), 1);
         assert!(!on_signal(shared, slot, &mut machine));
+    }
+
+    #[test]
+    fn a_detour_ends_when_it_is_stopped_or_its_maker_is_gone() {
+        const SECOND: u64 = 1_000_000_000;
+        let words = prepared(&[(10 * SECOND, &[(1_000_000, 5 * SECOND)])]);
+        let shared = shared(&words);
+        let slot = shared.slot(0).unwrap();
+        assert!(begin(shared, slot, at(0, 0)));
+        let mut machine = Simulated { maker_ends_at: 2 * SECOND, ..Simulated::new(0, 100_000) };
+        let lost = played(shared, slot, &mut machine, u64::MAX);
+        assert_eq!(lost.len(), 1);
+        assert!((2 * SECOND..2 * SECOND + 3_000_000).contains(&(lost[0].0 + lost[0].1)), "{lost:?}");
+        // What was delivered is what the thread lost, and not what was due.
+        assert!(slot.get(layout::DELIVERED + 1) <= lost[0].1 && slot.get(layout::DUE + 1) == 5 * SECOND);
+        assert_eq!(shared.get(layout::STOP), 1);
+        // The maker is there, and wants no more.
+        assert!(begin(shared, slot, at(0, 0)));
+        shared.set(layout::STOP, 0);
+        struct Stopped<'a>(Simulated, Shared<'a>);
+        impl Machine for Stopped<'_> {
+            fn now(&mut self) -> u64 {
+                let now = self.0.now();
+                self.1.set(layout::STOP, u64::from(now > SECOND));
+                now
+            }
+
+            fn is_alive(&mut self, pid: u64) -> bool {
+                self.0.is_alive(pid)
+            }
+        }
+        let mut machine = Stopped(Simulated::new(1_000_000, 100_000), shared);
+        assert!(!on_signal(shared, slot, &mut machine));
+        assert!((SECOND..SECOND + 3_000_000).contains(&machine.0.now), "{}", machine.0.now);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 use std::mem::{offset_of, size_of};
 
 use becalm_preload_library::abi;
-use becalm_preload_library::process::{actions, calls};
+use becalm_preload_library::process::actions;
+use becalm_preload_library::process::calls::{self, Unfit};
 
 #[test]
 fn layouts_are_those_of_the_c_library() {
@@ -25,6 +26,10 @@ fn layouts_are_those_of_the_c_library() {
     assert_eq!(offset_of!(abi::SigEvent, tid), offset_of!(libc::sigevent, sigev_notify_thread_id));
     assert_eq!(size_of::<abi::TimeSpec>(), size_of::<libc::timespec>());
     assert_eq!(size_of::<abi::TimerSpec>(), size_of::<libc::itimerspec>());
+    assert_eq!(size_of::<abi::Statx>(), size_of::<libc::statx>());
+    assert_eq!(offset_of!(abi::Statx, user), offset_of!(libc::statx, stx_uid));
+    assert_eq!(offset_of!(abi::Statx, mode), offset_of!(libc::statx, stx_mode));
+    assert_eq!(offset_of!(abi::Statx, size), offset_of!(libc::statx, stx_size));
 }
 
 #[test]
@@ -37,7 +42,11 @@ fn constants_are_those_of_the_c_library() {
     assert_eq!((abi::CLOCK_REALTIME, abi::CLOCK_MONOTONIC), (libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC));
     assert_eq!((abi::SI_TIMER, abi::ESRCH), (libc::SI_TIMER, libc::ESRCH));
     assert_eq!((abi::SIGEV_THREAD_ID, abi::TIMER_ABSTIME), (libc::SIGEV_THREAD_ID, libc::TIMER_ABSTIME));
-    assert_eq!((abi::O_RDWR_CLOEXEC, abi::SEEK_END), (libc::O_RDWR | libc::O_CLOEXEC, libc::SEEK_END));
+    assert_eq!((abi::O_RDWR_CLOEXEC, abi::ENOSYS), (libc::O_RDWR | libc::O_CLOEXEC, libc::ENOSYS));
+    assert_eq!((abi::LOCK_SH_NB, abi::SOL_SOCKET), (libc::LOCK_SH | libc::LOCK_NB, libc::SOL_SOCKET));
+    assert_eq!(abi::SO_TIMEOUTS[..2], [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO]);
+    assert_eq!((abi::AT_EMPTY_PATH, abi::STATX_BASIC_STATS), (libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS as i32));
+    assert_eq!((u32::from(abi::S_IFMT), u32::from(abi::S_IFREG)), (libc::S_IFMT, libc::S_IFREG));
     assert_eq!((abi::PROT_READ_WRITE, abi::MAP_SHARED), (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED));
     assert_eq!(abi::RTLD_NEXT, libc::RTLD_NEXT);
     // The real-time signals that programs have.
@@ -71,21 +80,43 @@ fn system_calls_are_those_that_are_meant() {
     assert!(actions::is_default(SIGNAL));
 }
 
-/// A file of words is mapped as it is, and what one writes the other reads.
+/// A file of words is mapped as it is, and what one writes the other reads, as long as its maker holds it.
 #[test]
 fn a_mapped_file_is_shared() {
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::sync::atomic::Ordering::Relaxed;
 
     let file = std::env::temp_dir().join(format!("becalm-preload-{}", std::process::id()));
-    std::fs::write(&file, [1_u64.to_ne_bytes(), 2_u64.to_ne_bytes()].concat()).unwrap();
+    fs::write(&file, [1_u64.to_ne_bytes(), 2_u64.to_ne_bytes()].concat()).unwrap();
+    let mode = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    mode(0o600);
     let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+    let maker = File::open(&file).unwrap();
+    maker.lock().unwrap();
     let words = calls::map_shared(&path).unwrap();
     assert_eq!((words.len(), words[0].load(Relaxed), words[1].load(Relaxed)), (2, 1, 2));
     words[1].store(7, Relaxed);
-    assert_eq!(std::fs::read(&file).unwrap()[8..], 7_u64.to_ne_bytes());
+    assert_eq!(fs::read(&file).unwrap()[8..], 7_u64.to_ne_bytes());
+    // Others could have written it.
+    for (bits, why) in [(0o620, Some(Unfit::Refused)), (0o602, Some(Unfit::Refused)), (0o600, None)] {
+        mode(bits);
+        assert_eq!(calls::map_shared(&path).err(), why, "{bits:o}");
+    }
+    // SAFETY: takes nothing.
+    if unsafe { libc::geteuid() } == 0 {
+        chown(&file, Some(65_534), None).unwrap();
+        assert_eq!(calls::map_shared(&path).err(), Some(Unfit::Refused));
+        chown(&file, Some(0), None).unwrap();
+    }
+    // Its maker is gone.
+    drop(maker);
+    assert_eq!(calls::map_shared(&path).err(), Some(Unfit::Abandoned));
     // Neither a file without words nor one that is not there.
-    std::fs::write(&file, b"").unwrap();
-    assert!(calls::map_shared(&path).is_none());
-    std::fs::remove_file(&file).unwrap();
-    assert!(calls::map_shared(&path).is_none());
+    fs::write(&file, b"").unwrap();
+    let maker = File::open(&file).unwrap();
+    maker.lock().unwrap();
+    assert_eq!(calls::map_shared(&path).err(), Some(Unfit::Refused));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(calls::map_shared(&path).err(), Some(Unfit::Refused));
 }

@@ -2,9 +2,10 @@
 //! does, with the same arguments and results, but that the program does not notice our signal.
 //!
 //! They are called in any thread and, as far as the C library's are async-signal-safe, also in handlers of the program. So
-//! they allocate nothing, and the one lock is held with all signals blocked (`process::guard`). The one exception is the
-//! first call of each: the dynamic linker then looks for the C library's function.
+//! they allocate nothing, and the one lock is held with all signals blocked (`process::guard`). The C library's functions are
+//! looked for before the program begins (`process::next`).
 
 pub mod signals;
+pub mod sockets;
 pub mod threads;
 pub mod waits;

@@ -49,7 +49,7 @@ pub unsafe extern "C" fn sigaction(signal: c_int, action: *const SigAction, befo
 
 /// Functions that set a handler and give the one before.
 macro_rules! handlers {
-    ($($name:ident = $text:literal),*) => {$(
+    ($($name:ident),*) => {$(
         /// Of our signal the program sees the default action, and giving it that changes nothing.
         ///
         /// # Safety
@@ -59,7 +59,7 @@ macro_rules! handlers {
             if decided(signal, asked(handler)) == Course::Conceal {
                 return SIG_DFL;
             }
-            let next = next!($text as unsafe extern "C" fn(c_int, usize) -> usize);
+            let next = next!($name as unsafe extern "C" fn(c_int, usize) -> usize);
             // SAFETY: the C library's own function gets what the program gave.
             unsafe { next(signal, handler) }
         }
@@ -67,13 +67,12 @@ macro_rules! handlers {
 }
 
 handlers!(
-    signal = c"signal", bsd_signal = c"bsd_signal", ssignal = c"ssignal", sysv_signal = c"sysv_signal",
-    __sysv_signal = c"__sysv_signal", sigset = c"sigset"
+    signal, bsd_signal, ssignal, sysv_signal, __sysv_signal, sigset
 );
 
 /// Functions that do something else to a signal.
 macro_rules! uses {
-    ($($name:ident = $text:literal ($($argument:ident: $kind:ty),*)),*) => {$(
+    ($($name:ident($($argument:ident: $kind:ty),*)),*) => {$(
         /// Naming our signal gives it up.
         ///
         /// # Safety
@@ -83,18 +82,18 @@ macro_rules! uses {
             if REALTIME.contains(&signal) {
                 guard::named(bit(signal));
             }
-            let next = next!($text as unsafe extern "C" fn(c_int $(, $kind)*) -> c_int);
+            let next = next!($name as unsafe extern "C" fn(c_int $(, $kind)*) -> c_int);
             // SAFETY: the C library's own function gets what the program gave.
             unsafe { next(signal $(, $argument)*) }
         }
     )*};
 }
 
-uses!(sigignore = c"sigignore" (), siginterrupt = c"siginterrupt" (flag: c_int), sighold = c"sighold" ());
+uses!(sigignore(), siginterrupt(flag: c_int), sighold());
 
 /// Functions that change a thread's mask.
 macro_rules! masks {
-    ($($name:ident = $text:literal),*) => {$(
+    ($($name:ident),*) => {$(
         /// Blocking our signal and not all others gives it up.
         ///
         /// # Safety
@@ -103,18 +102,18 @@ macro_rules! masks {
         pub unsafe extern "C" fn $name(how: c_int, set: *const SigSet, before: *mut SigSet) -> c_int {
             // SAFETY: as for the C library's function, the pointer is null or valid for reading.
             guard::named(named_by_mask(how == SIG_UNBLOCK, unsafe { signals_of(set) }));
-            let next = next!($text as unsafe extern "C" fn(c_int, *const SigSet, *mut SigSet) -> c_int);
+            let next = next!($name as unsafe extern "C" fn(c_int, *const SigSet, *mut SigSet) -> c_int);
             // SAFETY: the C library's own function gets what the program gave.
             unsafe { next(how, set, before) }
         }
     )*};
 }
 
-masks!(sigprocmask = c"sigprocmask", pthread_sigmask = c"pthread_sigmask");
+masks!(sigprocmask, pthread_sigmask);
 
 /// Functions that wait for signals instead of handling them.
 macro_rules! takers {
-    ($($name:ident = $text:literal ($($argument:ident: $kind:ty),*)),*) => {$(
+    ($($name:ident($($argument:ident: $kind:ty),*)),*) => {$(
         /// Waiting for our signal gives it up.
         ///
         /// # Safety
@@ -123,7 +122,7 @@ macro_rules! takers {
         pub unsafe extern "C" fn $name(set: *const SigSet $(, $argument: $kind)*) -> c_int {
             // SAFETY: as for the C library's function, the pointer is null or valid for reading.
             guard::named(unsafe { signals_of(set) });
-            let next = next!($text as unsafe extern "C" fn(*const SigSet $(, $kind)*) -> c_int);
+            let next = next!($name as unsafe extern "C" fn(*const SigSet $(, $kind)*) -> c_int);
             // SAFETY: the C library's own function gets what the program gave.
             undisturbed(|| unsafe { next(set $(, $argument)*) })
         }
@@ -131,9 +130,9 @@ macro_rules! takers {
 }
 
 takers!(
-    sigwait = c"sigwait" (taken: *mut c_int),
-    sigwaitinfo = c"sigwaitinfo" (info: *mut SigInfo),
-    sigtimedwait = c"sigtimedwait" (info: *mut SigInfo, patience: *const TimeSpec)
+    sigwait(taken: *mut c_int),
+    sigwaitinfo(info: *mut SigInfo),
+    sigtimedwait(info: *mut SigInfo, patience: *const TimeSpec)
 );
 
 /// Asking for our signal gives it up.
@@ -144,7 +143,7 @@ takers!(
 pub unsafe extern "C" fn signalfd(fd: c_int, set: *const SigSet, flags: c_int) -> c_int {
     // SAFETY: as for the C library's function, the pointer is null or valid for reading.
     guard::named(unsafe { signals_of(set) });
-    let next = next!(c"signalfd" as unsafe extern "C" fn(c_int, *const SigSet, c_int) -> c_int);
+    let next = next!(signalfd as unsafe extern "C" fn(c_int, *const SigSet, c_int) -> c_int);
     // SAFETY: the C library's own function gets what the program gave.
     unsafe { next(fd, set, flags) }
 }
@@ -155,7 +154,7 @@ pub unsafe extern "C" fn signalfd(fd: c_int, set: *const SigSet, flags: c_int) -
 /// As for the C library's function.
 #[cfg_attr(preloaded, unsafe(no_mangle))]
 pub unsafe extern "C" fn sigpending(set: *mut SigSet) -> c_int {
-    let next = next!(c"sigpending" as unsafe extern "C" fn(*mut SigSet) -> c_int);
+    let next = next!(sigpending as unsafe extern "C" fn(*mut SigSet) -> c_int);
     // SAFETY: the C library's own function gets what the program gave.
     let result = unsafe { next(set) };
     let ours = state::signal();

@@ -3,8 +3,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::process::next::next;
-use crate::process::threads::{Run, begin, prepare};
-use crate::process::slots;
+use crate::process::threads::{self, Run, begin, prepare};
 
 /// The new thread has noise of its own.
 ///
@@ -18,16 +17,16 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     type Create = unsafe extern "C" fn(*mut c_void, *const c_void, Run, *mut c_void) -> c_int;
-    let next = next!(c"pthread_create" as Create);
-    let Some(slot) = prepare(run, argument) else {
+    let next = next!(pthread_create as Create);
+    let Some(number) = prepare(run, argument) else {
         // SAFETY: the C library's own function gets what the program gave.
         return unsafe { next(thread, attributes, run, argument) };
     };
-    // SAFETY: thread and attributes are what the program gave. `begin` gets the address of a slot that was just prepared, of
-    // which nobody else knows; the slot stays when the thread ends.
-    let result = unsafe { next(thread, attributes, begin, core::ptr::without_provenance_mut(slot.address())) };
+    // SAFETY: thread and attributes are what the program gave. `begin` gets the number that was just prepared, of which nobody
+    // else knows.
+    let result = unsafe { next(thread, attributes, begin, core::ptr::without_provenance_mut(number)) };
     if result != 0 {
-        slots::give_back(slot);
+        threads::cancel(number);
     }
     result
 }

@@ -3,10 +3,10 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
-use crate::abi::{SIG_BLOCK, SIG_UNBLOCK, SigSet, TimeSpec};
-use crate::process::next::next;
-use crate::process::{calls, state};
-use crate::signals::bit;
+use crate::abi::{ENOSYS, SIG_BLOCK, SIG_UNBLOCK, SigSet, TimeSpec};
+use crate::process::next::{self, next};
+use crate::process::{calls, guard, state};
+use crate::signals::{REALTIME, bit};
 
 /// Runs something with our signal blocked, and lets it through again unless the program has it blocked.
 ///
@@ -45,14 +45,14 @@ fn pointer(set: &Option<SigSet>) -> *const SigSet {
 }
 
 macro_rules! waits {
-    ($($name:ident = $text:literal ($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {$(
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {$(
         /// Our signal does not interrupt it.
         ///
         /// # Safety
         /// As for the C library's function.
         #[cfg_attr(preloaded, unsafe(no_mangle))]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
-            let next = next!($text as unsafe extern "C" fn($($kind),*) -> $result);
+            let next = next!($name as unsafe extern "C" fn($($kind),*) -> $result);
             // SAFETY: the C library's own function gets what the program gave.
             undisturbed(|| unsafe { next($($argument),*) })
         }
@@ -60,22 +60,24 @@ macro_rules! waits {
 }
 
 waits! {
-    poll = c"poll" (fds: *mut c_void, count: usize, timeout: c_int) -> c_int;
-    __poll_chk = c"__poll_chk" (fds: *mut c_void, count: usize, timeout: c_int, size: usize) -> c_int;
-    select = c"select" (count: c_int, read: *mut c_void, write: *mut c_void, except: *mut c_void, time: *mut c_void) -> c_int;
-    epoll_wait = c"epoll_wait" (fd: c_int, events: *mut c_void, most: c_int, timeout: c_int) -> c_int;
-    nanosleep = c"nanosleep" (time: *const TimeSpec, left: *mut TimeSpec) -> c_int;
-    clock_nanosleep = c"clock_nanosleep" (clock: c_int, flags: c_int, time: *const TimeSpec, left: *mut TimeSpec) -> c_int;
-    thrd_sleep = c"thrd_sleep" (time: *const TimeSpec, left: *mut TimeSpec) -> c_int;
-    usleep = c"usleep" (time: c_uint) -> c_int;
-    sleep = c"sleep" (time: c_uint) -> c_uint;
-    pause = c"pause" () -> c_int;
-    semop = c"semop" (id: c_int, operations: *mut c_void, count: usize) -> c_int;
-    semtimedop = c"semtimedop" (id: c_int, operations: *mut c_void, count: usize, time: *const TimeSpec) -> c_int;
-    msgsnd = c"msgsnd" (id: c_int, message: *const c_void, size: usize, flags: c_int) -> c_int;
-    msgrcv = c"msgrcv" (id: c_int, message: *mut c_void, size: usize, kind: i64, flags: c_int) -> isize;
-    sem_timedwait = c"sem_timedwait" (semaphore: *mut c_void, until: *const TimeSpec) -> c_int;
-    sem_clockwait = c"sem_clockwait" (semaphore: *mut c_void, clock: c_int, until: *const TimeSpec) -> c_int;
+    poll(fds: *mut c_void, count: usize, timeout: c_int) -> c_int;
+    __poll_chk(fds: *mut c_void, count: usize, timeout: c_int, size: usize) -> c_int;
+    select(count: c_int, read: *mut c_void, write: *mut c_void, except: *mut c_void, time: *mut c_void) -> c_int;
+    epoll_wait(fd: c_int, events: *mut c_void, most: c_int, timeout: c_int) -> c_int;
+    nanosleep(time: *const TimeSpec, left: *mut TimeSpec) -> c_int;
+    clock_nanosleep(clock: c_int, flags: c_int, time: *const TimeSpec, left: *mut TimeSpec) -> c_int;
+    thrd_sleep(time: *const TimeSpec, left: *mut TimeSpec) -> c_int;
+    usleep(time: c_uint) -> c_int;
+    sleep(time: c_uint) -> c_uint;
+    pause() -> c_int;
+    semop(id: c_int, operations: *mut c_void, count: usize) -> c_int;
+    semtimedop(id: c_int, operations: *mut c_void, count: usize, time: *const TimeSpec) -> c_int;
+    msgsnd(id: c_int, message: *const c_void, size: usize, flags: c_int) -> c_int;
+    msgrcv(id: c_int, message: *mut c_void, size: usize, kind: i64, flags: c_int) -> isize;
+    sem_timedwait(semaphore: *mut c_void, until: *const TimeSpec) -> c_int;
+    aio_suspend(requests: *const c_void, count: c_int, time: *const TimeSpec) -> c_int;
+    aio_suspend64(requests: *const c_void, count: c_int, time: *const TimeSpec) -> c_int;
+    sem_clockwait(semaphore: *mut c_void, clock: c_int, until: *const TimeSpec) -> c_int;
 }
 
 /// Our signal does not end it.
@@ -84,35 +86,66 @@ waits! {
 /// As for the C library's function.
 #[cfg_attr(preloaded, unsafe(no_mangle))]
 pub unsafe extern "C" fn sigsuspend(mask: *const SigSet) -> c_int {
-    let next = next!(c"sigsuspend" as unsafe extern "C" fn(*const SigSet) -> c_int);
+    let next = next!(sigsuspend as unsafe extern "C" fn(*const SigSet) -> c_int);
     // SAFETY: as for the C library's function, the pointer is null or valid for reading.
     let mask = unsafe { with_ours(mask) };
     // SAFETY: the set is our own copy, which lives until the call is over, or null as the program's was.
     unsafe { next(pointer(&mask)) }
 }
 
+/// What `sigsuspend` does with the set of a mask that has the first 32 signals only, as programs of BSD give it.
+///
+/// # Safety
+/// As for the C library's function.
+#[cfg_attr(preloaded, unsafe(no_mangle))]
+pub unsafe extern "C" fn sigpause(mask: c_int) -> c_int {
+    let mut set = SigSet::EMPTY;
+    set.0[0] = u64::from(mask.cast_unsigned());
+    // SAFETY: the set is our own, and lives until the call is over.
+    unsafe { sigsuspend(&raw const set) }
+}
+
+/// Our signal does not end it, unless it is the one that is waited for.
+///
+/// # Safety
+/// As for the C library's function.
+#[cfg_attr(preloaded, unsafe(no_mangle))]
+pub unsafe extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
+    if REALTIME.contains(&signal) {
+        guard::named(bit(signal));
+    }
+    let next = next!(__xpg_sigpause as unsafe extern "C" fn(c_int) -> c_int);
+    // SAFETY: the C library's own function gets what the program gave. It waits with the mask of the thread, less the signal.
+    undisturbed(|| unsafe { next(signal) })
+}
+
 macro_rules! masked_waits {
-    ($($name:ident = $text:literal ($($argument:ident: $kind:ty),*);)*) => {$(
-        /// Our signal does not interrupt it.
+    ($($name:ident($($argument:ident: $kind:ty),*; mask $(, $last:ident: $last_kind:ty)?);)*) => {$(
+        /// Our signal does not interrupt it. Where the C library is older than it, there is no such call.
         ///
         /// # Safety
         /// As for the C library's function.
         #[cfg_attr(preloaded, unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name($($argument: $kind,)* mask: *const SigSet) -> c_int {
-            let next = next!($text as unsafe extern "C" fn($($kind,)* *const SigSet) -> c_int);
+        pub unsafe extern "C" fn $name($($argument: $kind,)* mask: *const SigSet $(, $last: $last_kind)?) -> c_int {
+            type Function = unsafe extern "C" fn($($kind,)* *const SigSet $(, $last_kind)?) -> c_int;
+            if next::$name.find() == 0 {
+                calls::set_errno(ENOSYS);
+                return -1;
+            }
+            let next = next!($name as Function);
             // SAFETY: as for the C library's function, the pointer is null or valid for reading.
             let with = unsafe { with_ours(mask) };
             // SAFETY: the set is our own copy, which lives until the call is over, or null as the program's was; the rest is
             // what the program gave.
-            undisturbed(|| unsafe { next($($argument,)* pointer(&with)) })
+            undisturbed(|| unsafe { next($($argument,)* pointer(&with) $(, $last)?) })
         }
     )*};
 }
 
 masked_waits! {
-    ppoll = c"ppoll" (fds: *mut c_void, count: usize, time: *const TimeSpec);
-    epoll_pwait = c"epoll_pwait" (fd: c_int, events: *mut c_void, most: c_int, timeout: c_int);
-    pselect = c"pselect" (
-        count: c_int, read: *mut c_void, write: *mut c_void, except: *mut c_void, time: *const TimeSpec
-    );
+    ppoll(fds: *mut c_void, count: usize, time: *const TimeSpec; mask);
+    __ppoll_chk(fds: *mut c_void, count: usize, time: *const TimeSpec; mask, size: usize);
+    epoll_pwait(fd: c_int, events: *mut c_void, most: c_int, timeout: c_int; mask);
+    epoll_pwait2(fd: c_int, events: *mut c_void, most: c_int, time: *const TimeSpec; mask);
+    pselect(count: c_int, read: *mut c_void, write: *mut c_void, except: *mut c_void, time: *const TimeSpec; mask);
 }

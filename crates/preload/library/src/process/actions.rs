@@ -15,7 +15,7 @@ pub type Handler = unsafe extern "C" fn(c_int, *const SigInfo, *mut c_void);
 /// point of the program.
 pub unsafe fn sigaction(signal: c_int, action: *const SigAction, before: *mut SigAction) -> c_int {
     type Function = unsafe extern "C" fn(c_int, *const SigAction, *mut SigAction) -> c_int;
-    let next = next!(c"sigaction" as Function);
+    let next = next!(sigaction as Function);
     // SAFETY: the caller promises what the C library's function asks for.
     unsafe { next(signal, action, before) }
 }

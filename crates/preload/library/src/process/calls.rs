@@ -7,20 +7,24 @@ use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::sync::atomic::AtomicU64;
 
 use crate::abi::{
-    CLOCK_MONOTONIC, ESRCH, MAP_SHARED, O_RDWR_CLOEXEC, PROT_READ_WRITE, RTLD_NEXT, SEEK_END, SIGEV_THREAD_ID, SigEvent,
-    TIMER_ABSTIME, TimeSpec, TimerSpec, number,
+    AT_EMPTY_PATH, CLOCK_MONOTONIC, ESRCH, LOCK_SH_NB, MAP_SHARED, O_RDWR_CLOEXEC, PROT_READ_WRITE, RTLD_NEXT, S_IFMT,
+    S_IFREG, SIGEV_THREAD_ID, SO_TIMEOUTS, SOL_SOCKET, STATX_BASIC_STATS, SigEvent, Statx, TIMER_ABSTIME, TimeSpec, TimerSpec, number,
 };
 
 #[cfg_attr(preloaded, link(name = "c"))]
 unsafe extern "C" {
-    fn getenv(name: *const c_char) -> *const c_char;
+    fn getenv(name: *const c_char) -> *mut c_char;
+    fn unsetenv(name: *const c_char) -> c_int;
+    fn geteuid() -> u32;
+    fn getsockopt(fd: c_int, level: c_int, option: c_int, value: *mut c_void, size: *mut u32) -> c_int;
+    fn flock(fd: c_int, operation: c_int) -> c_int;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     fn close(fd: c_int) -> c_int;
-    fn lseek(fd: c_int, offset: i64, whence: c_int) -> i64;
     fn mmap(at: *mut c_void, length: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void;
     fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlerror() -> *const c_char;
     fn __errno_location() -> *mut c_int;
     fn pthread_key_create(key: *mut u32, end: unsafe extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
@@ -44,37 +48,97 @@ pub unsafe fn environment<'a>(name: &CStr) -> Option<&'a CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives; `None` if it cannot be mapped.
-#[must_use]
-pub fn map_shared(path: &CStr) -> Option<&'static [AtomicU64]> {
+/// Changes the value of an environment variable, if it is set: the function gets the value and tells how many of its bytes, from
+/// the first, stay. Without any the variable is no longer set.
+///
+/// # Safety
+/// Nobody else uses the environment meanwhile.
+pub unsafe fn shorten_environment(name: &CStr, keep: impl FnOnce(&mut [u8]) -> usize) {
+    // SAFETY: the name ends with a zero. That nobody writes to the environment at the same time is the caller's promise.
+    let value = unsafe { getenv(name.as_ptr()) };
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: what is not null is a string that ends with a zero. The environment may be written, and nobody else has a
+    // reference to it, as the caller promises.
+    let value = unsafe {
+        let length = CStr::from_ptr(value).count_bytes();
+        core::slice::from_raw_parts_mut(value.cast::<u8>(), length + 1)
+    };
+    let length = value.len() - 1;
+    let kept = keep(&mut value[..length]).min(length);
+    value[kept] = 0;
+    if kept == 0 {
+        // SAFETY: the name ends with a zero; for the rest, as above.
+        unsafe { unsetenv(name.as_ptr()) };
+    }
+}
+
+/// Why shared words are not used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// Their maker, who held them locked, is gone.
+    Abandoned,
+    /// They cannot be mapped, or another user could have put them there.
+    Refused,
+}
+
+/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives.
+///
+/// # Errors
+/// If the file is not one that only this user can write, if nobody holds it locked, or if it cannot be mapped.
+pub fn map_shared(path: &CStr) -> Result<&'static [AtomicU64], Unfit> {
     // SAFETY: the path ends with a zero, and the flags ask for no third argument.
     let fd = unsafe { open(path.as_ptr(), O_RDWR_CLOEXEC) };
     if fd < 0 {
-        return None;
+        return Err(Unfit::Refused);
+    }
+    let mapped = map_descriptor(fd);
+    // SAFETY: the descriptor was opened above and is known to nobody else. A mapping outlives it, a lock does not.
+    unsafe { close(fd) };
+    mapped
+}
+
+fn map_descriptor(fd: c_int) -> Result<&'static [AtomicU64], Unfit> {
+    let mut found = Statx { before: [0; 5], user: 0, group: 0, mode: 0, gap: 0, inode: 0, size: 0, after: [0; 26] };
+    let (flags, asked) = (c_long::from(AT_EMPTY_PATH), c_long::from(STATX_BASIC_STATS));
+    // SAFETY: the path is empty and ends with a zero; the result is of the kernel's layout and written during the call.
+    let known = unsafe { syscall(number::STATX, c_long::from(fd), c"".as_ptr(), flags, asked, &raw mut found) };
+    // SAFETY: takes nothing and cannot fail.
+    let own = found.user == unsafe { geteuid() };
+    // Neither the group nor others (022) may write it.
+    if known != 0 || !own || found.mode & S_IFMT != S_IFREG || found.mode & 0o022 != 0 {
+        return Err(Unfit::Refused);
     }
     // SAFETY: takes plain numbers.
-    let size = usize::try_from(unsafe { lseek(fd, 0, SEEK_END) }).unwrap_or(0);
+    if unsafe { flock(fd, LOCK_SH_NB) } == 0 {
+        return Err(Unfit::Abandoned);
+    }
+    let size = usize::try_from(found.size).unwrap_or(0);
     let mapped = match size {
         0 => core::ptr::null_mut(),
         // SAFETY: the kernel chooses a place where nothing is, so that no other memory changes.
         size => unsafe { mmap(core::ptr::null_mut(), size, PROT_READ_WRITE, MAP_SHARED, fd, 0) },
     };
-    // SAFETY: the descriptor was opened above and is known to nobody else. A mapping outlives it.
-    unsafe { close(fd) };
     // A failure is -1.
     if mapped.is_null() || mapped.addr() == usize::MAX {
-        return None;
+        return Err(Unfit::Refused);
     }
     // SAFETY: a page is aligned for words; the mapping holds this many of them, and is never taken back. Others write to it,
     // this process and the maker of the noise included, but only atomically. Its maker never makes the file shorter.
-    Some(unsafe { core::slice::from_raw_parts(mapped.cast(), size / size_of::<u64>()) })
+    Ok(unsafe { core::slice::from_raw_parts(mapped.cast(), size / size_of::<u64>()) })
 }
 
 /// The address of a function in the libraries that come after this one; zero where there is none of this name.
 #[must_use]
 pub fn next_symbol(name: &CStr) -> usize {
     // SAFETY: the name ends with a zero; the handle is the one that stands for the libraries after the calling one.
-    unsafe { dlsym(RTLD_NEXT, name.as_ptr()) }.addr()
+    let found = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) }.addr();
+    if found == 0 {
+        // SAFETY: takes nothing. It takes the message away, which the program would find otherwise.
+        unsafe { dlerror() };
+    }
+    found
 }
 
 /// The calling thread's `errno`.
@@ -98,6 +162,23 @@ pub fn clock_ns(clock: c_int) -> u64 {
     // SAFETY: the place is valid for writing. A clock that does not exist leaves it as it is.
     unsafe { clock_gettime(clock, &raw mut time) };
     time.seconds as u64 * 1_000_000_000 + time.nanos as u64
+}
+
+/// Whether a descriptor is a socket with a timeout, for receiving or for sending. Leaves `errno` as it is.
+#[must_use]
+pub fn has_timeout(fd: c_int) -> bool {
+    let before = errno();
+    let [receiving, sending, ..] = SO_TIMEOUTS;
+    let has = [receiving, sending].into_iter().any(|option| {
+        // Seconds and microseconds.
+        let mut time = [0_i64; 2];
+        let mut size = size_of_val(&time) as u32;
+        // SAFETY: the time is written during the call, and as long as is told.
+        let asked = unsafe { getsockopt(fd, SOL_SOCKET, option, (&raw mut time).cast(), &raw mut size) };
+        asked == 0 && time != [0; 2]
+    });
+    set_errno(before);
+    has
 }
 
 /// The number of this process. Asked of the kernel, as the C library may keep the parent's after a fork.

@@ -81,8 +81,8 @@ fn give_up(shared: Shared<'static>) {
         return;
     }
     // No timer may send the old signal once its action is another: first they go, ...
-    for slot in with_timer(shared) {
-        calls::timer_delete(slot.get(layout::TIMER) as c_int);
+    for timer in slots::own(shared).filter_map(timer::of) {
+        calls::timer_delete(timer);
     }
     // ... then what they have sent already.
     actions::ignore(ours);
@@ -91,7 +91,7 @@ fn give_up(shared: Shared<'static>) {
     if take_free(shared) {
         for slot in with_timer(shared) {
             if let Some(timer) = timer::create(slot, slot.get(layout::TID) as c_int) {
-                slot.set(layout::TIMER, timer as u64);
+                timer::keep(slot, timer);
                 // A handler that runs right now sets it once more; one that comes too early sets it again.
                 timer::set(slot);
             }
@@ -101,5 +101,5 @@ fn give_up(shared: Shared<'static>) {
 
 /// The slots of this process's threads whose noise has begun.
 fn with_timer(shared: Shared<'static>) -> impl Iterator<Item = Slot<'static>> {
-    slots::own(shared).filter(|slot| slot.get(layout::TIMER) != layout::NO_TIMER)
+    slots::own(shared).filter(|slot| timer::of(*slot).is_some())
 }

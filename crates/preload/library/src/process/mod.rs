@@ -18,16 +18,23 @@ pub mod state;
 pub mod threads;
 pub mod timer;
 
-use crate::{layout, schedule};
+use crate::{layout, preloads, schedule};
+use calls::Unfit;
 
 /// Called before the program's own code: begins the noise of the first thread, and of all that follow.
 ///
-/// Without the environment variable [`layout::VARIABLE`] nothing happens at all. Where the noise cannot be made, the first
-/// process ends, so that its program never begins: the maker of the noise says why.
+/// Without the environment variable [`layout::VARIABLE`] there is no noise. Where it cannot be made, the first process ends, so
+/// that its program never begins: the maker of the noise says why.
 pub extern "C" fn attach() {
+    next::find_all();
     // SAFETY: the program and its threads have not begun, so that nobody changes the environment.
     let Some(path) = (unsafe { calls::environment(layout::VARIABLE) }) else { return };
-    let Some(shared) = calls::map_shared(path).and_then(state::keep) else { return };
+    let words = match calls::map_shared(path) {
+        Ok(words) => words,
+        Err(Unfit::Abandoned) => return leave_environment(),
+        Err(Unfit::Refused) => return,
+    };
+    let Some(shared) = state::keep(words) else { return };
     let order = shared.count(layout::PROCESSES);
     slots::end_former_program(shared);
     threads::follow();
@@ -40,6 +47,16 @@ pub extern "C" fn attach() {
             calls::exit_now(2);
         }
         noise::start(shared, slot);
+    }
+}
+
+/// Takes this library, whose noise is over, out of what the program gives to those that it starts.
+fn leave_environment() {
+    // SAFETY: the program and its threads have not begun, so that nobody else uses the environment; what was read of it above is
+    // not used any more.
+    unsafe {
+        calls::shorten_environment(c"LD_PRELOAD", preloads::without_this);
+        calls::shorten_environment(layout::VARIABLE, |_| 0);
     }
 }
 

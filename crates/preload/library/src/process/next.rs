@@ -14,33 +14,69 @@ pub struct Next {
 }
 
 impl Next {
-    /// The function of a name.
-    #[must_use]
-    pub const fn new(name: &'static CStr) -> Self {
-        Self { name, found: AtomicUsize::new(0) }
+    /// The function of a name, which ends with a zero.
+    const fn new(name: &'static str) -> Self {
+        match CStr::from_bytes_with_nul(name.as_bytes()) {
+            Ok(name) => Self { name, found: AtomicUsize::new(0) },
+            Err(_) => panic!("the name ends with a zero and has no other"),
+        }
     }
 
-    /// Its address. Ends the process where there is no such function; every glibc has those that are asked for.
-    pub fn address(&self) -> usize {
+    /// Its address; zero where there is no such function, as in a C library that is older than it.
+    pub fn find(&self) -> usize {
         let mut found = self.found.load(Relaxed);
         if found == 0 {
             // Several threads may look for it at the same time, and find the same.
             found = calls::next_symbol(self.name);
-            if found == 0 {
-                calls::exit_now(127);
-            }
             self.found.store(found, Relaxed);
         }
         found
     }
+
+    /// Its address. Ends the process where there is no such function; every glibc has those that are asked for so.
+    pub fn address(&self) -> usize {
+        match self.find() {
+            0 => calls::exit_now(127),
+            found => found,
+        }
+    }
+}
+
+/// Looks for all functions, so that nobody does later: the dynamic linker takes locks and memory for that, which the program's
+/// handlers of signals must not.
+pub fn find_all() {
+    for next in ALL {
+        next.find();
+    }
+}
+
+/// One static for each function, of the function's name.
+macro_rules! functions {
+    ($($name:ident)*) => {
+        $(
+            #[allow(non_upper_case_globals)]
+            pub(crate) static $name: Next = Next::new(concat!(stringify!($name), "\0"));
+        )*
+        static ALL: &[&Next] = &[$(&$name),*];
+    };
+}
+
+functions! {
+    sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sighold
+    sigprocmask pthread_sigmask sigwait sigwaitinfo sigtimedwait signalfd sigpending sigsuspend __xpg_sigpause
+    pthread_create
+    poll __poll_chk select epoll_wait ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2
+    nanosleep clock_nanosleep thrd_sleep usleep sleep pause
+    semop semtimedop msgsnd msgrcv sem_timedwait sem_clockwait aio_suspend aio_suspend64
+    setsockopt connect accept accept4 recv __recv_chk recvfrom __recvfrom_chk recvmsg recvmmsg send sendto sendmsg sendmmsg
+    read __read_chk readv write writev
 }
 
 /// The C library's function of a name and a type.
 macro_rules! next {
-    ($name:literal as $kind:ty) => {{
-        static NEXT: $crate::process::next::Next = $crate::process::next::Next::new($name);
+    ($name:ident as $kind:ty) => {{
         // SAFETY: the address is not null and is that of the function which the C library declares with this name and type.
-        unsafe { core::mem::transmute::<usize, $kind>(NEXT.address()) }
+        unsafe { core::mem::transmute::<usize, $kind>($crate::process::next::$name.address()) }
     }};
 }
 pub(crate) use next;

@@ -21,7 +21,7 @@ pub fn start(shared: Shared<'_>, slot: Slot<'_>) {
     }
     match timer::create(slot, calls::tid()) {
         Some(timer) => {
-            slot.set(layout::TIMER, timer as u64);
+            timer::keep(slot, timer);
             timer::set(slot);
         }
         None => {

@@ -37,7 +37,7 @@ fn clear(slot: Slot<'_>, pid: c_int) {
     slot.add(layout::OBSERVED_BEFORE, observed);
     slot.set(layout::BEGAN_AT, 0);
     slot.set(layout::SEEN_AT, 0);
-    slot.set(layout::TIMER, layout::NO_TIMER);
+    timer::forget(slot);
     slot.set(layout::PID, pid as u64);
     slot.set(layout::TID, calls::tid() as u64);
 }
@@ -61,7 +61,6 @@ pub fn own(shared: Shared<'static>) -> impl Iterator<Item = Slot<'static>> {
 /// Ends the slots that the program before an `exec` has left in this process. The kernel has taken their timers away.
 pub fn end_former_program(shared: Shared<'static>) {
     for slot in own(shared) {
-        slot.set(layout::TIMER, layout::NO_TIMER);
         slot.set(layout::STATE, layout::SLOT_ENDED);
     }
 }

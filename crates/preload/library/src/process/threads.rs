@@ -1,14 +1,24 @@
 //! Threads that the program makes, and processes that it forks: each has noise of its own.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::layout;
-use crate::memory::Slot;
 use crate::process::{calls, guard, noise, slots, state};
 
 /// The key whose value is the address of a thread's slot, so that the C library says when the thread ends; -1 for none.
 static KEY: AtomicI32 = AtomicI32::new(-1);
+
+/// What a new thread is to run, for each slot. It is this process's alone: what is shared others may write who have given up
+/// their rights, and no more than figures stands there.
+static STARTS: [Start; layout::SLOTS] = [const { Start { run: AtomicUsize::new(0), argument: AtomicUsize::new(0) } }; layout::SLOTS];
+
+#[derive(Debug)]
+struct Start {
+    /// The address of the function; zero while no thread is about to begin.
+    run: AtomicUsize,
+    argument: AtomicUsize,
+}
 
 /// A function that a thread runs.
 pub type Run = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
@@ -22,34 +32,48 @@ pub fn follow() {
     calls::at_fork_in_child(begin_child);
 }
 
-/// A slot for a thread that the program is about to make, with what the thread is to run; `None` if it has no noise.
+/// Notes what a thread is to run that the program is about to make, and takes a slot for it; `None` if it has no noise. The number
+/// is for [`begin`], or for [`cancel`].
 #[must_use]
-pub fn prepare(run: Run, argument: *mut c_void) -> Option<Slot<'static>> {
+pub fn prepare(run: Run, argument: *mut c_void) -> Option<usize> {
     let shared = state::shared().filter(|shared| state::signal() != 0 && shared.get(layout::MAIN_ONLY) == 0)?;
     let slot = slots::take(shared)?;
+    let number = slot.number();
+    // A slot is one thread's, unless somebody has written what he should not: then there is no noise, rather than another
+    // thread's function.
+    if STARTS[number].run.compare_exchange(0, run as usize, Relaxed, Relaxed).is_err() {
+        return None;
+    }
+    STARTS[number].argument.store(argument.expose_provenance(), Relaxed);
     noise::copy_toll(shared, slot);
-    slot.set(layout::RUN, run as usize as u64);
-    slot.set(layout::ARGUMENT, argument.expose_provenance() as u64);
-    Some(slot)
+    Some(number)
+}
+
+/// Gives back what was prepared for a thread that could not be made.
+pub fn cancel(number: usize) {
+    STARTS[number].run.store(0, Relaxed);
+    if let Some(slot) = state::shared().and_then(|shared| shared.slot(number)) {
+        slots::give_back(slot);
+    }
 }
 
 /// What a thread with a slot runs first.
 ///
 /// # Safety
-/// The argument is the address of a slot that [`prepare`] gave, for this thread and no other; what was prepared may be run.
-pub unsafe extern "C" fn begin(slot: *mut c_void) -> *mut c_void {
-    let found = state::shared().and_then(|shared| Some((shared, shared.slot_at(slot.addr())?)));
-    // It was one when the thread was made, and memory and slots stay.
-    let Some((shared, slot)) = found else { calls::exit_now(127) };
-    slot.set(layout::TID, calls::tid() as u64);
-    let (run, argument) = (slot.get(layout::RUN) as usize, slot.get(layout::ARGUMENT) as usize);
-    let key = KEY.load(Relaxed);
-    // Without a key nobody would say when the thread ends.
-    if key >= 0 && calls::set_thread_value(key as u32, slot.address()) {
-        noise::start(shared, slot);
+/// The argument is a number that [`prepare`] gave, for this thread and no other; what was prepared may be run.
+pub unsafe extern "C" fn begin(number: *mut c_void) -> *mut c_void {
+    let start = &STARTS[number.addr()];
+    let (argument, run) = (start.argument.load(Relaxed), start.run.swap(0, Relaxed));
+    if let Some((shared, slot)) = state::shared().and_then(|shared| Some((shared, shared.slot(number.addr())?))) {
+        slot.set(layout::TID, calls::tid() as u64);
+        let key = KEY.load(Relaxed);
+        // Without a key nobody would say when the thread ends.
+        if key >= 0 && calls::set_thread_value(key as u32, slot.address()) {
+            noise::start(shared, slot);
+        }
     }
-    // SAFETY: the number is that of a function of this type, written in `prepare` by the thread that made this one; only
-    // those two threads write to the slot.
+    // SAFETY: the number is that of a function of this type, written in `prepare` by the thread that made this one; nobody else
+    // writes there before it is taken here, which is why it is not zero.
     let run = unsafe { core::mem::transmute::<usize, Run>(run) };
     // SAFETY: function and argument are those that the program gave to pthread_create, to be run once, in this thread.
     unsafe { run(core::ptr::with_exposed_provenance_mut(argument)) }
@@ -65,6 +89,8 @@ unsafe extern "C" fn end(slot: *mut c_void) {
 /// Called in a forked child, which has none of its parent's timers.
 extern "C" fn begin_child() {
     guard::follow_fork();
+    // Threads that others were about to make begin in the parent alone.
+    STARTS.iter().filter(|start| start.run.load(Relaxed) != 0).for_each(|start| start.run.store(0, Relaxed));
     let Some(shared) = state::shared().filter(|_| state::signal() != 0) else { return };
     shared.count(layout::PROCESSES);
     if let Some(slot) = slots::take(shared) {

@@ -1,11 +1,33 @@
 //! The timers of threads.
 
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use crate::layout;
 use crate::memory::Slot;
 use crate::process::{calls, state};
 use crate::schedule;
+
+/// The kernel's number of the timer of each slot. It is this process's alone: one that others wrote could be that of a timer of
+/// the program's own.
+static TIMERS: [AtomicI32; layout::SLOTS] = [const { AtomicI32::new(NONE) }; layout::SLOTS];
+const NONE: c_int = -1;
+
+/// The timer of a slot, if it has one.
+#[must_use]
+pub fn of(slot: Slot<'_>) -> Option<c_int> {
+    Some(TIMERS[slot.number()].load(Relaxed)).filter(|timer| *timer != NONE)
+}
+
+/// Gives a slot the timer of this number.
+pub fn keep(slot: Slot<'_>, timer: c_int) {
+    TIMERS[slot.number()].store(timer, Relaxed);
+}
+
+/// Leaves a slot without a timer, where another process had one.
+pub fn forget(slot: Slot<'_>) {
+    keep(slot, NONE);
+}
 
 /// Makes a timer whose signals are for a slot and come to its thread. Returns its number; `None` if the kernel gives no more.
 #[must_use]
@@ -13,16 +35,18 @@ pub fn create(slot: Slot<'_>, tid: c_int) -> Option<c_int> {
     calls::timer_create(state::signal(), slot.address(), tid)
 }
 
-/// Sets the timer of a slot for the detour that is due next.
+/// Sets the timer of a slot, if it has one, for the detour that is due next.
 pub fn set(slot: Slot<'_>) {
-    calls::timer_set(slot.get(layout::TIMER) as c_int, schedule::timer_at(slot));
+    if let Some(timer) = of(slot) {
+        calls::timer_set(timer, schedule::timer_at(slot));
+    }
 }
 
 /// Takes the timer of a slot away, if it has one. Returns whether it had.
 pub fn delete(slot: Slot<'_>) -> bool {
-    let timer = slot.swap(layout::TIMER, layout::NO_TIMER);
-    if timer != layout::NO_TIMER {
-        calls::timer_delete(timer as c_int);
+    let timer = TIMERS[slot.number()].swap(NONE, Relaxed);
+    if timer != NONE {
+        calls::timer_delete(timer);
     }
-    timer != layout::NO_TIMER
+    timer != NONE
 }

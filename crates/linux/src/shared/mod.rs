@@ -1,0 +1,153 @@
+//! Files that other processes of this user open by a path, for as long as the process that made them lives.
+//!
+//! Such a path stands in the environment of programs, which may outlive this process, and whoever can put a file there then
+//! decides what they load. So it leads into a folder of this user's that nobody else can make again ([`places`]): where
+//! nothing is any more, nobody else puts anything. A path into `/proc` would not do, as numbers of processes come again.
+
+mod places;
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::AtomicU64;
+
+use crate::private;
+pub use places::Places;
+use places::{HeldFile, Need};
+
+/// A file that programs map as code, and that nobody writes.
+#[derive(Debug)]
+pub struct CodeFile(HeldFile);
+
+impl CodeFile {
+    /// Writes these bytes into a file whose name begins with `name`, which begins with "becalm-", and ends with `.so`.
+    ///
+    /// # Errors
+    /// If there is no folder for it, or no room.
+    pub fn new(places: &Places, name: &str, bytes: &[u8]) -> io::Result<Self> {
+        let write = |file: &mut File| {
+            file.write_all(bytes)?;
+            file.set_permissions(Permissions::from_mode(0o400))
+        };
+        Ok(Self(places.make(Need::Code, (name, ".so"), write)?))
+    }
+
+    /// The path by which other processes open it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// 64-bit words that other processes map, too.
+#[derive(Debug)]
+pub struct SharedWords {
+    file: HeldFile,
+    start: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the memory is plain atomics; sharing and sending them is what atomics are for.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// This many, all zero, in a file whose name begins with `name`, which begins with "becalm-".
+    ///
+    /// # Errors
+    /// If there is no folder for it, or not so much room.
+    pub fn new(places: &Places, name: &str, words: usize) -> io::Result<Self> {
+        let words = words.max(1);
+        let bytes = words.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let file = places.make(Need::Memory, (name, ""), |file| {
+            // A write to memory for which the disk has no room would end the process that writes.
+            private::hold_space(file, bytes as u64)?;
+            file.set_len(bytes as u64)
+        })?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.file().as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(address.cast::<AtomicU64>()) {
+            Some(start) if address != libc::MAP_FAILED => Ok(Self { file, start, words }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The path by which other processes open them.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+impl Deref for SharedWords {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: so many words were mapped there, zeroed by the kernel, and stay mapped as long as `self`. Nobody makes the
+        // file shorter: only processes of this user can open it, and those that do are becalm and its library.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that `new` mapped, and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn code_is_what_was_given_and_only_to_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = CodeFile::new(&Places::at(&[folder.path()]), "becalm-test", b"some bytes").unwrap();
+        let path = file.path().to_owned();
+        assert_eq!(fs::read(&path).unwrap(), b"some bytes");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o400);
+        drop(file);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn words_are_those_that_others_see() {
+        let folder = tempfile::tempdir().unwrap();
+        let words = SharedWords::new(&Places::at(&[folder.path()]), "becalm-test", 3).unwrap();
+        words[1].store(7, Ordering::Relaxed);
+        let path = words.path().to_owned();
+        assert_eq!(fs::read(&path).unwrap(), [[0; 8], 7_u64.to_ne_bytes(), [0; 8]].concat());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        drop(words);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_absurd_size_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        // The first two wrap to a few bytes.
+        for words in [usize::MAX / 8 + 2, usize::MAX, usize::MAX / 16] {
+            assert!(SharedWords::new(&Places::at(&[folder.path()]), "becalm-test", words).is_err(), "{words}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,329 @@
+//! Folders in which this user alone makes files, and which nobody else can make again.
+//!
+//! Each file is locked by the process that made it, for as long as that lives (flock): the kernel lets go of the lock however
+//! the process ends, and the next one that makes a file there removes what nobody holds.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
+
+use crate::private;
+
+/// The folder below those that are root's or one user's.
+const BELOW: &str = "becalm/inject";
+/// How the names of files must begin, that they are removed should their maker be killed: nothing else ever is.
+const PREFIX: &str = "becalm-";
+/// The file systems whose files are memory (statfs(2)): tmpfs and ramfs.
+const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Where files may lie, best first.
+#[derive(Debug)]
+pub struct Places(Vec<Place>);
+
+#[derive(Debug)]
+enum Place {
+    /// A folder in this one, in which only root or this user makes folders.
+    Below(PathBuf, &'static str),
+    /// A folder of this user's in this one, in which everybody makes folders.
+    Among(PathBuf),
+}
+
+/// What a file is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// It is mapped as code.
+    Code,
+    /// It is written all the time: on a disk, whoever writes would wait for that now and then.
+    Memory,
+}
+
+impl Places {
+    /// Those of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/dev/shm`.
+    #[must_use]
+    pub fn of_this_user() -> Self {
+        let below = |base: PathBuf| Place::Below(base, BELOW);
+        let (memory, temporary) = (Place::Among("/dev/shm".into()), Place::Among(std::env::temp_dir()));
+        if rustix::process::geteuid().is_root() {
+            return Self(vec![below("/run".into()), memory, below("/var/lib".into()), temporary]);
+        }
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        Self(runtime.map(below).into_iter().chain([memory, temporary]).collect())
+    }
+
+    /// These folders, which must exist.
+    #[must_use]
+    pub fn at(folders: &[&Path]) -> Self {
+        Self(folders.iter().map(|folder| Place::Below((*folder).to_owned(), "")).collect())
+    }
+
+    /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled.
+    ///
+    /// # Errors
+    /// If this is possible in none of the places, with the reason for each.
+    pub(super) fn make(
+        &self,
+        need: Need,
+        name: (&str, &str),
+        fill: impl Fn(&mut File) -> io::Result<()>,
+    ) -> io::Result<HeldFile> {
+        let mut places: Vec<&Place> = self.0.iter().collect();
+        if need == Need::Memory {
+            places.sort_by_key(|place| !is_memory(place.base()));
+        }
+        let mut refusals = Vec::new();
+        for place in places {
+            match place.folder(need).and_then(|folder| HeldFile::make(&folder, name, &fill)) {
+                Ok(file) => return Ok(file),
+                Err(error) => refusals.push(format!("{}: {error}", place.base().display())),
+            }
+        }
+        Err(io::Error::other(format!("no folder can hold files of this user alone ({})", refusals.join("; "))))
+    }
+}
+
+impl Place {
+    fn base(&self) -> &Path {
+        match self {
+            Self::Below(base, _) | Self::Among(base) => base,
+        }
+    }
+
+    /// The folder for files, which is made if it is missing.
+    fn folder(&self, need: Need) -> io::Result<PathBuf> {
+        let base = self.base().canonicalize()?;
+        if need == Need::Code {
+            check_code(&base)?;
+        }
+        let folder = match self {
+            Self::Below(_, below) => {
+                let folder = base.join(below);
+                private::make_folder(&folder)?;
+                folder.canonicalize()?
+            }
+            Self::Among(_) => among(&base)?,
+        };
+        check_way(&folder)?;
+        Ok(folder)
+    }
+}
+
+/// Whether a folder's files are in memory.
+fn is_memory(folder: &Path) -> bool {
+    rustix::fs::statfs(folder).is_ok_and(|found| MEMORY.contains(&(found.f_type as u64)))
+}
+
+/// Refuses a folder from which the dynamic linker would load no library.
+fn check_code(folder: &Path) -> io::Result<()> {
+    if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+        return Err(io::Error::other("it is mounted such that no code runs from there (noexec)"));
+    }
+    // They separate the libraries of LD_PRELOAD, or stand for something else there.
+    if folder.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
+        return Err(io::Error::other("its name has a character that LD_PRELOAD cannot hold"));
+    }
+    Ok(())
+}
+
+/// This user's folder in one for everybody. It is never removed: while it is there, nobody else makes one of its name.
+fn among(base: &Path) -> io::Result<PathBuf> {
+    let name = format!("becalm-inject-{}", rustix::process::geteuid().as_raw());
+    let named = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
+    let found = fs::read_dir(base)?.flatten().filter(named).map(|entry| entry.path());
+    if let Some(own) = found.filter(|path| private::check_folder(path).is_ok()).min() {
+        return Ok(own);
+    }
+    let make = |path: PathBuf| DirBuilder::new().mode(0o700).create(&path).map(|()| path);
+    make(base.join(&name)).or_else(|error| match error.kind() {
+        // Somebody else has the name, to be in the way or not: then it is one that nobody knows before.
+        io::ErrorKind::AlreadyExists => make(base.join(format!("{name}-{:016x}", RandomState::new().hash_one(0)))),
+        _ => Err(error),
+    })
+}
+
+/// Refuses a folder that others could put in place of this one, or into which they could put something.
+fn check_way(folder: &Path) -> io::Result<()> {
+    private::check_folder(folder)?;
+    // Whoever has the first folder of all has everything; in a container or a user namespace that need not be user 0.
+    let trusted = [0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()];
+    for above in folder.ancestors().skip(1) {
+        let found = fs::symlink_metadata(above)?;
+        let refused = |why: String| Err(io::Error::other(format!("{} {why}", above.display())));
+        if !found.is_dir() {
+            return refused("is no folder".to_owned());
+        }
+        if !trusted.contains(&found.uid()) {
+            return refused(format!("belongs to user {}", found.uid()));
+        }
+        // Where it is sticky (01000), only the owner of something in it may move that away.
+        if found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0 {
+            return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
+        }
+    }
+    Ok(())
+}
+
+/// A file that this process holds locked, and removes in the end.
+#[derive(Debug)]
+pub struct HeldFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl HeldFile {
+    fn make(folder: &Path, (name, end): (&str, &str), fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
+        // One at a time: a file that is not locked yet would look like one of the dead.
+        let turn = File::open(folder)?;
+        flock(&turn, FlockOperation::LockExclusive)?;
+        remove_dead(folder);
+        // In another process namespace there may be somebody of the same number.
+        let names = (0..).map(|turn| folder.join(format!("{name}-{}-{turn}{end}", std::process::id())));
+        let path = names.take(10_000).find(|path| fs::symlink_metadata(path).is_err());
+        let path = path.ok_or(io::ErrorKind::AlreadyExists)?;
+        // Is removed again should anything fail.
+        let mut held = Self { file: private::create(&path)?, path };
+        flock(&held.file, FlockOperation::NonBlockingLockExclusive)?;
+        fill(&mut held.file)?;
+        Ok(held)
+    }
+
+    /// The path by which others open it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file itself.
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for HeldFile {
+    fn drop(&mut self) {
+        // What cannot be removed now the next one removes.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the files that nobody holds any more, as far as that is possible.
+fn remove_dead(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())) {
+        let file = private::open(&entry.path(), OpenOptions::new().read(true));
+        if file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    fn made(place: Place) -> io::Result<HeldFile> {
+        Places(vec![place]).make(Need::Code, ("becalm-test", ".so"), |_| Ok(()))
+    }
+
+    fn why(place: Place) -> String {
+        made(place).unwrap_err().to_string()
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn below(base: &Path) -> Place {
+        Place::Below(base.to_owned(), BELOW)
+    }
+
+    #[test]
+    fn a_folder_that_others_could_write_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        drop(made(below(base.path())).unwrap());
+        let (above, folder) = (base.path().join("becalm"), base.path().join(BELOW));
+        for path in [base.path(), &above, &folder] {
+            mode(path, 0o777);
+            assert!(why(below(base.path())).contains("its mode is 0777"), "{}", path.display());
+            if rustix::process::geteuid().is_root() {
+                mode(path, 0o700);
+                chown(path, Some(65_534), None).unwrap();
+                assert!(why(below(base.path())).contains("belongs to user 65534"), "{}", path.display());
+                chown(path, Some(0), None).unwrap();
+            }
+            mode(path, 0o700);
+        }
+        // A place that is refused is not the end.
+        mode(base.path(), 0o777);
+        let other = tempfile::tempdir().unwrap();
+        let places = Places(vec![below(base.path()), below(other.path())]);
+        let file = places.make(Need::Code, ("becalm-test", ".so"), |_| Ok(())).unwrap();
+        assert!(file.path().starts_with(other.path().canonicalize().unwrap()));
+    }
+
+    #[test]
+    fn a_folder_among_those_of_others_stays() {
+        let base = tempfile::tempdir().unwrap();
+        mode(base.path(), 0o1777);
+        let file = made(Place::Among(base.path().to_owned())).unwrap();
+        let folder = file.path().parent().unwrap().to_owned();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o700);
+        drop(file);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        // Without the sticky bit anybody could move it away.
+        mode(base.path(), 0o777);
+        assert!(why(Place::Among(base.path().to_owned())).contains("its mode is 0777"));
+        mode(base.path(), 0o1777);
+        // Where somebody else has the name, it is another one, and the same one every time.
+        mode(&folder, 0o777);
+        let first = made(Place::Among(base.path().to_owned())).unwrap();
+        let second = made(Place::Among(base.path().to_owned())).unwrap();
+        assert_eq!(first.path().parent(), second.path().parent());
+        assert_ne!(first.path().parent(), Some(&*folder));
+    }
+
+    #[test]
+    fn only_what_the_dead_have_left_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let live = made(below(base.path())).unwrap();
+        let folder = live.path().parent().unwrap();
+        let (dead, foreign) = (folder.join("becalm-test-1-0.so"), folder.join("notes"));
+        drop(private::create(&dead).unwrap());
+        drop(private::create(&foreign).unwrap());
+        let another = made(below(base.path())).unwrap();
+        assert_ne!(live.path(), another.path());
+        assert_eq!([live.path(), another.path(), &dead, &foreign].map(Path::exists), [true, true, false, true]);
+        let path = another.path().to_owned();
+        drop(another);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn names_that_the_dynamic_linker_would_split_are_refused() {
+        let base = tempfile::tempdir().unwrap();
+        for name in ["with space", "with:colon", "$ORIGIN"] {
+            let folder = base.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            mode(&folder, 0o700);
+            assert!(why(below(&folder)).contains("LD_PRELOAD cannot hold"), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_all_the_time_lies_in_memory_where_there_is_some() {
+        let disk = tempfile::tempdir().unwrap();
+        let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+        if is_memory(disk.path()) || !is_memory(memory.path()) {
+            return;
+        }
+        let places = Places::at(&[disk.path(), memory.path()]);
+        let of = |need| places.make(need, ("becalm-test", ""), |_| Ok(())).unwrap();
+        assert!(of(Need::Memory).path().starts_with(memory.path()));
+        assert!(of(Need::Code).path().starts_with(disk.path()));
+    }
+}
