@@ -164,9 +164,8 @@ mod tests {
                 detours: &detours,
                 starts: &starts,
                 self_times: &self_times,
-                kinds: &[kind],
                 sources: &[source],
-                keys: |_: usize| (0, 0),
+                keys: |_: usize| (kind, 0),
             });
         }
         let names = scan.names().to_vec();

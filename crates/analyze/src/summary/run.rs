@@ -151,9 +151,8 @@ impl Gathered {
                     detours: batch.detours(),
                     starts: batch.starts(),
                     self_times: batch.self_times(),
-                    kinds: batch.kind_values(),
                     sources: &batch.source_values(),
-                    keys: |row| (batch.kind_key(row), batch.source_key(row)),
+                    keys: |row| (batch.kind(row), batch.source_key(row)),
                 });
             }
             for cpu in scan.open_books() {

@@ -23,7 +23,7 @@ pub struct DetourColumns<'a, I> {
     pub incomplete: I,
 }
 
-/// Consecutive rows of the table of activities, with their names as keys into small tables.
+/// Consecutive rows of the table of activities, with their sources as keys into a small table.
 #[derive(Clone, Copy)]
 pub struct ActivityColumns<'a, K> {
     /// The CPU of each.
@@ -34,11 +34,9 @@ pub struct ActivityColumns<'a, K> {
     pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
-    /// The kinds, by the numbers that the column of kinds holds.
-    pub kinds: &'a [Kind],
     /// Sources by key.
     pub sources: &'a [&'a str],
-    /// The keys of kind and source of the one in this row.
+    /// The kind of the one in this row, and the key of its source.
     pub keys: K,
 }
 
@@ -146,17 +144,17 @@ impl Scan {
     }
 
     /// Takes rows of the table of activities.
-    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (usize, usize)>) {
-        // Names are looked up once a batch and pair of keys, not once a row.
-        let mut ids = vec![UNUSED; rows.kinds.len() * rows.sources.len()];
+    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (Kind, usize)>) {
+        // Names are looked up once a batch and pair, not once a row.
+        let mut ids = vec![UNUSED; Kind::ALL.len() * rows.sources.len()];
         for range in runs(rows.cpus) {
             let Some(place) = self.places.get(&rows.cpus[range.start]).copied() else { continue };
             self.activities += range.len() as u64;
             for row in range {
                 let (kind, source) = (rows.keys)(row);
-                let pair = kind * rows.sources.len() + source;
+                let pair = kind as usize * rows.sources.len() + source;
                 if ids[pair] == UNUSED {
-                    ids[pair] = self.id_of(rows.kinds[kind], rows.sources[source]);
+                    ids[pair] = self.id_of(kind, rows.sources[source]);
                 }
                 let id = ids[pair] as usize;
                 let cpu = &mut self.cpus[place];
@@ -282,9 +280,8 @@ mod tests {
                 detours: &detours,
                 starts: &starts,
                 self_times: &self_times,
-                kinds: &KINDS,
                 sources: &SOURCES,
-                keys: |row: usize| (batch[row].2.0, batch[row].2.1),
+                keys: |row: usize| (KINDS[batch[row].2.0], batch[row].2.1),
             });
         }
         scan

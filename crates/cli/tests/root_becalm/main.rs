@@ -7,6 +7,7 @@ mod book;
 mod campaign;
 mod cost;
 mod inject;
+mod names;
 mod robust;
 mod top;
 mod tune;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_units::Count;
+use becalm_units::{Count, printable};
 
 use crate::form::sheet::Sheet;
 
@@ -73,7 +73,7 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Re
     writeln!(out, "  {:>9} \u{2514}{}", "", "\u{2500}".repeat(width))?;
     writeln!(out, "  {:>9}  {}", "", axis(&counts, column))?;
     if curves.len() > 1 {
-        let names = curves.iter().enumerate().map(|(at, curve)| format!("{} {}", MARKS[at % MARKS.len()], curve.name));
+        let names = curves.iter().enumerate().map(|(at, curve)| format!("{} {}", MARKS[at % MARKS.len()], printable(&curve.name)));
         writeln!(out, "  {:>9}  {}", "", names.collect::<Vec<_>>().join("   "))?;
     }
     Ok(())
