@@ -40,7 +40,9 @@ impl ChunkReader for Bounded {
                 "a page claims to become {size} bytes, and {LARGEST} is the most that is read here; write smaller pages"
             ))),
             Some(_) => Ok(read),
-            None => Err(ParquetError::General("the header of a page is damaged, or longer than any that is read here".to_owned())),
+            None => Err(ParquetError::General(
+                "the header of a page is damaged, or longer than any that is read here".to_owned(),
+            )),
         }
     }
 

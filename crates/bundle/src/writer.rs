@@ -201,9 +201,7 @@ impl BundleWriter {
             return Err(BundleError::Document { path: target, why });
         }
         let written = match document::write(&self.path, &target, doc) {
-            Err(error) if error.is_full() && self.reserve.take().is_some() => {
-                document::write(&self.path, &target, doc)
-            }
+            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&self.path, &target, doc),
             written => written,
         };
         let (draft, size) = written?;

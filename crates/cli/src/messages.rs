@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn an_error_is_one_line_without_what_steers_a_terminal() {
-        let error = anyhow::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
+        let error =
+            anyhow::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
         let line = line_of(format_args!("{}", of_error(&error)));
         assert_eq!(line, "becalm: cannot read node=e\u{fffd}[2J.json: it\u{fffd}becalm: FAKE");
     }

@@ -274,7 +274,9 @@ fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsString>)> {
 
 /// Puts the parts of a path on what is still to be walked, whose next part is the last.
 fn push_parts(left: &mut Vec<OsString>, path: &Path) {
-    left.extend(path.components().rev().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().to_owned()));
+    left.extend(
+        path.components().rev().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().to_owned()),
+    );
 }
 
 fn folder_at(base: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
@@ -326,7 +328,9 @@ mod tests {
         assert_eq!(place(&path("dangling")).unwrap(), (false, "new".into()));
         assert_eq!(place(&path("way")).unwrap_err().to_string(), "it is a folder");
         assert!(place(&path("round")).is_err() && place(&path("none/file")).is_err());
-        assert!(place(&path("deep/file/x")).is_err() && place(Path::new("/")).is_err() && place(&path("deep/..")).is_err());
+        assert!(
+            place(&path("deep/file/x")).is_err() && place(Path::new("/")).is_err() && place(&path("deep/..")).is_err()
+        );
     }
 
     #[test]
@@ -361,7 +365,10 @@ mod tests {
             mode(open);
             for name in ["link", "way/file", "way/new"] {
                 let refused = Place::of(&path(name)).unwrap_err();
-                assert!(refused.to_string().contains("a link that belongs to user 65534"), "{open:o} {name}: {refused}");
+                assert!(
+                    refused.to_string().contains("a link that belongs to user 65534"),
+                    "{open:o} {name}: {refused}"
+                );
             }
             assert!(make(&path("way/folder"), Access::by_umask()).is_err());
             assert!(make_all(&path("way/folder")).is_err());

@@ -36,7 +36,10 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_replaced() {
         assert!(matches!(printable("k\u{e4}fer \u{1f980}: 100%"), Cow::Borrowed(_)));
-        assert_eq!(printable("\u{1b}[2J\u{1b}]0;x\u{7}a\nb\tc\r\u{7f}\u{9b}1m"), "\u{fffd}[2J\u{fffd}]0;x\u{fffd}a\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}\u{fffd}1m");
+        assert_eq!(
+            printable("\u{1b}[2J\u{1b}]0;x\u{7}a\nb\tc\r\u{7f}\u{9b}1m"),
+            "\u{fffd}[2J\u{fffd}]0;x\u{fffd}a\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}\u{fffd}1m"
+        );
         assert_eq!(printable("a\u{202e}b\u{2066}c\u{200f}d\u{2028}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
         assert_eq!(printable_lines("a\nb\u{1b}"), "a\nb\u{fffd}");
     }

@@ -57,16 +57,15 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
     let settings = settings(args, root)?;
     // While the process has one thread.
     let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
-    let shown =
-        becalm_live::show(&recording, &settings, || args.measuring.plan(root)).map_err(|error| match error {
-            LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
-            LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
-            LiveError::BufferFull => anyhow::anyhow!(
-                "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
-                args.measuring.buffer
-            ),
-            error => error.into(),
-        });
+    let shown = becalm_live::show(&recording, &settings, || args.measuring.plan(root)).map_err(|error| match error {
+        LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
+        LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
+        LiveError::BufferFull => anyhow::anyhow!(
+            "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
+            args.measuring.buffer
+        ),
+        error => error.into(),
+    });
     let saved = match shown {
         Err(error) if exit::is_broken_pipe(&error) => return Ok(Exit::Done),
         shown => shown?,

@@ -68,7 +68,8 @@ fn an_export_that_fails_leaves_what_was_there() {
     let folder = open_folder();
     fs::write(folder.path().join("noise.txt"), "before").unwrap();
     run_in(&folder, &["export", "--to", "loggopsim", "none", "-o", "noise.txt"]).expect(1, &["cannot open none"]);
-    let mut limited = shell("ulimit -f 0; exec \"$0\" \"$@\"", &["export", "--to", "loggopsim", "run", "-o", "noise.txt"]);
+    let mut limited =
+        shell("ulimit -f 0; exec \"$0\" \"$@\"", &["export", "--to", "loggopsim", "run", "-o", "noise.txt"]);
     limited.current_dir(folder.path());
     run(limited).expect(1, &["noise.txt", "File too large"]);
     assert_eq!(fs::read_to_string(folder.path().join("noise.txt")).unwrap(), "before");

@@ -11,7 +11,8 @@ use becalm_testing::program::{becalm, path, run};
 use becalm_testing::{Need, machine_has};
 
 /// A thread's name has 15 bytes.
-const NAMES: [&[u8]; 4] = [b"\x1b[2J\x1b]0;PWN\x07", b"a\nFAKE  99%", b"\xff\xfe\x80bad\x9b1m", b"\xe2\x80\xaefdp\r\tFAKE"];
+const NAMES: [&[u8]; 4] =
+    [b"\x1b[2J\x1b]0;PWN\x07", b"a\nFAKE  99%", b"\xff\xfe\x80bad\x9b1m", b"\xe2\x80\xaefdp\r\tFAKE"];
 
 #[test]
 fn root_no_thread_steers_the_terminal_by_its_name() {

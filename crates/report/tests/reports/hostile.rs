@@ -11,8 +11,8 @@ use becalm_model::inject::{InjectDoc, Way};
 use becalm_model::node::Warning;
 use becalm_model::study::Outcome;
 use becalm_model::tune::{
-    Area, Attempt, BootParameter, Change, Check, Choice, Chosen, Family, Finding, Gains, Knob, Note, Outcome as Tried, Plan,
-    Profile, Severity, Stage, StepGain,
+    Area, Attempt, BootParameter, Change, Check, Choice, Chosen, Family, Finding, Gains, Knob, Note, Outcome as Tried,
+    Plan, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
@@ -123,7 +123,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
     let mut campaign = becalm_fixtures::costs::campaign(3);
     (campaign.machine.processor, campaign.machine.kernel, campaign.plan.sched) = (text(), text(), text());
     campaign.not_counted = vec![text()];
-    campaign.warnings = vec![Warning { code: text(), message: text(), advice: text() }];
+    campaign.warnings = vec![text()];
     let live = becalm_analyze::cost::tick::Live::new(&campaign).unwrap();
     check(&TickReport::of_campaign(campaign, live));
 
@@ -218,7 +218,13 @@ fn of_tuning(name: &str) {
         housekeeping: "0".parse().unwrap(),
         profile: Profile::Hpc,
         steps: vec![change.clone(), group],
-        boot: vec![BootParameter { name: text(), value: Some(text()), from: Some(text()), reason: text(), risk: Some(text()) }],
+        boot: vec![BootParameter {
+            name: text(),
+            value: Some(text()),
+            from: Some(text()),
+            reason: text(),
+            risk: Some(text()),
+        }],
         notes: vec![Note { family: Family::Affinity, text: text() }],
     };
     let gaining = StepGain { sources: vec![text()], without: vec![(64, 1.25)] };

@@ -144,7 +144,8 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
 const LARGEST: u64 = 64 << 20;
 
 fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {
-    let read = |path: &Path| file::read_regular_text(path, LARGEST).with_context(|| format!("cannot read {}", path.display()));
+    let read =
+        |path: &Path| file::read_regular_text(path, LARGEST).with_context(|| format!("cannot read {}", path.display()));
     let (sort_text, direct_text) = (read(sort)?, read(direct)?);
     let (sort, direct) = (sort.display().to_string(), direct.display().to_string());
     let processors = read_tables(
