@@ -127,8 +127,9 @@ fn of_work_costs_jobs_and_studies(name: &str) {
     let live = becalm_analyze::cost::tick::Live::new(&campaign).unwrap();
     check(&TickReport::of_campaign(campaign, live));
 
-    becalm_fixtures::phases::write_phases(folder.path());
-    let mut job = JobPhases::of_run(&PhaseRun::open(&folder.path().join("job.becalm")).unwrap()).unwrap();
+    let jobs = tempfile::tempdir().unwrap();
+    becalm_fixtures::phases::write_phases(jobs.path());
+    let mut job = JobPhases::of_run(&PhaseRun::open(&jobs.path().join("job.becalm")).unwrap()).unwrap();
     for node in &mut job.nodes {
         (node.job.library, node.job.collective, node.job.sched) = (text(), text(), text());
         (node.machine.processor, node.machine.kernel, node.warnings) = (text(), text(), vec![text()]);
