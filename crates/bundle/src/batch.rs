@@ -248,7 +248,7 @@ impl ActivityBatch {
     /// If there is no such row.
     #[must_use]
     pub fn kind(&self, row: usize) -> Kind {
-        self.kind_values[self.kind_key(row)]
+        self.kind_values[self.kinds.key(row)]
     }
 
     /// The source of one.
@@ -267,21 +267,6 @@ impl ActivityBatch {
     #[must_use]
     pub fn detail(&self, row: usize) -> &str {
         self.details.name(row)
-    }
-
-    /// Where in [`Self::kind_values`] the kind of one stands. Keys and values are good for this batch only.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
-    pub fn kind_key(&self, row: usize) -> usize {
-        self.kinds.key(row)
-    }
-
-    /// The kinds by key. One may stand there more than once, or be that of no row.
-    #[must_use]
-    pub fn kind_values(&self) -> &[Kind] {
-        &self.kind_values
     }
 
     /// Where in [`Self::source_values`] the source of one stands. Keys and values are good for this batch only.

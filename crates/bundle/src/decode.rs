@@ -1,10 +1,10 @@
 //! From a Parquet file to rows whose columns have the schema's types.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use becalm_linux::file::open_regular;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::column::page::PageReader;
 use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
@@ -16,6 +16,7 @@ use parquet::file::metadata::{
 use parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::BundleError;
+use super::bounded::Bounded;
 use super::names::NameReader;
 use super::pages::CheckedPages;
 use super::rows::{Column, Rows, Values};
@@ -23,7 +24,7 @@ use super::schema::{BATCH_ROWS, Content, SCHEMA_KEY, Table};
 
 /// An open segment of a table, read from front to back.
 pub(super) struct Decoder {
-    file: Arc<File>,
+    file: Arc<Bounded>,
     metadata: Arc<ParquetMetaData>,
     columns: Vec<Located>,
     /// The number of the next row group.
@@ -52,7 +53,7 @@ impl Decoder {
     pub(super) fn open(path: &Path, table: &'static Table) -> Result<Self, BundleError> {
         let parquet = |cause| BundleError::parquet(path, &cause);
         let refuse = |why| BundleError::Table { path: path.to_owned(), table: table.name, why };
-        let file = File::open(path).map_err(BundleError::io("read", path))?;
+        let file = open_regular(path).map_err(BundleError::io("read", path))?;
         let length = file.metadata().map_err(BundleError::io("read", path))?.len();
 
         // The statistics are of no use here, and what is not read can do no harm.
@@ -66,7 +67,7 @@ impl Decoder {
         check_version(path, table, &metadata)?;
         check_parts(&metadata, length).map_err(refuse)?;
         let columns = located(metadata.file_metadata().schema_descr(), table).map_err(refuse)?;
-        Ok(Self { file: Arc::new(file), metadata: Arc::new(metadata), columns, next: 0, group: None })
+        Ok(Self { file: Arc::new(Bounded::new(file)), metadata: Arc::new(metadata), columns, next: 0, group: None })
     }
 
     /// The next rows, all of one row group; nothing at the end.

@@ -1,9 +1,9 @@
 //! The nodes' documents as JSON files.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use becalm_linux::file::read_regular;
 use becalm_model::cost::CostDoc;
 use becalm_model::cost::tick::Campaign;
 use becalm_model::phases::PhasesDoc;
@@ -13,6 +13,9 @@ use serde::Deserialize;
 use super::contents::Contents;
 use super::draft::Draft;
 use super::{BundleError, layout, nodes};
+
+/// No document is larger, in bytes: that of a campaign of millions of cells, and more than memory takes well.
+pub(crate) const LARGEST: u64 = 256 << 20;
 
 /// A document that a bundle is made of.
 pub(crate) trait Stored: Document {
@@ -36,13 +39,13 @@ impl Stored for PhasesDoc {
     const CONTENTS: Contents = Contents::Phases;
 }
 
-/// Writes a document as the draft of a file, and returns its size in bytes.
-pub(super) fn write<D: Stored>(path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
+/// Writes a document as the draft of a file of the bundle, and returns its size in bytes.
+pub(super) fn write<D: Stored>(bundle: &Path, path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
     check(path, doc.node(), doc)?;
     let mut text = serde_json::to_vec_pretty(doc)
         .map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
     text.push(b'\n');
-    let draft = Draft::new(path.to_owned())?;
+    let draft = Draft::within(bundle, path.to_owned())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", path))?;
     let size = draft.sync()?;
     Ok((draft, size))
@@ -52,7 +55,7 @@ pub(super) fn write<D: Stored>(path: &Path, doc: &D) -> Result<(Draft, u64), Bun
 pub(crate) fn replace<D: Stored>(bundle: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
     let target = layout::document(bundle, node);
     check(&target, node, doc)?;
-    write(&target, doc)?.0.publish()
+    write(bundle, &target, doc)?.0.publish()
 }
 
 /// The one field that every version has, and that says how to read the others.
@@ -67,7 +70,7 @@ fn malformed(path: &Path) -> impl Fn(serde_json::Error) -> BundleError + '_ {
 
 /// Reads the document of `node`.
 pub(crate) fn read<D: Stored>(path: &Path, node: &str) -> Result<D, BundleError> {
-    let text = fs::read(path).map_err(BundleError::io("read", path))?;
+    let text = read_regular(path, LARGEST).map_err(BundleError::io("read", path))?;
     let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
     check_version(path, version.schema, D::CONTENTS)?;
     let doc = serde_json::from_slice(&text).map_err(malformed(path))?;
@@ -89,7 +92,7 @@ impl Contents {
 
 /// What the document says that its bundle holds.
 pub(super) fn contents(path: &Path) -> Result<Contents, BundleError> {
-    let text = fs::read(path).map_err(BundleError::io("read", path))?;
+    let text = read_regular(path, LARGEST).map_err(BundleError::io("read", path))?;
     let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
     match Contents::of_schema(&version.schema) {
         Some(contents) => Ok(contents),

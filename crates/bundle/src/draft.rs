@@ -1,10 +1,12 @@
 //! Files that get their name only when they are complete and on the disk.
 
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use becalm_linux::file::sync_folder;
+use becalm_linux::access::Access;
+use becalm_linux::folder::{Folder, Place};
 
 use super::BundleError;
 
@@ -12,38 +14,49 @@ use super::BundleError;
 #[derive(Debug)]
 pub struct Draft {
     file: File,
+    folder: Folder,
     /// The name that it has until it is published; `None` once it has none of its own any more, or where it never had one.
-    hidden: Option<PathBuf>,
+    hidden: Option<OsString>,
+    /// The name that it gets.
+    name: OsString,
+    /// The path of that, for messages.
     target: PathBuf,
 }
 
 impl Draft {
     /// Begins a file in place of what may stand at `target`, which stays as it is until [`Self::finish`]. Where `target` is a link,
-    /// the file that it points to is replaced. What is no regular file, such as a pipe, cannot be replaced and is written as it is.
+    /// the file that it points to is replaced, unless another user can have put the link there: that is refused. What is no
+    /// regular file, such as a pipe, cannot be replaced and is written as it is.
     ///
     /// # Errors
-    /// If no file can be made there, or a folder has that name.
+    /// If no file can be made there, a folder has that name, or a link on the way is not to be trusted.
     pub fn replace(target: &Path) -> Result<Self, BundleError> {
-        let resolved = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let failed = || BundleError::io("create", target);
-        match fs::metadata(&resolved) {
-            Ok(found) if found.is_dir() => Err(failed()(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"))),
-            Ok(found) if !found.is_file() => {
-                let file = File::options().write(true).open(&resolved).map_err(failed())?;
-                Ok(Self { file, hidden: None, target: resolved })
-            }
-            _ => Self::new(resolved),
+        let place = Place::of(target).map_err(failed())?;
+        if place.is_special().map_err(failed())? {
+            let file = place.open_special().map_err(failed())?;
+            return Ok(Self { file, folder: place.folder, hidden: None, name: place.name, target: target.to_owned() });
         }
+        Self::begin(place.folder, place.name, target.to_owned(), Access::by_umask())
     }
 
-    /// Opens a draft of `target`, under a name that neither another writer uses nor a killed one left.
-    pub(crate) fn new(target: PathBuf) -> Result<Self, BundleError> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
+    /// Begins a file of a bundle or of another folder that becalm keeps, at a path below that. No link below the folder is followed.
+    ///
+    /// # Errors
+    /// If no file can be made there.
+    pub(crate) fn within(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
+        let (folder, name) = open_parent(bundle, &target).map_err(BundleError::io("create", &target))?;
+        let name = name.to_owned();
+        Self::begin(folder, name, target, Access::guarded())
+    }
+
+    /// Opens a draft under a name that neither another writer uses nor a killed one left.
+    fn begin(folder: Folder, name: OsString, target: PathBuf, access: Access) -> Result<Self, BundleError> {
         let mut number = 0_u64;
         loop {
-            let hidden = target.with_file_name(format!(".{name}.{number}.draft"));
-            match File::create_new(&hidden) {
-                Ok(file) => return Ok(Self { file, hidden: Some(hidden), target }),
+            let hidden = OsString::from(format!(".{}.{number}.draft", name.to_string_lossy()));
+            match folder.create(&hidden, access) {
+                Ok(file) => return Ok(Self { file, folder, hidden: Some(hidden), name, target }),
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(cause) => return Err(BundleError::io("create", &target)(cause)),
             }
@@ -69,10 +82,10 @@ impl Draft {
     /// Gives the file its name, in place of a file that may bear it already. To be called after [`Self::sync`].
     pub(crate) fn publish(mut self) -> Result<(), BundleError> {
         let Some(hidden) = &self.hidden else { return Ok(()) };
-        fs::rename(hidden, &self.target).map_err(BundleError::io("write", &self.target))?;
+        self.folder.rename(hidden, &self.name).map_err(BundleError::io("write", &self.target))?;
         // Another writer may take the hidden name from now on.
         self.hidden = None;
-        sync_folder_of(&self.target)
+        self.sync_folder()
     }
 
     /// Brings the contents onto the disk, and gives the file its name.
@@ -87,23 +100,19 @@ impl Draft {
     }
 
     /// Gives the file its name if no other bears it, and says whether it did.
-    pub(crate) fn publish_new(self) -> Result<bool, BundleError> {
+    pub(crate) fn publish_new(mut self) -> Result<bool, BundleError> {
         let Some(hidden) = &self.hidden else { return Ok(false) };
-        match fs::hard_link(hidden, &self.target) {
-            Ok(()) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            // File systems without hard links say one of these. To look first and then rename leaves an instant in
-            // which another writer could get in between; there is nothing better that works everywhere.
-            Err(cause) if matches!(cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => {
-                if self.target.symlink_metadata().is_ok() {
-                    return Ok(false);
-                }
-                return self.publish().map(|()| true);
-            }
-            Err(cause) => return Err(BundleError::io("write", &self.target)(cause)),
+        if !self.folder.rename_new(hidden, &self.name).map_err(BundleError::io("write", &self.target))? {
+            return Ok(false);
         }
-        sync_folder_of(&self.target)?;
+        self.hidden = None;
+        self.sync_folder()?;
         Ok(true)
+    }
+
+    /// Makes the names in the file's folder last.
+    fn sync_folder(&self) -> Result<(), BundleError> {
+        self.folder.sync().map_err(BundleError::io("sync the folder of", &self.target))
     }
 }
 
@@ -121,15 +130,31 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
             // If this fails, a hidden file stays that no reader looks at.
-            let _ = fs::remove_file(hidden);
+            let _ = self.folder.remove(hidden);
         }
     }
 }
 
-/// Makes the names in a file's folder last.
-fn sync_folder_of(target: &Path) -> Result<(), BundleError> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    sync_folder(folder).map_err(BundleError::io("sync the folder", folder))
+/// The folder of a file of a bundle, and the file's name.
+fn open_parent<'a>(bundle: &Path, target: &'a Path) -> io::Result<(Folder, &'a OsStr)> {
+    let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it does not lie in its bundle");
+    let path = target.strip_prefix(bundle).map_err(|_| outside())?;
+    let name = path.file_name().ok_or_else(outside)?;
+    Ok((Folder::open(bundle)?.below(path.parent().unwrap_or(Path::new("")))?, name))
+}
+
+/// Makes a folder of a bundle, or the bundle's own; no if something has that name already.
+pub(crate) fn make_folder(bundle: &Path, folder: &Path) -> io::Result<bool> {
+    if folder == bundle {
+        return becalm_linux::folder::make(bundle, Access::guarded());
+    }
+    let (parent, name) = open_parent(bundle, folder)?;
+    parent.make(name, Access::guarded())
+}
+
+/// Removes a file of a bundle that is not to count. If that fails, it stays.
+pub(crate) fn remove(bundle: &Path, file: &Path) {
+    let _ = open_parent(bundle, file).and_then(|(folder, name)| folder.remove(name));
 }
 
 /// Space on the disk that is held for the closing document, so that a disk which the recording itself filled does not
@@ -140,9 +165,9 @@ fn sync_folder_of(target: &Path) -> Result<(), BundleError> {
 pub(crate) struct Reserve(#[expect(dead_code, reason = "held for the space that it takes")] File);
 
 impl Reserve {
-    /// Takes `bytes` in the folder of `target`.
-    pub(crate) fn new(target: &Path, bytes: usize) -> Result<Self, BundleError> {
-        let draft = Draft::new(target.with_extension("reserve"))?;
+    /// Takes `bytes` in the folder of `target`, a file of the bundle.
+    pub(crate) fn new(bundle: &Path, target: &Path, bytes: usize) -> Result<Self, BundleError> {
+        let draft = Draft::within(bundle, target.with_extension("reserve"))?;
         let error = |cause| BundleError::io("reserve space for", target)(cause);
         let mut file = draft.file().try_clone().map_err(error)?;
         drop(draft);
@@ -158,6 +183,8 @@ impl Reserve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 
     #[test]
     fn what_is_not_finished_leaves_nothing() {
@@ -176,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("page.html"), folder.path().join("link.html"));
         fs::write(&target, "before").unwrap();
-        std::os::unix::fs::symlink(&target, &link).unwrap();
+        symlink(&target, &link).unwrap();
         let mut draft = Draft::replace(&link).unwrap();
         draft.write_all(b"after").unwrap();
         draft.finish().unwrap();
@@ -190,5 +217,60 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = Draft::replace(folder.path()).expect_err("a folder cannot be replaced");
         assert!(error.to_string().ends_with("it is a folder"), "{error}");
+    }
+    #[test]
+    fn a_planted_link_is_refused_and_what_it_leads_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kept, link) = (folder.path().join("kept"), folder.path().join("open/page.html"));
+        fs::write(&kept, "kept").unwrap();
+        fs::create_dir(folder.path().join("open")).unwrap();
+        fs::set_permissions(folder.path().join("open"), fs::Permissions::from_mode(0o1777)).unwrap();
+        symlink(&kept, &link).unwrap();
+        if lchown(&link, Some(65_534), None).is_err() {
+            // Only root can plant for others.
+            return;
+        }
+        let error = Draft::replace(&link).expect_err("the link is another user's").to_string();
+        assert!(error.starts_with(&format!("cannot create {}: ", link.display())), "{error}");
+        assert!(error.contains("a link that belongs to user 65534") && error.ends_with("give another name"), "{error}");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+        // A file of another user is another matter: a new one takes its name.
+        fs::remove_file(&link).unwrap();
+        fs::write(&link, "theirs").unwrap();
+        lchown(&link, Some(65_534), None).unwrap();
+        let mut draft = Draft::replace(&link).unwrap();
+        draft.write_all(b"ours").unwrap();
+        draft.finish().unwrap();
+        assert_eq!(fs::read_to_string(&link).unwrap(), "ours");
+        assert_ne!(fs::metadata(&link).unwrap().uid(), 65_534);
+    }
+
+    #[test]
+    fn files_of_a_bundle_go_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("run.becalm");
+        fs::create_dir_all(folder.path().join("elsewhere")).unwrap();
+        fs::create_dir(&bundle).unwrap();
+        symlink("../elsewhere", bundle.join("runs")).unwrap();
+        let error = Draft::within(&bundle, bundle.join("runs/node=a.json")).expect_err("it is a link").to_string();
+        assert!(error.contains("'runs' is a link or a file"), "{error}");
+        assert!(make_folder(&bundle, &bundle.join("runs/more")).is_err());
+        assert_eq!(fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
+        assert!(Draft::within(&bundle, folder.path().join("file")).is_err());
+    }
+
+    #[test]
+    fn what_root_keeps_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("run.becalm");
+        let before = fs::metadata(folder.path()).unwrap();
+        assert!(make_folder(&bundle, &bundle).unwrap() && !make_folder(&bundle, &bundle).unwrap());
+        Draft::within(&bundle, bundle.join("file")).unwrap().finish().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        if before.uid() == 0 {
+            assert_eq!((mode(&bundle), mode(&bundle.join("file"))), (0o700, 0o600));
+        } else {
+            assert_eq!(mode(&bundle) & 0o700, 0o700);
+        }
     }
 }

@@ -309,7 +309,7 @@ mod tests {
 
     fn written(folder: &tempfile::TempDir, write: impl FnOnce(&Draft) -> Result<(), BundleError>) -> Vec<u8> {
         let path = folder.path().join("0000.parquet");
-        let draft = Draft::new(path.clone()).unwrap();
+        let draft = Draft::within(folder.path(), path.clone()).unwrap();
         write(&draft).unwrap();
         draft.sync().unwrap();
         draft.publish().unwrap();

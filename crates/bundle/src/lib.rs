@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod bounded;
 mod contents;
 pub mod cost;
 mod decode;

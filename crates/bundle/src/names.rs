@@ -10,6 +10,13 @@ use parquet::errors::{ParquetError, Result};
 
 use super::hybrid::Hybrid;
 use super::pages::CheckedPages;
+use super::schema::GROUP_ROWS;
+
+/// No name is longer, in bytes.
+const LONGEST: usize = 4 << 10;
+
+/// One row group has at most so many different names in a column: those of becalm, whose every row may have a name of its own.
+const MOST: usize = GROUP_ROWS;
 
 /// The names of a column by key, in the order in which the file tells them.
 pub(super) type NameTable = Arc<Vec<Box<str>>>;
@@ -73,7 +80,7 @@ impl NameReader {
                 Values::Plain(rest) => {
                     for _ in 0..count {
                         let text = next_text(&self.column, rest)?;
-                        keys.push(key(text.as_str(), &mut self.keys, &mut self.table));
+                        keys.push(key(&self.column, text.as_str(), &mut self.keys, &mut self.table)?);
                     }
                 }
             }
@@ -116,6 +123,9 @@ impl NameReader {
     fn take_dictionary(&mut self, count: u32, mut values: Bytes) -> Result<()> {
         if !self.table.is_empty() {
             return self.refuse("is a dictionary behind other values");
+        }
+        if count as usize > MOST {
+            return Err(too_many(&self.column));
         }
         // The check of the pages has seen that so many texts fill it.
         let mut names = Vec::with_capacity(count as usize);
@@ -175,6 +185,10 @@ fn general(why: String) -> ParquetError {
     ParquetError::General(why)
 }
 
+fn too_many(column: &str) -> ParquetError {
+    general(format!("a row group has more than {MOST} names in the column {column}; write smaller row groups"))
+}
+
 /// A text of a page, which shares its memory.
 struct Text(Bytes);
 
@@ -188,7 +202,11 @@ impl Text {
 /// Takes the first text from the values of a page.
 fn next_text(column: &str, rest: &mut Bytes) -> Result<Text> {
     let (length, _) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
-    let end = size_of::<u32>() + u32::from_le_bytes(*length) as usize;
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > LONGEST {
+        return Err(general(format!("the column {column} has a name of {length} bytes, and {LONGEST} is the most")));
+    }
+    let end = size_of::<u32>() + length;
     if end > rest.len() {
         return Err(general(format!("a page of the column {column} does not hold a value for each row")));
     }
@@ -200,12 +218,15 @@ fn next_text(column: &str, rest: &mut Bytes) -> Result<Text> {
 }
 
 /// The key of a name, which is added where it is new.
-fn key(name: &str, keys: &mut HashMap<Box<str>, i32>, table: &mut NameTable) -> i32 {
+fn key(column: &str, name: &str, keys: &mut HashMap<Box<str>, i32>, table: &mut NameTable) -> Result<i32> {
     if let Some(key) = keys.get(name) {
-        return *key;
+        return Ok(*key);
+    }
+    if table.len() == MOST {
+        return Err(too_many(column));
     }
     let key = i32::try_from(table.len()).unwrap_or(i32::MAX);
     Arc::make_mut(table).push(name.into());
     keys.insert(name.into(), key);
-    key
+    Ok(key)
 }

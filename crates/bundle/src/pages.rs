@@ -5,7 +5,6 @@
 //! zero in front of packed integers. These, and the encodings that neither becalm nor the common writers use for such
 //! columns, are refused here.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use parquet::basic::{Encoding, Type};
@@ -14,9 +13,11 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::bounded::Bounded;
+
 /// The pages of one column in one row group.
 pub(super) struct CheckedPages {
-    reader: SerializedPageReader<File>,
+    reader: SerializedPageReader<Bounded>,
     column: String,
     /// Whether the column's values can be missing, so that pages begin with levels that say which are.
     optional: bool,
@@ -29,7 +30,7 @@ impl CheckedPages {
     ///
     /// # Errors
     /// If the place of the column in the file makes no sense.
-    pub(super) fn new(file: &Arc<File>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
+    pub(super) fn new(file: &Arc<Bounded>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
         let chunk = group.column(column);
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         Ok(Self {
@@ -147,11 +148,12 @@ impl PageReader for CheckedPages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.reader.peek_next_page()
+        // To look ahead would make the header's place unknown to what bounds the page; nobody who skips no rows does it.
+        self.refuse("cannot be looked at ahead")
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.reader.skip_next_page()
+        self.refuse("cannot be skipped")
     }
 }
 

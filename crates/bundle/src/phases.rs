@@ -17,7 +17,7 @@ use super::nodes::open;
 use super::phase::Phase;
 use super::place::{self, MadeFolders};
 use super::schema::PHASES;
-use super::{BundleError, document, encode, layout};
+use super::{BundleError, document, draft, encode, layout};
 use becalm_model::phases::{LONGEST_NS, PhasesDoc};
 
 /// A parallel benchmark: what each of its nodes says.
@@ -98,10 +98,10 @@ impl PhaseWriter {
             }
             phases.iter().try_for_each(|phase| check(of.rank, *phase)).map_err(refuse)?;
         }
-        let mut made = MadeFolders::default();
+        let mut made = MadeFolders::of(&self.path);
         made.make(&self.path.join(PHASES.name))?;
         made.make(&layout::table_folder(&self.path, PHASES.name, &self.node))?;
-        let draft = Draft::new(path)?;
+        let draft = Draft::within(&self.path, path)?;
         encode::phases(&draft, doc.ranks.iter().map(|doc| doc.rank).zip(ranks.iter().map(Vec::as_slice)))?;
         draft.sync()?;
         draft.publish()?;
@@ -116,7 +116,7 @@ impl Drop for PhaseWriter {
     fn drop(&mut self) {
         if self.made.is_some() {
             // A document of nothing would keep others from the place. The folders go after it.
-            let _ = std::fs::remove_file(layout::document(&self.path, &self.node));
+            draft::remove(&self.path, &layout::document(&self.path, &self.node));
         }
     }
 }

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
 use super::document::{self, Stored};
-use super::{BundleError, layout, nodes};
+use super::{BundleError, draft, layout, nodes};
 
 /// Makes a bundle, or joins the one of other nodes, with this document. The folders that were made for it are removed
 /// again unless they are kept.
 pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, BundleError> {
     layout::check_node_name(doc.node())?;
-    let mut made = MadeFolders::default();
+    let mut made = MadeFolders::of(bundle);
     make_bundle(bundle, D::CONTENTS, &mut made)?;
     let target = layout::document(bundle, doc.node());
-    let (draft, _) = document::write(&target, doc)?;
+    let (draft, _) = document::write(bundle, &target, doc)?;
     if draft.publish_new()? {
         return Ok(made);
     }
@@ -72,28 +72,34 @@ fn is_empty(folder: &Path) -> Result<bool, BundleError> {
 
 /// Folders that were made for a writer; unless kept, those that are still empty are removed again. A node that joins
 /// in that very instant gets an error, and can be started again.
-#[derive(Default, Debug)]
-pub(crate) struct MadeFolders(Vec<PathBuf>);
+#[derive(Debug)]
+pub(crate) struct MadeFolders {
+    bundle: PathBuf,
+    made: Vec<PathBuf>,
+}
 
 impl MadeFolders {
+    /// None yet, of the bundle at this path.
+    pub(crate) fn of(bundle: &Path) -> Self {
+        Self { bundle: bundle.to_owned(), made: Vec::new() }
+    }
+
     /// Makes a folder, unless another node has made it.
     pub(super) fn make(&mut self, folder: &Path) -> Result<(), BundleError> {
-        match fs::create_dir(folder) {
-            Ok(()) => self.0.push(folder.to_owned()),
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(cause) => return Err(BundleError::io("create the folder", folder)(cause)),
+        if draft::make_folder(&self.bundle, folder).map_err(BundleError::io("create the folder", folder))? {
+            self.made.push(folder.to_owned());
         }
         Ok(())
     }
 
     pub(crate) fn keep(mut self) {
-        self.0.clear();
+        self.made.clear();
     }
 }
 
 impl Drop for MadeFolders {
     fn drop(&mut self) {
-        for folder in self.0.iter().rev() {
+        for folder in self.made.iter().rev() {
             // Fails where another node has put something into it meanwhile, and that is right.
             let _ = fs::remove_dir(folder);
         }

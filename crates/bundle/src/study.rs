@@ -1,12 +1,13 @@
 //! The document of a study as the file `study.json` in its folder.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use becalm_linux::file::read_regular;
 use becalm_model::study::{SCHEMA, StudyDoc};
 
 use super::BundleError;
+use super::document::LARGEST;
 use super::draft::Draft;
 
 /// The document's name in the folder.
@@ -22,7 +23,7 @@ pub fn store(study: &StudyDoc, folder: &Path) -> Result<(), BundleError> {
     study.check().map_err(wrong)?;
     let mut text = serde_json::to_vec_pretty(study).map_err(|cause| wrong(cause.to_string()))?;
     text.push(b'\n');
-    let draft = Draft::new(path.clone())?;
+    let draft = Draft::within(folder, path.clone())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", &path))?;
     draft.sync()?;
     draft.publish()
@@ -34,7 +35,7 @@ pub fn store(study: &StudyDoc, folder: &Path) -> Result<(), BundleError> {
 /// If it is not there, is of another version, or says what cannot be.
 pub fn load(folder: &Path) -> Result<StudyDoc, BundleError> {
     let path = folder.join(FILE);
-    let text = fs::read(&path).map_err(BundleError::io("read", &path))?;
+    let text = read_regular(&path, LARGEST).map_err(BundleError::io("read", &path))?;
     let wrong = |why| BundleError::Study { path: path.clone(), why };
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
@@ -49,6 +50,8 @@ pub fn load(folder: &Path) -> Result<StudyDoc, BundleError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use becalm_model::node::Machine;
     use becalm_model::study::{ConfigurationDoc, Outcome};
     use becalm_units::CpuList;

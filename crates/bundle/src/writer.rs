@@ -1,6 +1,5 @@
 //! One node's part of a bundle, while it is recorded.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
@@ -10,7 +9,7 @@ use super::order::RowOrder;
 use super::place::{MadeFolders, make_bundle};
 use super::reader::main_table;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
-use super::{Bundle, BundleError, document, layout};
+use super::{Bundle, BundleError, document, draft, layout};
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 
 /// Writes one node's part of a bundle.
@@ -40,7 +39,7 @@ impl BundleWriter {
     /// read-only or full. The place is then left as it was.
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
-        let mut made = MadeFolders::default();
+        let mut made = MadeFolders::of(path);
         make_bundle(path, Contents::Recording, &mut made)?;
         let mut writer = Self {
             path: path.to_owned(),
@@ -62,8 +61,8 @@ impl BundleWriter {
             }
         }
         let target = layout::document(path, &doc.node);
-        writer.reserve = Some(Reserve::new(&target, reserved_bytes(doc))?);
-        let (draft, size) = document::write(&target, doc)?;
+        writer.reserve = Some(Reserve::new(path, &target, reserved_bytes(doc))?);
+        let (draft, size) = document::write(path, &target, doc)?;
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
@@ -105,7 +104,7 @@ impl BundleWriter {
             rows_order,
             // That they go on behind those of the segments before follows from the numbers of their samples.
             activities_order: RowOrder::default(),
-            reserve: Some(Reserve::new(&target, reserved_bytes(doc))?),
+            reserve: Some(Reserve::new(path, &target, reserved_bytes(doc))?),
             bytes_written: 0,
         };
         writer.write_doc(doc)?;
@@ -168,18 +167,18 @@ impl BundleWriter {
         let mut rows_order = self.rows_order.clone();
         let mut activities_order = self.activities_order.clone();
 
-        let rows_draft = Draft::new(path)?;
+        let rows_draft = Draft::within(&self.path, path)?;
         encode_rows(&rows_draft, segment, &mut rows_order, &mut counts)?;
-        let activities_draft = Draft::new(self.folder(&ACTIVITIES).join(layout::segment(segment)))?;
+        let activities_path = self.folder(&ACTIVITIES).join(layout::segment(segment));
+        let activities_draft = Draft::within(&self.path, activities_path.clone())?;
         let numbers = (&self.counts, &counts);
         encode::activities(&activities_draft, segment, activities, labels, &mut activities_order, numbers)?;
         let bytes = activities_draft.sync()? + rows_draft.sync()?;
 
-        let activities_path = activities_draft.target().to_owned();
         activities_draft.publish()?;
         if let Err(error) = rows_draft.publish() {
             // They do not count without their detours, and the next attempt would replace them.
-            let _ = fs::remove_file(activities_path);
+            draft::remove(&self.path, &activities_path);
             return Err(error);
         }
 
@@ -201,8 +200,8 @@ impl BundleWriter {
             let why = format!("it is of node '{}'", doc.node);
             return Err(BundleError::Document { path: target, why });
         }
-        let written = match document::write(&target, doc) {
-            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&target, doc),
+        let written = match document::write(&self.path, &target, doc) {
+            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&self.path, &target, doc),
             written => written,
         };
         let (draft, size) = written?;

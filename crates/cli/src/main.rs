@@ -15,6 +15,7 @@ mod progress;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use becalm_linux::limits;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Exit;
@@ -56,7 +57,8 @@ enum Command {
 fn main() -> ExitCode {
     // Before anything else, since it must be while the process has one thread.
     let arguments = Arguments::parse();
-    let mut out = io::stdout().lock();
+    limits::report_file_size();
+    let mut out = output::UntilClosed::new(io::stdout().lock());
     let result = match arguments.command {
         None => commands::audit::run(arguments.json, &mut out).map(|()| Exit::Done),
         Some(Command::Record(args)) => commands::record::run(args, &mut out),
@@ -79,7 +81,6 @@ fn main() -> ExitCode {
     let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));
     match result {
         Ok(exit) => exit.into(),
-        Err(error) if exit::is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             messages::say(format_args!("{}", messages::of_error(&error)));
             exit::of_error(&error).into()

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use becalm_units::printable;
 use ratatui::crossterm::terminal;
 
 use crate::hints;
@@ -12,7 +13,12 @@ use crate::hints;
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
 pub fn say(message: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "becalm: {message}");
+    let _ = writeln!(io::stderr(), "{}", line_of(message));
+}
+
+/// A message as one line in which nothing steers the terminal: it may hold names that others chose.
+fn line_of(message: fmt::Arguments<'_>) -> String {
+    format!("becalm: {}", printable(&message.to_string()))
 }
 
 /// How wide results may be: what `COLUMNS` says, else the terminal that they go to; nothing if they go elsewhere, where
@@ -50,6 +56,14 @@ mod tests {
         for (term, dumb) in [(None, true), (Some(""), true), (Some("dumb"), true), (Some("xterm"), false)] {
             assert_eq!(is_dumb(term.map(OsStr::new)), dumb, "{term:?}");
         }
+    }
+
+    #[test]
+    fn an_error_is_one_line_without_what_steers_a_terminal() {
+        let error =
+            anyhow::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
+        let line = line_of(format_args!("{}", of_error(&error)));
+        assert_eq!(line, "becalm: cannot read node=e\u{fffd}[2J.json: it\u{fffd}becalm: FAKE");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How results reach their reader: on standard output as text or as JSON, or in a file as a page for a browser.
 
-use std::io::{BufWriter, IntoInnerError, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,6 +11,45 @@ use crate::messages::{page_width, say};
 
 /// The program and version that a page names as its maker.
 const PROGRAM: &str = concat!("becalm ", env!("CARGO_PKG_VERSION"));
+
+/// An output whose reader may go away (`becalm report RUN | head`): what is written from then on is dropped, and the command goes on
+/// to its end, so that its exit code tells what happened all the same.
+#[derive(Debug)]
+pub struct UntilClosed<W> {
+    to: W,
+    is_closed: bool,
+}
+
+impl<W: Write> UntilClosed<W> {
+    /// To this output.
+    pub const fn new(to: W) -> Self {
+        Self { to, is_closed: false }
+    }
+
+    /// Does something with the output, if it has a reader; `dropped` stands for what was done otherwise.
+    fn attempt<T>(&mut self, dropped: T, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.is_closed {
+            return Ok(dropped);
+        }
+        match act(&mut self.to) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(dropped)
+            }
+            done => done,
+        }
+    }
+}
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(bytes.len(), |to| to.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt((), Write::flush)
+    }
+}
 
 /// Where a result goes, and as what.
 pub enum Output {
@@ -64,5 +103,32 @@ pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> anyhow
             say(format_args!("the page is {}", file.display()));
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_reader_that_left_is_no_error() {
+        struct Failing(io::ErrorKind);
+        impl Write for Failing {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(self.0.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(self.0.into())
+            }
+        }
+        let mut left = UntilClosed::new(Failing(io::ErrorKind::BrokenPipe));
+        left.flush().unwrap();
+        left.write_all(b"text").unwrap();
+        assert!(left.is_closed);
+        let mut full = UntilClosed::new(Failing(io::ErrorKind::StorageFull));
+        assert!(full.write_all(b"text").is_err() && full.flush().is_err());
+        let mut whole = UntilClosed::new(Vec::new());
+        whole.write_all(b"text").unwrap();
+        assert_eq!(whole.to, b"text");
     }
 }

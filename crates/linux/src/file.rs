@@ -1,11 +1,13 @@
-//! The kernel's small text files below a root folder: reading, listing and writing them, with errors that name the file.
+//! The kernel's small text files below a root folder: reading, listing and writing them, with errors that name the file; and files of
+//! anyone's making, which are read with a limit.
 //!
 //! A file of its own form has a parser of its own, in [`procfs`](crate::procfs) or [`sysfs`](crate::sysfs), which reads through this
 //! module; the many settings that hold one value are read with [`text`] and written with [`write()`]. Leaves out what a
 //! value means, and whether it should be changed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -132,6 +134,55 @@ pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> 
     Err(io::Error::other(format!("the kernel took only {taken} of {} bytes", bytes.len())))
 }
 
+/// Opens a regular file to be read. Nothing else is opened, for a pipe would have the reader wait for ever and a device may never
+/// end.
+///
+/// # Errors
+/// If it cannot be opened or is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let check = |found: &fs::Metadata| match found.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind if kind.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        kind => {
+            let name = if kind.is_fifo() { "pipe" } else { "device or socket" };
+            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is a {name}, and not a regular file")))
+        }
+    };
+    // First by name, as the opening alone does something to some devices; then what was opened.
+    check(&fs::metadata(path)?)?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// The bytes of a regular file of anyone's making.
+///
+/// # Errors
+/// If it cannot be read, is no regular file, or holds more than `most` bytes.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let too_large = || {
+        let text = format!("it is larger than {} MiB, the most that is read of such a file", most >> 20);
+        io::Error::new(io::ErrorKind::FileTooLarge, text)
+    };
+    if file.metadata()?.len() > most {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The text of a regular file of anyone's making.
+///
+/// # Errors
+/// As of [`read_regular`], and if it is not UTF-8.
+pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
+    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
+    String::from_utf8(read_regular(path, most)?).map_err(invalid)
+}
+
 /// Makes the entries of a folder survive a crash: what was made, renamed or removed in it. Not every file system can do
 /// that; those that cannot have no stronger promise to give.
 ///
@@ -235,6 +286,24 @@ mod tests {
         write(root.path(), path, "").unwrap();
         assert_eq!(whole(), "\n");
         sync_folder(root.path()).unwrap();
+    }
+
+    #[test]
+    fn only_regular_files_are_read_and_only_so_far() {
+        let root = tempfile::tempdir().unwrap();
+        let (text, pipe) = (root.path().join("text"), root.path().join("pipe"));
+        fs::write(&text, "12345678").unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(read_regular_text(&text, 8).unwrap(), "12345678");
+        let error = |path: &Path| read_regular(path, 7).unwrap_err().to_string();
+        assert!(error(&text).starts_with("it is larger than 0 MiB"));
+        assert_eq!(error(&pipe), "it is a pipe, and not a regular file");
+        assert_eq!(error(Path::new("/dev/zero")), "it is a device or socket, and not a regular file");
+        assert!(error(root.path()).contains("directory"));
+        fs::write(&text, b"\xff").unwrap();
+        assert!(read_regular_text(&text, 8).unwrap_err().to_string().contains("UTF-8"));
+        // These say that they hold nothing, and do.
+        assert!(read_regular(Path::new("/proc/self/status"), 8).is_err());
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //!
 //! Nothing here interprets what it reads.
 
+pub mod access;
 pub mod alarm;
 pub mod clock;
 pub mod file;
+pub mod folder;
 pub mod ftrace;
 pub mod identity;
 pub mod instructions;
 pub mod janitor;
+pub mod limits;
 pub mod memory;
 pub mod perf;
 pub mod placed;

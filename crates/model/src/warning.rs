@@ -21,6 +21,16 @@ pub fn slow_clock(why: &str) -> Warning {
     )
 }
 
+/// The host's name cannot be read, for this reason.
+#[must_use]
+pub fn no_host_name(why: &str) -> Warning {
+    Warning::new(
+        "no_host_name",
+        format!("the node is called localhost, as its name is not known: {why}"),
+        "runs of several such nodes cannot go into one bundle; free a descriptor (ulimit -n) or mount /proc, and record again",
+    )
+}
+
 /// The counters of the measured CPUs are proven to differ by so much.
 #[must_use]
 pub fn counters_differ(proven: Nanos) -> Warning {

@@ -16,6 +16,8 @@ mod validate;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use becalm_linux::limits;
+use becalm_units::printable;
 use clap::{Parser, Subcommand};
 
 use crate::job::Job;
@@ -40,6 +42,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    limits::report_file_size();
     // A rank that panics must not wait for the others, who wait for it: the launcher ends them.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -63,7 +66,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !error.is::<Elsewhere>() {
-                let _ = writeln!(io::stderr(), "becalm-mpi: {error:#}");
+                let _ = writeln!(io::stderr(), "becalm-mpi: {}", printable(&format!("{error:#}")));
             }
             ExitCode::from(code_of(&error))
         }

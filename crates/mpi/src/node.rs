@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use becalm_linux::clock::{self, Counter};
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals;
+use becalm_measure::machine::Host;
 use becalm_model::node::ClockDoc;
 use becalm_model::node_name;
 use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
@@ -27,6 +27,8 @@ pub struct Seat {
     pub cpu: CpuId,
     /// The CPUs on which it was allowed to run before.
     pub allowed: CpuList,
+    /// Why the node's name is not known, where it is not.
+    nameless: Option<String>,
     /// The number of ranks on the CPU that most ranks share.
     pub crowd: usize,
     /// Whether this rank is the first of those on its CPU.
@@ -76,9 +78,12 @@ impl Seat {
         let mut origin_ticks = C::read();
         let origin = jiff::Timestamp::now();
         job.node.process_at_rank(0).broadcast_into(&mut origin_ticks);
-        let host = node_name(&kernel::hostname(root).unwrap_or_default());
+        let host = Host::read(root);
+        let nameless = host.warning.map(|warning| warning.message);
+        let host = host.node;
         Ok(Self {
             node: unique(job, &host),
+            nameless,
             cpu,
             allowed,
             crowd: crowd(&placed),
@@ -111,7 +116,7 @@ impl Seat {
                 self.crowd
             )
         });
-        crowded.into_iter().collect()
+        crowded.into_iter().chain(self.nameless.clone()).collect()
     }
 }
 

@@ -10,6 +10,7 @@ mod count;
 mod cpu;
 mod name;
 mod nanos;
+mod printable;
 mod share;
 mod ticks;
 
@@ -18,5 +19,6 @@ pub use count::{Count, ParseCountError};
 pub use cpu::{CpuId, CpuList, ParseCpuListError};
 pub use name::{Named, UnknownName};
 pub use nanos::{Nanos, ParseNanosError};
+pub use printable::{printable, printable_lines};
 pub use share::{ParseShareError, Share};
 pub use ticks::{TickRate, Ticks, TicksToNanos};

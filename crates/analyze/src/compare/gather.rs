@@ -131,9 +131,8 @@ impl<'a> Reading<'a> {
     fn activities(&mut self, batch: &ActivityBatch) {
         let side = &self.ground.sides[self.which];
         let sources = batch.source_values();
-        let kinds = batch.kind_values();
-        // Names are looked up once a batch and pair of keys, not once a row.
-        let mut ids: Vec<Option<usize>> = vec![None; kinds.len() * sources.len()];
+        // Names are looked up once a batch and pair, not once a row.
+        let mut ids: Vec<Option<usize>> = vec![None; Kind::ALL.len() * sources.len()];
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
             let origin = side.loops[at].start;
@@ -141,10 +140,10 @@ impl<'a> Reading<'a> {
                 if !self.kept[at].holds(batch.detours()[row] as u64) {
                     continue;
                 }
-                let (kind, source) = (batch.kind_key(row), batch.source_key(row));
-                let id = *ids[kind * sources.len() + source].get_or_insert_with(|| {
+                let (kind, source) = (batch.kind(row), batch.source_key(row));
+                let id = *ids[kind as usize * sources.len() + source].get_or_insert_with(|| {
                     let next = self.source_ids.len();
-                    *self.source_ids.entry((kinds[kind], sources[source].to_owned())).or_insert(next)
+                    *self.source_ids.entry((kind, sources[source].to_owned())).or_insert(next)
                 });
                 if id == self.sources.len() {
                     self.sources.push(SourceSample::empty(side.length_ns));

@@ -7,6 +7,7 @@ mod window;
 use std::collections::BTreeMap;
 
 use becalm_bundle::Bundle;
+use becalm_model::Kind;
 use becalm_model::node::{NodeDoc, Warning};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::spec::NoiseSpec;
@@ -145,13 +146,13 @@ fn read_books(
     let mut any = cpus.values().all(|cpu| cpu.detours.is_empty());
     for batch in bundle.activities(&doc.node)? {
         let batch = batch?;
-        let (kinds, values) = (batch.kind_values(), batch.source_values());
-        let mut numbers: Vec<Option<u32>> = vec![None; kinds.len() * values.len()];
+        let values = batch.source_values();
+        let mut numbers: Vec<Option<u32>> = vec![None; Kind::ALL.len() * values.len()];
         for row in 0..batch.len() {
             let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
-            let (kind, key) = (batch.kind_key(row), batch.source_key(row));
-            let number = || names.number(kinds[kind].name(), values[key]);
-            let source = *numbers[kind * values.len() + key].get_or_insert_with(number);
+            let (kind, key) = (batch.kind(row), batch.source_key(row));
+            let number = || names.number(kind.name(), values[key]);
+            let source = *numbers[kind as usize * values.len() + key].get_or_insert_with(number);
             let detour = usize::try_from(batch.detours()[row]).unwrap_or(usize::MAX);
             cpu.entries.push(BookEntry { detour, source, self_time: Nanos::new(batch.self_times()[row]) });
             any = true;

@@ -34,8 +34,11 @@ impl SourceNames {
 
     /// What each is called in an answer: its name, with its kind in front where another kind has the same one.
     pub fn shown(&self) -> Vec<String> {
-        let alone = |name: &str| self.iter().filter(|(_, other)| *other == name).count() == 1;
-        self.iter().map(|(kind, name)| if alone(name) { name.to_owned() } else { format!("{kind}:{name}") }).collect()
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        self.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
+        self.iter()
+            .map(|(kind, name)| if counts[name] == 1 { name.to_owned() } else { format!("{kind}:{name}") })
+            .collect()
     }
 
     /// The numbers of the sources that a text names: by name, whatever the kind, or by `kind:name`.

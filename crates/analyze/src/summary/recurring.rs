@@ -22,7 +22,8 @@ impl Recurring {
     /// Takes the events of a CPU, whose sources have these names. The rest of a detour recurs with what caused it and is
     /// left out.
     pub(super) fn add_cpu(&mut self, node: &str, rows: &mut CpuScan, names: &[(Kind, String)]) {
-        let sources = names.iter().zip(std::mem::take(&mut rows.times)).filter(|((kind, _), _)| *kind != Kind::Edge);
+        let sources = rows.sources.iter_mut().map(|of| (&names[of.number as usize], std::mem::take(&mut of.times)));
+        let sources = sources.filter(|((kind, _), _)| *kind != Kind::Edge);
         let sources =
             sources.map(|((kind, source), times)| (Origin::Source { kind: *kind, source: source.clone() }, times));
         let octaves = (0..).zip(std::mem::take(&mut rows.octaves)).map(|(octave, times)| {
@@ -164,9 +165,8 @@ mod tests {
                 detours: &detours,
                 starts: &starts,
                 self_times: &self_times,
-                kinds: &[kind],
                 sources: &[source],
-                keys: |_: usize| (0, 0),
+                keys: |_: usize| (kind, 0),
             });
         }
         let names = scan.names().to_vec();

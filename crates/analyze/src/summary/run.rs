@@ -151,9 +151,8 @@ impl Gathered {
                     detours: batch.detours(),
                     starts: batch.starts(),
                     self_times: batch.self_times(),
-                    kinds: batch.kind_values(),
                     sources: &batch.source_values(),
-                    keys: |row| (batch.kind_key(row), batch.source_key(row)),
+                    keys: |row| (batch.kind(row), batch.source_key(row)),
                 });
             }
             for cpu in scan.open_books() {
@@ -172,8 +171,8 @@ impl Gathered {
             of_node.add_noise(rows);
             let figures = figures(doc, cpu, &spans, rows, &names);
             let place = Some((doc.node.clone(), cpu.cpu));
-            let times = names.iter().cloned().zip(rows.sources.iter().copied());
-            let times: Vec<_> = times.filter(|(_, times)| times.count() > 0).collect();
+            let times = rows.sources.iter().map(|of| (names[of.number as usize].clone(), of.self_times));
+            let times: Vec<_> = times.collect();
             for (name, times) in &times {
                 self.sources.entry(name.clone()).or_default().merge(times);
             }
@@ -333,7 +332,8 @@ impl Together {
 /// The figures of a CPU.
 fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
     let duration_ns = spans.length(cpu);
-    let unseen = names.iter().zip(&rows.sources).filter(|((kind, _), _)| *kind == Kind::Unseen);
+    let unseen = rows.sources.iter().filter(|of| names[of.number as usize].0 == Kind::Unseen);
+    let unseen_ns = unseen.map(|of| of.self_times.total()).sum();
     let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
     // The document of a run that did not end was written at its start, when the loops had counted nothing.
     let ended = spans.observed == Observed::Document;
@@ -359,7 +359,7 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         tail: duration_ns.map(|observed| long_tail(longest, observed)),
         incomplete: rows.incomplete,
         lost_events: cpu.lost_events,
-        unseen_ns: (doc.rung == Rung::Tracepoints).then(|| unseen.map(|(_, times)| times.total()).sum()),
+        unseen_ns: (doc.rung == Rung::Tracepoints).then_some(unseen_ns),
         steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
         cut_short: cpu.cut_short,
     }

@@ -23,7 +23,7 @@ pub struct DetourColumns<'a, I> {
     pub incomplete: I,
 }
 
-/// Consecutive rows of the table of activities, with their names as keys into small tables.
+/// Consecutive rows of the table of activities, with their sources as keys into a small table.
 #[derive(Clone, Copy)]
 pub struct ActivityColumns<'a, K> {
     /// The CPU of each.
@@ -34,11 +34,9 @@ pub struct ActivityColumns<'a, K> {
     pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
-    /// The kinds, by the numbers that the column of kinds holds.
-    pub kinds: &'a [Kind],
     /// Sources by key.
     pub sources: &'a [&'a str],
-    /// The keys of kind and source of the one in this row.
+    /// The kind of the one in this row, and the key of its source.
     pub keys: K,
 }
 
@@ -75,10 +73,32 @@ pub(super) struct CpuScan {
     pub(super) octaves: Vec<Times>,
     pub(super) incomplete: u64,
     balance: Balance,
-    /// By the number of the source in `names`.
-    pub(super) sources: Vec<Moments>,
-    /// The first activities of each source, numbered as above.
-    pub(super) times: Vec<Times>,
+    /// Those of its own sources only: all CPUs by all sources would be more than there are rows.
+    pub(super) sources: Vec<SourceScan>,
+    /// Where among these a source stands, by its number.
+    slots: HashMap<u32, u32>,
+}
+
+/// The sums over the activities that one source has on one CPU.
+#[derive(Debug)]
+pub(super) struct SourceScan {
+    /// The source's number in `names`.
+    pub(super) number: u32,
+    pub(super) self_times: Moments,
+    /// When the first of them began.
+    pub(super) times: Times,
+}
+
+impl CpuScan {
+    /// Where among the CPU's sources one stands, which is made room for.
+    fn slot(&mut self, number: u32) -> u32 {
+        let next = self.sources.len() as u32;
+        let slot = *self.slots.entry(number).or_insert(next);
+        if slot == next {
+            self.sources.push(SourceScan { number, self_times: Moments::default(), times: Times::default() });
+        }
+        slot
+    }
 }
 
 /// How many octaves a length has.
@@ -112,7 +132,7 @@ impl Scan {
             incomplete: 0,
             balance: Balance::default(),
             sources: Vec::new(),
-            times: Vec::new(),
+            slots: HashMap::new(),
         });
     }
 
@@ -146,26 +166,27 @@ impl Scan {
     }
 
     /// Takes rows of the table of activities.
-    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (usize, usize)>) {
-        // Names are looked up once a batch and pair of keys, not once a row.
-        let mut ids = vec![UNUSED; rows.kinds.len() * rows.sources.len()];
-        for range in runs(rows.cpus) {
+    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (Kind, usize)>) {
+        // Names are looked up once a batch and pair, not once a row.
+        let mut ids = vec![UNUSED; Kind::ALL.len() * rows.sources.len()];
+        // Where the source of a pair stands on a CPU, and in which run of that CPU's rows this was looked up.
+        let mut slots = vec![(0_u32, 0_u32); ids.len()];
+        for (run, range) in (1..).zip(runs(rows.cpus)) {
             let Some(place) = self.places.get(&rows.cpus[range.start]).copied() else { continue };
             self.activities += range.len() as u64;
             for row in range {
                 let (kind, source) = (rows.keys)(row);
-                let pair = kind * rows.sources.len() + source;
+                let pair = kind as usize * rows.sources.len() + source;
                 if ids[pair] == UNUSED {
-                    ids[pair] = self.id_of(rows.kinds[kind], rows.sources[source]);
+                    ids[pair] = self.id_of(kind, rows.sources[source]);
                 }
-                let id = ids[pair] as usize;
                 let cpu = &mut self.cpus[place];
-                if id >= cpu.sources.len() {
-                    cpu.sources.resize(id + 1, Moments::default());
-                    cpu.times.resize(id + 1, Times::default());
+                if slots[pair].0 != run {
+                    slots[pair] = (run, cpu.slot(ids[pair]));
                 }
-                cpu.sources[id].add(rows.self_times[row]);
-                cpu.times[id].add(rows.starts[row]);
+                let source = &mut cpu.sources[slots[pair].1 as usize];
+                source.self_times.add(rows.self_times[row]);
+                source.times.add(rows.starts[row]);
                 cpu.balance.activity(rows.detours[row] as u64, rows.self_times[row]);
             }
         }
@@ -206,8 +227,12 @@ impl Scan {
         self.unexpected.iter().map(|number| CpuId::new(*number as u32))
     }
 
-    /// The CPUs, in the order in which they were expected.
+    /// The CPUs, in the order in which they were expected, each with its sources in the order of their numbers. No rows come after.
     pub(super) fn cpus(&mut self) -> &mut [CpuScan] {
+        for cpu in &mut self.cpus {
+            cpu.slots.clear();
+            cpu.sources.sort_by_key(|source| source.number);
+        }
         &mut self.cpus
     }
 
@@ -282,9 +307,8 @@ mod tests {
                 detours: &detours,
                 starts: &starts,
                 self_times: &self_times,
-                kinds: &KINDS,
                 sources: &SOURCES,
-                keys: |row: usize| (batch[row].2.0, batch[row].2.1),
+                keys: |row: usize| (KINDS[batch[row].2.0], batch[row].2.1),
             });
         }
         scan
@@ -307,9 +331,9 @@ mod tests {
                 for (kind, source, time) in of_cpu.iter().flat_map(|row| &row.parts) {
                     plain.entry((KINDS[*kind], SOURCES[*source])).or_default().add(*time);
                 }
-                let found: BTreeMap<(Kind, &str), Moments> = names.iter().zip(&cpu.sources)
-                    .filter(|(_, times)| times.count() > 0)
-                    .map(|((kind, source), times)| ((*kind, source.as_str()), *times)).collect();
+                let found: BTreeMap<(Kind, &str), Moments> = cpu.sources.iter()
+                    .map(|found| (&names[found.number as usize], found.self_times))
+                    .map(|((kind, source), times)| ((*kind, source.as_str()), times)).collect();
                 prop_assert_eq!(found, plain);
             }
         }

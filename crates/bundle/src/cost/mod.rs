@@ -19,7 +19,7 @@ use crate::nodes::open_node;
 use crate::place::{self, MadeFolders};
 use crate::rows::{Names, Rows};
 use crate::schema::COSTS;
-use crate::{BundleError, document, encode, layout};
+use crate::{BundleError, document, draft, encode, layout};
 use becalm_model::cost::{CostDoc, CostRun, CostSamples, LONGEST_PS, SeriesDoc};
 
 /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX), and reads the costs that `node` measured, or
@@ -64,7 +64,7 @@ impl CostWriter {
         let series = run.doc.series();
         if !series.is_empty() {
             let path = table_path(&self.path, &self.node);
-            let mut made = MadeFolders::default();
+            let mut made = MadeFolders::of(&self.path);
             made.make(&self.path.join(COSTS.name))?;
             made.make(&layout::table_folder(&self.path, COSTS.name, &self.node))?;
             check_series(&run.samples, &series).map_err(|why| BundleError::Table {
@@ -72,7 +72,7 @@ impl CostWriter {
                 table: COSTS.name,
                 why,
             })?;
-            let draft = Draft::new(path)?;
+            let draft = Draft::within(&self.path, path)?;
             encode::costs(&draft, series.iter().map(|(name, _)| (name.as_str(), run.rounds(name))))?;
             draft.sync()?;
             draft.publish()?;
@@ -88,7 +88,7 @@ impl Drop for CostWriter {
     fn drop(&mut self) {
         if self.made.is_some() {
             // A document of nothing would keep others from the place. The folders go after it.
-            let _ = std::fs::remove_file(layout::document(&self.path, &self.node));
+            draft::remove(&self.path, &layout::document(&self.path, &self.node));
         }
     }
 }

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, S
 use becalm_bundle::{Bundle, BundleError};
 use becalm_model::Kind;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
@@ -228,6 +228,55 @@ fn unknown_kinds_and_negative_numbers_are_refused() {
         let error = refusal(&path, &file);
         assert!(error.contains(why), "{error}");
     }
+}
+
+/// Activities of the run's CPU with these sources.
+fn activities(sources: Vec<String>) -> Vec<(&'static str, ArrayRef)> {
+    let count = sources.len();
+    vec![
+        ("cpu", cpus(&vec![0; count])),
+        ("detour", i64s(&vec![0; count])),
+        ("start_ns", i64s(&vec![0; count])),
+        ("self_ns", i64s(&vec![1; count])),
+        ("kind", names(&vec!["irq"; count])),
+        ("source", Arc::new(StringArray::from(sources))),
+        ("detail", names(&vec![""; count])),
+    ]
+}
+
+#[test]
+fn names_and_pages_that_would_take_all_memory_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = segment(&path, "activities");
+    let zstd = || WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
+    for dictionary in [true, false] {
+        let packing = || zstd().set_dictionary_enabled(dictionary).set_max_row_group_row_count(Some(1 << 20));
+        for (length, is_read) in [(4 << 10, true), ((4 << 10) + 1, false)] {
+            foreign(&file, activities(vec!["x".repeat(length)]), Some(packing().build()));
+            match read_activities(&Bundle::open(&path).unwrap(), "a") {
+                Ok(found) => assert!(is_read && found[0].5.len() == length),
+                Err(_) if is_read => panic!("a name of {length} bytes was not read"),
+                Err(_) => assert!(refusal(&path, &file).contains("the column source has a name of 4097 bytes")),
+            }
+        }
+        // More names than becalm's row groups have rows.
+        let many = (0..=1 << 18).map(|number| number.to_string()).collect();
+        let packing = packing().set_dictionary_page_size_limit(1 << 24).build();
+        foreign(&file, activities(many), Some(packing));
+        let error = refusal(&path, &file);
+        assert!(error.contains("has more than 262144 names in the column source"), "{error}");
+    }
+    // A page of 80 MB in a few kilobytes.
+    let packing = zstd()
+        .set_dictionary_enabled(false)
+        .set_data_page_size_limit(1 << 30)
+        .set_data_page_row_count_limit(1 << 30)
+        .set_write_batch_size(1 << 30);
+    foreign(&file, activities(vec!["x".repeat(4_000); 20_000]), Some(packing.build()));
+    assert!(fs::metadata(&file).unwrap().len() < 1 << 20);
+    let error = refusal(&path, &file);
+    assert!(error.contains("a page claims to become 80080000 bytes, and 67108864 is the most"), "{error}");
 }
 
 #[test]

@@ -112,10 +112,9 @@ pub fn read_activities(bundle: &Bundle, node: &str) -> Result<Vec<Named>, Bundle
     let mut activities = Vec::new();
     for batch in bundle.activities(node)? {
         let batch = batch?;
-        let (kinds, sources, details) = (batch.kind_values(), batch.source_values(), batch.detail_values());
+        let (sources, details) = (batch.source_values(), batch.detail_values());
         for row in 0..batch.len() {
             let (kind, source, detail) = (batch.kind(row), batch.source(row), batch.detail(row));
-            assert_eq!(kinds[batch.kind_key(row)], kind);
             assert_eq!(sources[batch.source_key(row)], source);
             assert_eq!(details[batch.detail_key(row)], detail);
             activities.push((

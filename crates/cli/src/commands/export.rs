@@ -1,13 +1,12 @@
 //! `becalm export`: a recorded CPU's detours as another program reads them.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IntoInnerError};
 use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
 use becalm_bundle::exchange::loggopsim;
+use becalm_bundle::{Bundle, Draft};
 use becalm_units::CpuList;
 use clap::{Args, ValueEnum};
 
@@ -66,7 +65,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     };
     let ExportFormat::Loggopsim = args.to;
     let path = args.output.display();
-    let mut out = BufWriter::new(File::create(&args.output).with_context(|| format!("cannot create {path}"))?);
+    let mut out = BufWriter::new(Draft::replace(&args.output)?);
     let mut progress = Steps::new("writing", trace.len() as u64);
     let detours: Vec<_> = trace.detours().collect();
     let mut written = 0_u64;
@@ -77,8 +76,8 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
             progress.advance(STEP);
         }
     });
-    loggopsim::write(trace.length(), detours, &mut out)
-        .and_then(|()| out.flush())
-        .with_context(|| format!("cannot write {path}"))?;
+    let failed = || format!("cannot write {path}");
+    loggopsim::write(trace.length(), detours, &mut out).with_context(failed)?;
+    out.into_inner().map_err(IntoInnerError::into_error).with_context(failed)?.finish()?;
     Ok(Exit::Done)
 }

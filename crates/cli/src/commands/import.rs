@@ -1,11 +1,11 @@
 //! `becalm import`: detours that another program has measured, as a run.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_bundle::BundleWriter;
 use becalm_bundle::exchange::selfish::{self, SelfishError};
+use becalm_linux::file;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings};
 use becalm_model::warning;
 use becalm_model::{Detour, Labels};
@@ -45,6 +45,9 @@ pub struct ImportArgs {
 /// How many detours a segment of the run has.
 const SEGMENT: usize = 1 << 20;
 
+/// No larger file is read, in bytes. It takes five times its size of memory.
+const LARGEST: u64 = 1 << 30;
+
 /// After so many bytes progress is told.
 const STEP: usize = 1 << 16;
 
@@ -81,7 +84,7 @@ impl Unit {
 /// written.
 pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let path = args.file.display();
-    let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read {path}"))?;
+    let text = file::read_regular_text(&args.file, LARGEST).with_context(|| format!("cannot read {path}"))?;
     let ImportFormat::Selfish = args.from;
     // Reading and storing, which take about as long.
     let mut progress = Steps::new("reading", 2 * text.len() as u64);

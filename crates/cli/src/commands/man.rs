@@ -1,10 +1,11 @@
 //! `becalm man`: manual pages, made from the arguments themselves.
 
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use becalm_bundle::Draft;
+use becalm_linux::folder;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
@@ -34,10 +35,12 @@ pub fn run(args: &ManArgs, mut command: Command, out: &mut dyn Write) -> Result<
     command.build();
     let pages = pages(&command);
     if let Some(folder) = &args.folder {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         for (name, page) in &pages {
             let path = folder.join(format!("{name}.1"));
-            fs::write(&path, render(page)?).with_context(|| format!("cannot write {}", path.display()))?;
+            let mut draft = Draft::replace(&path)?;
+            draft.write_all(&render(page)?).with_context(|| format!("cannot write {}", path.display()))?;
+            draft.finish()?;
         }
         return Ok(Exit::Done);
     }

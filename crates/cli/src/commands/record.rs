@@ -60,6 +60,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     segment: Nanos,
 
+    /// Store only the name of COMMAND and not its arguments, which may hold what is secret
+    #[arg(long)]
+    no_argv: bool,
+
     /// Print the report as one JSON document on standard output
     #[arg(long)]
     json: bool,
@@ -185,7 +189,8 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
             // Standard output holds one document.
             command.stdout(io::stderr());
         }
-        (command, args.command.clone())
+        let stored = if args.no_argv { vec![program.clone()] } else { args.command.clone() };
+        (command, stored)
     });
     Ok(plan)
 }

@@ -10,7 +10,7 @@ use becalm_units::{Count, Nanos};
 use clap::Args;
 
 use crate::arguments::default_path;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{self, Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::{say, terminal_is_dumb};
 
@@ -57,16 +57,19 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
     let settings = settings(args, root)?;
     // While the process has one thread.
     let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
-    let saved =
-        becalm_live::show(&recording, &settings, || args.measuring.plan(root)).map_err(|error| match error {
-            LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
-            LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
-            LiveError::BufferFull => anyhow::anyhow!(
-                "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
-                args.measuring.buffer
-            ),
-            error => error.into(),
-        })?;
+    let shown = becalm_live::show(&recording, &settings, || args.measuring.plan(root)).map_err(|error| match error {
+        LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
+        LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
+        LiveError::BufferFull => anyhow::anyhow!(
+            "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
+            args.measuring.buffer
+        ),
+        error => error.into(),
+    });
+    let saved = match shown {
+        Err(error) if exit::is_broken_pipe(&error) => return Ok(Exit::Done),
+        shown => shown?,
+    };
     // Said when the terminal can be read again.
     for path in saved {
         say(format_args!("stored in {}", path.display()));

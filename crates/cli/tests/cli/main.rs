@@ -9,5 +9,6 @@ mod exchange;
 mod inject;
 mod pages;
 mod robust;
+mod safe;
 mod shell;
 mod study;

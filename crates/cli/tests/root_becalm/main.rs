@@ -8,6 +8,7 @@ mod campaign;
 mod cost;
 mod inject;
 mod kills;
+mod names;
 mod robust;
 mod top;
 mod tune;

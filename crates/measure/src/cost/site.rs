@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::placed::Thread;
 use becalm_linux::procfs::interrupts::Interrupts;
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{Policy, SchedError};
 use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_model::cost::{CostDoc, Costs, SCHEMA};
-use becalm_model::node_name;
 use becalm_units::{CpuId, CpuList};
 
 use super::CostError;
@@ -94,7 +92,7 @@ impl Site {
     pub fn document(&self, policy: Policy, measured: Costs) -> CostDoc {
         CostDoc {
             schema: SCHEMA.to_owned(),
-            node: node_name(&kernel::hostname(&self.root).unwrap_or_else(|_| "localhost".to_owned())),
+            node: machine::Host::read(&self.root).node,
             program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
             begun: jiff::Timestamp::now(),
             ended: None,

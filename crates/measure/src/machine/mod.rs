@@ -4,6 +4,6 @@ mod description;
 mod kernel_counters;
 mod selection;
 
-pub use description::{cpu_list, describe};
+pub use description::{Host, cpu_list, describe};
 pub use kernel_counters::KernelCounters;
 pub use selection::{CpuError, Selection as CpuSelection, select as select_cpus};

@@ -1,9 +1,7 @@
 //! The node's document, before the loops have measured and after.
 
 use becalm_linux::clock::{Anchor, Calibration, Counter};
-use becalm_linux::procfs::kernel;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings};
-use becalm_model::node_name;
 use becalm_model::warning;
 use becalm_units::{Nanos, TicksToNanos};
 
@@ -34,9 +32,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             None => Rung::Loop,
         };
         let wall = onset.anchor.wall_ns as i128 + i128::from(onset.wake_up.get());
+        let host = machine::Host::read(root);
         let mut node = NodeDoc {
             schema: SCHEMA.to_owned(),
-            node: node_name(&kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned())),
+            node: host.node,
             program: format!("becalm {}", env!("CARGO_PKG_VERSION")),
             origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
             ended: None,
@@ -53,7 +52,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             cpus: lanes.iter().map(|lane| CpuDoc::new(lane.cpu)).collect(),
             tracing: self.tracing.as_ref().map(|tracing| tracing.doc.clone()),
             counters: Vec::new(),
-            warnings: self.warnings.clone(),
+            warnings: host.warning.into_iter().chain(self.warnings.iter().cloned()).collect(),
         };
         let calibrations: Vec<_> = lanes.iter().map(|lane| lane.calibration()).collect();
         self.kind.describe(&calibrations, onset.axis, self.calibration.rate, &mut node);

@@ -7,11 +7,11 @@ mod own_noise;
 mod predict;
 mod superpose;
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use becalm_bundle::Draft;
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory;
 use becalm_linux::sched::{self, Policy};
@@ -184,7 +184,10 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let report = ValidationDoc { nodes: nodes as u32, warnings: seat.warnings(), ..report };
     becalm_report::print(&report, args.json, Form::default(), out)?;
     if let Some(file) = &args.figure {
-        fs::write(file, validate_figure(&report)).with_context(|| format!("cannot write {}", file.display()))?;
+        let mut draft = Draft::replace(file)?;
+        let written = draft.write_all(validate_figure(&report).as_bytes());
+        written.with_context(|| format!("cannot write {}", file.display()))?;
+        draft.finish()?;
         if !args.json {
             writeln!(out, "\n  drawn in {}", file.display())?;
         }

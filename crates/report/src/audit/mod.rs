@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use becalm_model::audit::{Access, Answer, Audit};
 use becalm_model::node::Rung;
-use becalm_units::Named;
+use becalm_units::{Named, printable};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -109,10 +109,11 @@ fn print_answer(answer: &Answer, width: usize, out: &mut Sheet<'_>) -> io::Resul
 
 /// A command and what it is for. A command is never cut: on a narrow page, what it is for stands below.
 fn print_step(command: &str, why: &str, width: usize, out: &mut Sheet<'_>) -> io::Result<()> {
+    let (command, why) = (printable(command), printable(why));
     let line = format!("  {command:<48}  {why}");
     if line.chars().count() <= out.width() {
         return writeln!(out, "{line}");
     }
     writeln!(out, "  {command}")?;
-    wrap(why, width - BELOW).iter().try_for_each(|line| writeln!(out, "{:BELOW$}{line}", ""))
+    wrap(&why, width - BELOW).iter().try_for_each(|line| writeln!(out, "{:BELOW$}{line}", ""))
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::mem::{Discriminant, discriminant};
 
 use becalm_analyze::compare::{Doubt, Metric, Row};
+use becalm_units::printable;
 
 use super::figures::columns;
 use super::{CompareReport, check_text, cpu_name, cpus, headline, legend, most_changed_first, place, reason};
@@ -55,7 +56,7 @@ fn print_rows(
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{heading}")?;
+    writeln!(out, "\n{}", printable(heading))?;
     let shown = if all { rows.len() } else { rows.len().min(SHOWN) };
     let fields = [&columns::A, &columns::B, &columns::CHANGE, &columns::LOW, &columns::HIGH, &columns::DIFFERENCE];
     let mut table = Table::named(first, &fields);

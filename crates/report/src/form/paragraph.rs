@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use becalm_units::printable;
 use textwrap::WordSeparator;
 use textwrap::core::Word;
 use textwrap::wrap_algorithms::wrap_first_fit;
@@ -16,7 +17,7 @@ const INDENT: usize = 11;
 
 /// Writes the title of a part, after an empty line.
 pub(crate) fn heading(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
-    writeln!(out, "\n{title}")
+    writeln!(out, "\n{}", printable(title))
 }
 
 /// A label and its text.
@@ -26,6 +27,7 @@ pub(crate) fn line(out: &mut Sheet<'_>, label: &str, text: &str) -> io::Result<(
 
 /// A text after its first words, wrapped, its further lines below its beginning.
 pub(crate) fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()> {
+    let first = &*printable(first);
     let indent = first.chars().count();
     let limit = out.width().min(WIDTH);
     // What takes half of a narrow page has its text below it, not beside.
@@ -53,6 +55,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// Breaks a text into a first line and further lines of at most these widths.
 fn broken(text: &str, widths: [usize; 2]) -> Vec<String> {
+    let text = printable(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words: Vec<Word<'_>> = WordSeparator::AsciiSpace.find_words(&text).collect();
     if words.is_empty() {

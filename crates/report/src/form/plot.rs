@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_units::Count;
+use becalm_units::{Count, printable};
 
 use crate::form::sheet::Sheet;
 
@@ -60,7 +60,7 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Re
             cells[line(scale(*value))][column(*count)] = MARKS[at % MARKS.len()];
         }
     }
-    writeln!(out, "\n{title}")?;
+    writeln!(out, "\n{}", printable(title))?;
     for (y, row) in cells.iter().enumerate() {
         let label = match y % 4 {
             3 => format!("{:.4}", unscale(top * (HEIGHT - 1 - y) as f64 / (HEIGHT - 1) as f64)),
@@ -73,7 +73,10 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Re
     writeln!(out, "  {:>9} \u{2514}{}", "", "\u{2500}".repeat(width))?;
     writeln!(out, "  {:>9}  {}", "", axis(&counts, column))?;
     if curves.len() > 1 {
-        let names = curves.iter().enumerate().map(|(at, curve)| format!("{} {}", MARKS[at % MARKS.len()], curve.name));
+        let names = curves
+            .iter()
+            .enumerate()
+            .map(|(at, curve)| format!("{} {}", MARKS[at % MARKS.len()], printable(&curve.name)));
         writeln!(out, "  {:>9}  {}", "", names.collect::<Vec<_>>().join("   "))?;
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use becalm_units::printable_lines;
+
 /// Texts are laid out no narrower than this, in characters; a narrower terminal cuts or wraps them.
 const NARROWEST: usize = 40;
 
@@ -59,7 +61,10 @@ impl<'a> Sheet<'a> {
 
 impl Write for Sheet<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.to.write(bytes)
+        // Whoever puts a name of another's making into a line has made it printable, line feeds included. This is for what was
+        // forgotten.
+        self.to.write_all(printable_lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -6,6 +6,8 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use becalm_units::printable;
+
 use crate::Value;
 use crate::form::field::Field;
 use crate::form::sheet::Sheet;
@@ -65,6 +67,7 @@ impl Table {
         for (left, value) in self.left[1..].iter_mut().zip(&values) {
             *left |= value.is_text();
         }
+        let name = printable(&name).into_owned();
         self.rows.push(std::iter::once(name).chain(values.iter().map(Value::cell)).collect());
     }
 

@@ -1,6 +1,6 @@
 //! A figure on its way to the reader: in full for scripts, in three digits for people.
 
-use becalm_units::Nanos;
+use becalm_units::{Nanos, printable};
 use serde::{Serialize, Serializer};
 
 /// A figure. What does not exist is [`Value::Missing`]: `null` in JSON and `-` in a table, never 0 and never NaN.
@@ -54,12 +54,12 @@ impl Value {
         if ns.is_finite() { Self::Fine(ns.round() as i64) } else { Self::Missing }
     }
 
-    /// As a cell of a table.
+    /// As a cell of a table. Of a text nothing is left that would steer a terminal.
     #[must_use]
     pub fn cell(&self) -> String {
         match self {
             Self::Missing => "-".to_owned(),
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => printable(text).into_owned(),
             Self::Count(count) => grouped(*count),
             Self::Number(number) => number.to_string(),
             Self::Time(ns) => time(*ns),

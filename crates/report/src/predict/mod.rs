@@ -8,7 +8,7 @@ use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Question, Row};
-use becalm_units::{Count, Nanos};
+use becalm_units::{Count, Nanos, printable};
 use serde::Serialize;
 
 use crate::Value;
@@ -310,6 +310,7 @@ fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &m
     let width = width.max().unwrap_or(0);
     for without in shown {
         let name: String = names(report, without).collect();
+        let name = printable(&name);
         writeln!(out, "  without {name:<width$}  {} -> {}", factor(all), factor(without.slowdown))?;
     }
     if !more.is_empty() {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{Entry, Timeline};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, printable};
 
 use crate::Value;
 use crate::catalogue;
@@ -122,7 +122,7 @@ pub(super) fn print(timelines: &[Timeline], out: &mut Sheet<'_>) -> io::Result<(
             "Detour {} of CPU {} on {}: {}, {start:.6}s into the run{incomplete}",
             id.number,
             id.cpu,
-            id.node,
+            printable(&id.node),
             time(timeline.duration.get())
         )?;
         if timeline.entries.is_empty() {

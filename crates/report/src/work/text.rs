@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::work::{Against, CpuWork, RULE, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
+use becalm_units::printable;
 
 use super::drawing;
 use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, step, tone};
@@ -160,7 +161,7 @@ pub(super) fn done(work: &WorkDoc) -> String {
 
 fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     if named {
-        writeln!(out, "\nCPU {} of {}", cpu.cpu, cpu.node)?;
+        writeln!(out, "\nCPU {} of {}", cpu.cpu, printable(&cpu.node))?;
     }
     drawing::histogram(&cpu.curves, out)?;
     drawing::cumulative(&cpu.curves, out)?;

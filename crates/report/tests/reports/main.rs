@@ -3,6 +3,7 @@
 mod audit;
 mod compare;
 mod cost;
+mod hostile;
 mod inject;
 mod law;
 mod mpi;

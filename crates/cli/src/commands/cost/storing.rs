@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use becalm_bundle::BundleError;
 use becalm_bundle::cost::{self, CostWriter};
+use becalm_measure::machine::Host;
 use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs};
 use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
@@ -44,6 +45,9 @@ impl OutputArgs {
     pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
         let path = self.output.clone().unwrap_or_else(|| default_path(Path::new("/")));
         refuse_existing(&path)?;
+        if let Some(warning) = Host::read(Path::new("/")).warning {
+            say(format_args!("{}", warning.message));
+        }
         let writer = CostWriter::create(&path, &doc)?;
         Ok(Storing { path, writer, doc, json: self.json })
     }

@@ -1,6 +1,5 @@
 //! `becalm cost tick`: what a timer interrupt costs, direct and indirect.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use becalm_analyze::cost::tick::{Analysis, Live, TableFile, read_tables};
 use becalm_bundle::BundleError;
+use becalm_linux::file;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
@@ -140,8 +140,12 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// No table is larger, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {
-    let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let read =
+        |path: &Path| file::read_regular_text(path, LARGEST).with_context(|| format!("cannot read {}", path.display()));
     let (sort_text, direct_text) = (read(sort)?, read(direct)?);
     let (sort, direct) = (sort.display().to_string(), direct.display().to_string());
     let processors = read_tables(

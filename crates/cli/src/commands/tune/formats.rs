@@ -1,10 +1,11 @@
 //! `becalm tune plan --format`: a plan as files of another program.
 
-use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use becalm_bundle::Draft;
+use becalm_linux::{file, folder};
 use becalm_tune::Plan;
 use becalm_tune::format::{ConfigFile, Format, Topology, files};
 use clap::Args;
@@ -22,6 +23,9 @@ pub struct FormatArgs {
     #[arg(short, long, value_name = "DIR", requires = "format")]
     output: Option<PathBuf>,
 }
+
+/// No file that becalm wrote is larger, in bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// The first line of every file that becalm writes; it tells them from others.
 const MARK: &str = "# Written by becalm";
@@ -49,7 +53,7 @@ impl FormatArgs {
         // All or none, as far as that can be known before.
         for file in &files {
             let path = folder.join(&file.path);
-            match fs::read_to_string(&path) {
+            match file::read_regular_text(&path, LARGEST) {
                 Ok(text) if text.starts_with(MARK) => {}
                 Ok(_) => anyhow::bail!("{} is there and not written by becalm; nothing was written", path.display()),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -67,6 +71,8 @@ impl FormatArgs {
 fn put(folder: &Path, file: &ConfigFile) -> anyhow::Result<()> {
     let path = folder.join(&file.path);
     let parent = path.parent().unwrap_or(folder);
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    fs::write(&path, &file.text).with_context(|| format!("cannot write {}", path.display()))
+    folder::make_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    let mut draft = Draft::replace(&path)?;
+    draft.write_all(file.text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(draft.finish()?)
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use becalm_analyze::compare::compare;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
+use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
@@ -37,7 +38,7 @@ impl Proof {
     pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> anyhow::Result<Self> {
         let temporary = if keep.is_none() { Some(tempfile::tempdir()?) } else { None };
         let folder = keep.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let (before, inside) = (folder.join("before.becalm"), folder.join("inside.becalm"));
         for path in [&before, &inside] {
             refuse_existing(path)?;

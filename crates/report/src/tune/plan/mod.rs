@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use becalm_model::tune::{BootParameter, Change, Family, Gain, Gains, Note, Plan, Profile, StepGain};
-use becalm_units::CpuList;
+use becalm_units::{CpuList, printable};
 use serde::Serialize;
 
 use crate::Value;
@@ -225,7 +225,7 @@ fn boot(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out, "  only a reboot can give, on the kernel's command line:")?;
     writeln!(out)?;
     // On one line, however long, so that it can be copied.
-    writeln!(out, "    {}", plan.command_line())?;
+    writeln!(out, "    {}", printable(&plan.command_line()))?;
     writeln!(out)?;
     for parameter in &plan.boot {
         let risk = parameter.risk.as_ref().map(|risk| format!(" (but {risk})")).unwrap_or_default();

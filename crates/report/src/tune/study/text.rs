@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use becalm_units::printable;
+
 use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
@@ -81,13 +83,13 @@ fn sources(row: &Entry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(studied) = row.studied else { return Ok(()) };
     let sources = &studied.summary.sources;
     if sources.is_empty() {
-        return writeln!(out, "\n{}: no source was seen", row.doc.name);
+        return writeln!(out, "\n{}: no source was seen", printable(&row.doc.name));
     }
     let more = match sources.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(", the {SHOWN} that took most of {}", grouped((more + SHOWN) as u64)),
     };
-    writeln!(out, "\nSources under {}{more}", row.doc.name)?;
+    writeln!(out, "\nSources under {}{more}", printable(&row.doc.name))?;
     let fields = [
         &source::SOURCE,
         &source::KIND,

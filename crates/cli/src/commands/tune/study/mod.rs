@@ -5,7 +5,6 @@
 mod command;
 
 use std::env;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,8 @@ use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
 use becalm_bundle::study::{self, FILE};
+use becalm_linux::access::Access;
+use becalm_linux::folder;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
@@ -199,7 +200,8 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let folder =
         args.output.clone().unwrap_or_else(|| format!("{node}-{}.study", begun.strftime("%Y%m%dT%H%M%SZ")).into());
     // Whatever is there stays.
-    fs::create_dir(&folder).with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
+    folder::make_new(&folder, Access::guarded())
+        .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
     let recording = Recording {
         duration: args.duration,
         means: Means { priority: args.priority.to_string(), profile: args.profile },

@@ -1,0 +1,164 @@
+//! A Parquet file whose pages are looked at before they are decompressed: what a page claims to become is bounded.
+//!
+//! A few kilobytes can become gigabytes. The decoder makes room for what a page's header says, and decompresses no more than that,
+//! so that the header is what is to be bounded.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+
+/// No page becomes larger, in bytes. Writers make pages of about a megabyte.
+const LARGEST: u64 = 64 << 20;
+
+/// A file that refuses pages which become too large.
+#[derive(Debug)]
+pub(super) struct Bounded(File);
+
+impl Bounded {
+    pub(super) const fn new(file: File) -> Self {
+        Self(file)
+    }
+}
+
+impl Length for Bounded {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for Bounded {
+    type T = BufReader<File>;
+
+    /// The decoder reads nothing in this way but headers of pages, as long as it does not look ahead.
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let mut read = self.0.get_read(start)?;
+        match uncompressed_size(read.fill_buf()?) {
+            Some(size) if size > LARGEST => Err(ParquetError::General(format!(
+                "a page claims to become {size} bytes, and {LARGEST} is the most that is read here; write smaller pages"
+            ))),
+            Some(_) => Ok(read),
+            None => Err(ParquetError::General(
+                "the header of a page is damaged, or longer than any that is read here".to_owned(),
+            )),
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// The size after decompression that a page's header tells, in Thrift's compact form; `None` where that is not written in the one way in
+/// which the decoder cannot understand it otherwise: fields in the order of their numbers, each of the type that it has.
+fn uncompressed_size(header: &[u8]) -> Option<u64> {
+    let mut size = None;
+    Header(header).fields(|header, field, kind| match (field, kind) {
+        (2, I32) => {
+            size = header.number();
+            size.map(drop)
+        }
+        (1 | 3 | 4, I32) => header.number().map(drop),
+        // Of a page of the first version, of a dictionary, of a page of the second version.
+        (5 | 7 | 8, STRUCT) => header.fields(|header, inner, kind| match (field, inner, kind) {
+            (5, 1..=4, I32) | (7, 1..=2, I32) | (8, 1..=6, I32) => header.number().map(drop),
+            (7, 3, TRUE | FALSE) | (8, 7, TRUE | FALSE) => Some(()),
+            // Statistics, which the decoder skips by the types of their fields.
+            (5, 5, STRUCT) | (8, 8, STRUCT) => header.fields(|header, _, kind| match kind {
+                TRUE | FALSE => Some(()),
+                I32 | I64 => header.number().map(drop),
+                BINARY => header.number().and_then(|length| header.skip(length)),
+                _ => None,
+            }),
+            _ => None,
+        }),
+        _ => None,
+    })?;
+    // Odd numbers are negative.
+    size.filter(|size| size % 2 == 0).map(|size| size / 2)
+}
+
+/// Types of fields.
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const BINARY: u8 = 8;
+const STRUCT: u8 = 12;
+
+/// The rest of a header.
+struct Header<'a>(&'a [u8]);
+
+impl Header<'_> {
+    /// Reads a structure to its end: `each` reads the field with a number and a type.
+    fn fields(&mut self, mut each: impl FnMut(&mut Self, u8, u8) -> Option<()>) -> Option<()> {
+        let mut field = 0_u8;
+        loop {
+            let head = self.byte()?;
+            if head & 0x0f == 0 {
+                return Some(());
+            }
+            // The distance from the number before. Zero would say that the number follows, which may be any.
+            let distance = head >> 4;
+            if distance == 0 {
+                return None;
+            }
+            field = field.checked_add(distance)?;
+            each(self, field, head & 0x0f)?;
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// A number of seven bits a byte, the lowest first.
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..63).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn skip(&mut self, length: u64) -> Option<()> {
+        self.0 = self.0.get(usize::try_from(length).ok()?..)?;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_size_in_a_header() {
+        // A dictionary page (2) of 100 bytes, 45 when packed, with 3 values, plain (0), not sorted.
+        let dictionary = [0x15, 4, 0x15, 0xc8, 1, 0x15, 90, 0x4c, 0x15, 6, 0x15, 0, 0x12, 0, 0];
+        assert_eq!(uncompressed_size(&dictionary), Some(100));
+        // A data page with statistics: a text of two bytes, and a count of gaps.
+        let largest = [0x15, 0, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 90, 0x2c];
+        let inner = [0x15, 6, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18, 2, b'a', b'b', 0x26, 0, 0, 0, 0];
+        assert_eq!(uncompressed_size(&[&largest[..], &inner[..]].concat()), Some(i32::MAX as u64));
+        for cut in 0..dictionary.len() {
+            assert_eq!(uncompressed_size(&dictionary[..cut]), None, "{cut}");
+        }
+        // The size a second time; a size of another type; a field that says its number; a negative size.
+        for damaged in [
+            &[0x15, 4, 0x15, 2, 0x15, 90, 0x05, 4, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0][..],
+            &[0x15, 4, 0x16, 2, 0x15, 90, 0],
+            &[0x15, 4, 0x05, 4, 2, 0x15, 90, 0],
+            &[0x15, 4, 0x15, 3, 0x15, 90, 0],
+        ] {
+            assert_eq!(uncompressed_size(damaged), None, "{damaged:?}");
+        }
+    }
+}

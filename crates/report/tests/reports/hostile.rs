@@ -1,0 +1,278 @@
+//! Texts of every report, where names and documents are made by somebody who wants to steer the reader's terminal.
+
+use becalm_analyze::compare::compare;
+use becalm_analyze::job::JobPhases;
+use becalm_analyze::noise::NoiseInput;
+use becalm_analyze::summary::{Selection, longest, summarize, timelines};
+use becalm_analyze::work::summarize_work;
+use becalm_bundle::{Bundle, PhaseRun, cost, study};
+use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
+use becalm_model::inject::{InjectDoc, Way};
+use becalm_model::node::Warning;
+use becalm_model::study::Outcome;
+use becalm_model::tune::{
+    Area, Attempt, BootParameter, Change, Check, Choice, Chosen, Family, Finding, Gains, Knob, Note, Outcome as Tried,
+    Plan, Profile, Severity, Stage, StepGain,
+};
+use becalm_model::validation::ValidationDoc;
+use becalm_report::{
+    CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, Studied,
+    StudyReport, TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
+};
+use becalm_scale::blame::{Blame, Without};
+use becalm_scale::collective::Collective;
+use becalm_scale::predict::{Prediction, Question};
+use becalm_units::{CpuList, Nanos};
+use proptest::prelude::*;
+
+/// At its beginning stands what a name wants to pass for a line of becalm's own.
+const FORGED: &str = "FORGED";
+
+/// Checks each form of a report's text.
+fn check(report: &impl Report) {
+    for width in [None, Some(100), Some(40)] {
+        for all in [false, true] {
+            let text = becalm_report::text(report, Form::within(width).with_all(all));
+            assert_eq!(becalm_units::printable_lines(&text), text, "it would steer the terminal");
+            assert!(!text.lines().any(|line| line.starts_with(FORGED)), "a line is forged:\n{text}");
+        }
+    }
+}
+
+/// Names that begin a line, move the cursor, or turn the direction of writing.
+fn names() -> impl Strategy<Value = String> {
+    "[a-z]{0,3}[\\x1b\\x07\\x7f\\u{9b}\\u{85}\\u{202e}\\u{2066}\\t\\r]{1,4}[a-z ]{0,3}"
+        .prop_map(|name| format!("{name}\n{FORGED}{name}\r{FORGED}\u{2028}{FORGED}\u{85}{FORGED}"))
+}
+
+fn question() -> Question {
+    Question {
+        grain: Nanos::from_millis(1),
+        phases: 50,
+        collective: Collective::Ideal,
+        network: "infiniband".parse().unwrap(),
+        bytes: 8,
+        per_node: 1,
+        synchronized: false,
+        seed: 1,
+        replicas: 2,
+    }
+}
+
+fn of_a_recording(name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let everything = Selection { node: None, cpus: None };
+    becalm_fixtures::write_named(&folder.path().join("run.becalm"), name);
+    let bundle = Bundle::open(&folder.path().join("run.becalm")).unwrap();
+    let summary = summarize(&bundle, &everything).unwrap();
+    check(&RunReport { summary: &summary, drawn: None });
+    for per_cpu in [false, true] {
+        check(&SourcesReport { summary: &summary, per_cpu });
+    }
+    let detours = longest(&bundle, &everything, 3).unwrap();
+    check(&DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
+    let mut comparison = compare((&bundle, &everything), (&bundle, &everything)).unwrap();
+    (comparison.a.path, comparison.b.path) = (name.into(), name.into());
+    check(&CompareReport { comparison: &comparison, checks: &[] });
+
+    let warning = Warning { code: name.to_owned(), message: name.to_owned(), advice: name.to_owned() };
+    let input = NoiseInput::from_run(&bundle, &everything, false).unwrap();
+    let prediction = Prediction::new(&input.noise, question()).unwrap();
+    let rows = [4, 64].map(|ranks| prediction.row(ranks).unwrap());
+    let without = |slowdown, sources| Without { ranks: 64, sources, slowdown };
+    let blame = Blame {
+        all: without(2.0, Vec::new()),
+        each: vec![without(1.5, vec![0])],
+        next: vec![without(1.5, vec![0]), without(1.2, vec![0, 0])],
+    };
+    check(&PredictReport {
+        name,
+        noise: &input.noise,
+        without: &[name.to_owned()],
+        question: question(),
+        rows: &rows,
+        blame: &[(Nanos::from_millis(1), vec![blame])],
+        sources: &[name.to_owned()],
+        warnings: &[warning],
+    });
+}
+
+fn of_work_costs_jobs_and_studies(name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = || name.to_owned();
+    becalm_fixtures::write_all(folder.path());
+    let bundle = Bundle::open(&folder.path().join("samples.becalm")).unwrap();
+    let mut work = summarize_work(&bundle, &Selection { node: None, cpus: None }, None).unwrap();
+    work.path = name.into();
+    for node in &mut work.nodes {
+        (node.machine.processor, node.machine.kernel, node.settings.sched) = (text(), text(), text());
+        node.warnings.push(Warning { code: text(), message: text(), advice: text() });
+        if let Some(work) = &mut node.settings.work {
+            (work.body, work.iteration) = (text(), text());
+        }
+    }
+    check(&WorkReport { runs: &[work] });
+
+    becalm_fixtures::costs::write_costs(folder.path());
+    for cost in ["clock", "trap", "catalogue", "scheduler", "interrupted", "placement"] {
+        let mut run = cost::load(&folder.path().join(format!("{cost}.becalm")), None).unwrap();
+        (run.doc.machine.processor, run.doc.machine.kernel) = (text(), text());
+        (run.doc.cpu_reason, run.doc.sched, run.doc.program) = (text(), text(), text());
+        check(&CostRunReport::new(&run));
+    }
+    let mut campaign = becalm_fixtures::costs::campaign(3);
+    (campaign.machine.processor, campaign.machine.kernel, campaign.plan.sched) = (text(), text(), text());
+    campaign.not_counted = vec![text()];
+    campaign.warnings = vec![text()];
+    let live = becalm_analyze::cost::tick::Live::new(&campaign).unwrap();
+    check(&TickReport::of_campaign(campaign, live));
+
+    let jobs = tempfile::tempdir().unwrap();
+    becalm_fixtures::phases::write_phases(jobs.path());
+    let mut job = JobPhases::of_run(&PhaseRun::open(&jobs.path().join("job.becalm")).unwrap()).unwrap();
+    for node in &mut job.nodes {
+        (node.job.library, node.job.collective, node.job.sched) = (text(), text(), text());
+        (node.machine.processor, node.machine.kernel, node.warnings) = (text(), text(), vec![text()]);
+    }
+    check(&job);
+
+    let folder = folder.path().join("study");
+    becalm_fixtures::write_study(&folder);
+    let mut doc = study::load(&folder).unwrap();
+    (doc.machine.processor, doc.machine.kernel, doc.program) = (text(), text(), text());
+    let mut studied = Vec::new();
+    for configuration in &mut doc.configurations {
+        studied.push(match &mut configuration.outcome {
+            Outcome::Recorded { run } => {
+                let bundle = Bundle::open(&folder.join(run)).unwrap();
+                let summary = summarize(&bundle, &Selection { node: None, cpus: None }).unwrap();
+                Some(Studied { summary, rows: Vec::new(), warnings: Vec::new() })
+            }
+            Outcome::Skipped { why } => {
+                *why = text();
+                None
+            }
+            _ => None,
+        });
+        (configuration.what, configuration.sched, configuration.name) = (text(), text(), text());
+        configuration.command = vec![text()];
+    }
+    check(&StudyReport { doc: &doc, studied: &studied, question: question() });
+}
+
+fn of_the_machine_and_jobs(name: &str) {
+    let text = || name.to_owned();
+    check(&Audit {
+        node: text(),
+        kernel: text(),
+        processor: text(),
+        answers: vec![
+            Answer::available(Ability::Counter, name),
+            Answer::limited(Ability::Cpus, name, name, name),
+            Answer::missing(Ability::TraceClock, name, "", name),
+        ],
+        measurable: "0-1".parse().unwrap(),
+        isolated: CpuList::default(),
+        first_steps: vec![FirstStep { command: "becalm record".to_owned(), why: text() }],
+    });
+    let way = Way::Preempt(text());
+    check(&InjectDoc { noise: text(), synchronized: false, seed: 1, way, places: Vec::new() });
+    check(&ValidationDoc {
+        library: text(),
+        ranks: 2,
+        nodes: 1,
+        collective: text(),
+        grain_ns: Nanos::ZERO,
+        sched: text(),
+        quiet_phase_ns: 300.5,
+        quiet: vec![310.0],
+        unsteady: 1,
+        own_noise_ratio: vec![0.01],
+        network: text(),
+        one_way_ns: 290.0,
+        repetitions: 2,
+        replicas: 4,
+        seed: 1,
+        cells: Vec::new(),
+        warnings: vec![text()],
+    });
+}
+
+fn of_tuning(name: &str) {
+    let text = || name.to_owned();
+    let change = Change {
+        family: Family::Affinity,
+        knob: Knob::Affinity { tid: 7, start_ticks: 0, comm: name.into() },
+        from: name.into(),
+        to: name.into(),
+        or_else: Vec::new(),
+        after: false,
+        reason: name.into(),
+        risk: Some(name.into()),
+        removes: Vec::new(),
+    };
+    let group = Change { knob: Knob::Group { path: name.into() }, ..change.clone() };
+    let plan = Plan {
+        cpus: "1".parse().unwrap(),
+        left_idle: CpuList::default(),
+        siblings: CpuList::default(),
+        housekeeping: "0".parse().unwrap(),
+        profile: Profile::Hpc,
+        steps: vec![change.clone(), group],
+        boot: vec![BootParameter {
+            name: text(),
+            value: Some(text()),
+            from: Some(text()),
+            reason: text(),
+            risk: Some(text()),
+        }],
+        notes: vec![Note { family: Family::Affinity, text: text() }],
+    };
+    let gaining = StepGain { sources: vec![text()], without: vec![(64, 1.25)] };
+    let steps = vec![gaining.clone(), gaining];
+    let gains = Gains { run: name.into(), grain: Nanos::from_millis(1), total: Vec::new(), steps };
+    check(&TunePlanReport { plan: &plan, gains: None });
+    check(&TunePlanReport { plan: &plan, gains: Some(&gains) });
+    for doing in [TuneDoing::Apply, TuneDoing::Restore, TuneDoing::Status] {
+        check(&TuneDoneReport {
+            doing,
+            stage: Stage::Tuned,
+            summary: text(),
+            cpus: "1".parse().unwrap(),
+            attempts: vec![Attempt::new(change.clone(), name, name, Tried::Refused).because(name)],
+            journal: Some(name.into()),
+            advice: None,
+        });
+    }
+    let mut finding = Finding {
+        area: Area::Irq,
+        severity: Severity::Warning,
+        title: text(),
+        evidence: Vec::new(),
+        fix: None,
+        noise: Vec::new(),
+        cost: None,
+    };
+    finding.seen(name, name).fix(name).boot(name);
+    let choice = Choice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
+    check(&TuneCheckReport {
+        node: name,
+        kernel: name,
+        processor: name,
+        check: &Check { choice, findings: vec![finding] },
+        run: Some(std::path::Path::new(name)),
+        not_counted: Some(name),
+        ticks: &[],
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn no_text_steers_the_terminal_or_forges_a_line(name in names()) {
+        of_a_recording(&name);
+        of_work_costs_jobs_and_studies(&name);
+        of_the_machine_and_jobs(&name);
+        of_tuning(&name);
+    }
+}
