@@ -1,7 +1,7 @@
 //! Files that other processes of this user open by a path, for as long as the process that made them lives.
 //!
 //! Such a path stands in the environment of programs, which may outlive this process, and whoever can put a file there then
-//! decides what they load. So it leads into a folder of this user's that nobody else can make again ([`places`]): where
+//! decides what they load. So it leads into a folder of this user's that nobody else can make again (see the module `places`): where
 //! nothing is any more, nobody else puts anything. A path into `/proc` would not do, as numbers of processes come again.
 
 mod places;
