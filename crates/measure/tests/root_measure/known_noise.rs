@@ -53,15 +53,13 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let (index, doc) = run.cpu(cpu);
     let all = &run.memory.lanes[index].activities;
     let found = run.activities(cpu, Kind::Task, "gremlin");
-    let mut checked = 0;
-    let mut missed = Vec::new();
+    let mut seen = Vec::new();
     for burst in bursts {
         let (start, end) = (axis.instant(burst.start), axis.instant(burst.end));
         if start < doc.start_ns + Nanos::from_millis(1) || end > doc.start_ns + doc.duration_ns - Nanos::from_millis(1)
         {
             continue;
         }
-        checked += 1;
         // The burst's own row began when the thread was switched in, just before its first reading.
         let row = found.iter().rfind(|row| row.start <= start).unwrap_or_else(|| panic!("no gremlin before {start}"));
         // The row before is an interval away.
@@ -74,19 +72,32 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
         let logged = end - start;
         // What lies between being switched in and the first reading is the kernel's way back to user space.
         let off = row.self_time + inside - (start - row.start) - logged;
-        let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));
-        if off.get().abs() > allowed.get() || start - row.start > Nanos::from_micros(200) {
-            missed.push(format!(
-                "burst at {start}, switched in {} before: {} and {inside} nested, its own log says {logged}",
-                start - row.start,
-                row.self_time
-            ));
-        }
+        let said = format!(
+            "burst at {start}, switched in {} before: {} and {inside} nested, its own log says {logged}",
+            start - row.start,
+            row.self_time
+        );
+        seen.push((off, logged, start - row.start, said));
     }
+    let checked = seen.len();
     assert!(checked >= 50, "only {checked} bursts in 8 s");
+    // Logging and going to sleep belong to the row as well, and are not in the log. They take some microseconds, and on a
+    // virtual machine, which leaves it to set a timer, some tens.
+    let mut offs: Vec<Nanos> = seen.iter().map(|(off, ..)| *off).collect();
+    offs.sort_unstable();
+    let usual = offs[checked / 2];
+    assert!((Nanos::ZERO..Nanos::from_micros(60)).contains(&usual), "bursts end with {usual} more than their log");
+    let is_off = |(off, logged, before, _): &&(Nanos, Nanos, Nanos, String)| {
+        let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));
+        (*off - usual).get().abs() > allowed.get() || *before > Nanos::from_micros(200)
+    };
+    let missed: Vec<&str> = seen.iter().filter(is_off).map(|(.., said)| said.as_str()).collect();
     // A hypervisor that takes the CPU just before or after a burst is in the row and not in the log.
     assert!(missed.len() <= checked / 10, "{} of {checked} bursts are off:\n{}", missed.len(), missed.join("\n"));
-    eprintln!("gremlin: {checked} bursts, {} of them within 2 % of their own log", checked - missed.len());
+    eprintln!(
+        "gremlin: {checked} bursts, {} of them within 2 % of their own log and the {usual} that they usually take beyond",
+        checked - missed.len()
+    );
 }
 
 #[test]
