@@ -1,6 +1,8 @@
 //! Plans, applied and restored on machines made of files, and written as files of other programs.
 
+mod bench;
 mod fake;
 mod formats;
+mod journal;
 mod kill;
 mod transaction;
