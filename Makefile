@@ -51,7 +51,7 @@ test-unit: ## unit, property, golden and documentation tests; no root needed
 	@.ci/lanes unit
 
 test-root: ## tests that record with the running kernel's tracing; as root
-	@.ci/lanes root
+	@.ci/lanes root measure
 
 test-lab: ## real kernels in an emulator
 	@.ci/lanes lab

@@ -15,9 +15,9 @@ use crate::{Initramfs, Kernel, LabError, Scenario};
 /// The guest's first process; see there for the agreement between it and this module.
 const INIT: &[u8] = include_bytes!("../guest/init");
 
-/// Where Debian's packages busybox-static and rtla put their programs.
+/// Where Debian's package busybox-static puts its program, and others theirs.
 const BUSYBOX: &str = "/bin/busybox";
-const RTLA: &str = "/usr/bin/rtla";
+const PROGRAMS: &str = "/usr/bin";
 
 const DISK: &str = "disk";
 const OUT: &str = "out";
@@ -151,11 +151,11 @@ impl Guest<'_> {
         archive.file("init", INIT);
         archive.file("etc/passwd", b"root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/home:/bin/sh\n");
         archive.copy("bin/busybox", Path::new(BUSYBOX))?;
-        let rtla = self.scenario.rtla.then_some(Path::new(RTLA));
-        for program in [self.becalm].into_iter().chain(rtla) {
+        let others = self.scenario.programs.iter().map(|program| Path::new(PROGRAMS).join(program));
+        for program in [self.becalm.to_owned()].into_iter().chain(others) {
             let name = program.file_name().unwrap_or_default().to_string_lossy();
-            archive.copy(&format!("bin/{name}"), program)?;
-            for library in libraries(program)? {
+            archive.copy(&format!("bin/{name}"), &program)?;
+            for library in libraries(&program)? {
                 archive.copy_in_place(&library)?;
             }
         }

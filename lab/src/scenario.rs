@@ -18,6 +18,10 @@ use crate::{Flavor, LabError};
 /// other on the machines that run tests.
 pub const CPUS: RangeInclusive<u32> = 2..=4;
 
+/// What a scenario may use of this machine's `/usr/bin`: the front end of the kernel's osnoise tracer, of a package of its
+/// own, and what sets the scheduling class of a process, which every Debian has and its busybox lacks.
+pub const PROGRAMS: [&str; 2] = ["rtla", "chrt"];
+
 /// A scenario and the machine that it wants; everything but its name may be changed before it is booted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
@@ -33,8 +37,8 @@ pub struct Scenario {
     pub parameters: String,
     /// How many CPUs its guest has, within [`CPUS`].
     pub cpus: u32,
-    /// Whether it uses `rtla`, Debian's front end of the kernel's osnoise tracer.
-    pub rtla: bool,
+    /// What it uses beside becalm and busybox, of [`PROGRAMS`].
+    pub programs: Vec<&'static str>,
 }
 
 impl Scenario {
@@ -86,7 +90,7 @@ impl Scenario {
             flavor: Flavor::Stock,
             parameters: String::new(),
             cpus: *CPUS.start(),
-            rtla: false,
+            programs: Vec::new(),
         };
         for line in head() {
             let Some(line) = line.strip_prefix("#:") else { continue };
@@ -98,11 +102,14 @@ impl Scenario {
                 }
                 "parameters" => value.clone_into(&mut scenario.parameters),
                 "cpus" => scenario.cpus = parse_cpus(value).map_err(wrong)?,
-                "with" if value == "rtla" => scenario.rtla = true,
+                "with" => {
+                    let known = PROGRAMS.into_iter().find(|program| *program == value);
+                    scenario
+                        .programs
+                        .push(known.ok_or_else(|| wrong(format!("wants '{value}', not one of {PROGRAMS:?}")))?);
+                }
                 _ => {
-                    return Err(wrong(format!(
-                        "has a line '{line}', which is none of kernel, parameters, cpus, with rtla"
-                    )));
+                    return Err(wrong(format!("has a line '{line}', which is none of kernel, parameters, cpus, with")));
                 }
             }
         }
@@ -133,12 +140,12 @@ mod tests {
     #[test]
     fn a_scenario_says_which_machine_it_wants() {
         let text = "# A quiet CPU.\n# More of it.\n#: kernel rt\n#: parameters nohz_full=1 rcu_nocbs=1\n#: cpus 4\n\
-                    #: with rtla\n\n#: kernel nonsense\nbecalm\n";
+                    #: with rtla\n#: with chrt\n\n#: kernel nonsense\nbecalm\n";
         let scenario = parse(text).unwrap();
         assert_eq!((scenario.name.as_str(), scenario.summary.as_str()), ("quiet", "A quiet CPU."));
         assert_eq!(scenario.flavor, Flavor::Realtime);
         assert_eq!(scenario.parameters, "nohz_full=1 rcu_nocbs=1");
-        assert_eq!((scenario.cpus, scenario.rtla), (4, true));
+        assert_eq!((scenario.cpus, scenario.programs), (4, PROGRAMS.to_vec()));
 
         let plain = parse("# Plain.\n").unwrap();
         assert_eq!((plain.flavor, plain.parameters.as_str(), plain.cpus), (Flavor::Stock, "", 2));
@@ -151,6 +158,7 @@ mod tests {
             ("# X.\n#: kernel bsd\n", "'bsd'"),
             ("# X.\n#: cpus 64\n", "'64' CPUs: a guest has 2 to 4"),
             ("# X.\n#: memory 1G\n", "memory 1G"),
+            ("# X.\n#: with python\n", "'python'"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(what) && error.contains("lab/scenarios/quiet.sh"), "{error}");

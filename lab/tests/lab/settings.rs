@@ -51,6 +51,18 @@ fn throttling_is_told_from_other_noise() {
 }
 
 #[test]
+fn real_time_loops_on_every_cpu_end_without_throttling() {
+    let Some(lab) = Lab::open() else { return };
+    let outcome = lab.run("unthrottled");
+    assert_eq!((number(&outcome, "stopped"), number(&outcome, "ended")), (0, 0), "loops on both CPUs did not end");
+    let how = |run: &str| lab.recorded(&outcome, run).node["ended"].as_str().map(str::to_owned);
+    assert_eq!(how("stopped.becalm").as_deref(), Some("signal"));
+    assert_eq!(how("ended.becalm").as_deref(), Some("duration"));
+    assert_eq!(number(&outcome, "refused"), 2);
+    assert!(text(&outcome, "refusal").contains("98 is the highest"), "{}", text(&outcome, "refusal"));
+}
+
+#[test]
 fn becalm_records_inside_an_isolated_partition() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("partition");

@@ -44,10 +44,16 @@ after(async () => {
   rmSync(profile, { recursive: true, force: true });
 });
 
+const reports = new Map();
+
+// The page of a run, which is made once for all that look at it.
 function report(name) {
-  const file = join(output, `${name}.html`);
-  execFileSync(becalm, ['report', join(bundles, name), '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
-  return file;
+  if (!reports.has(name)) {
+    const file = join(output, `${name}.html`);
+    execFileSync(becalm, ['report', join(bundles, name), '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
+    reports.set(name, file);
+  }
+  return reports.get(name);
 }
 
 function json(...args) {

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::bench::{Bench, request};
 use crate::fake::{Groups, snapshot};
 use becalm_tune::{Family, Foreign, Owner, Request, Restoring, apply, restore};
-use proptest::prelude::*;
 
 #[test]
 fn only_the_owner_of_a_journal_restores_it_by_name() {

@@ -1,7 +1,7 @@
 //! The watcher of `becalm tune run`: a process that restores the settings should becalm be killed.
 //!
-//! It reads from a pipe whose other end only becalm holds; the kernel closes that however becalm ends. It restores what the
-//! becalm that started it changed, and nothing else. It has a session of its own and all signals blocked, as it has to
+//! It reads from a pipe whose other end only becalm holds; the kernel closes that however becalm ends. A becalm that lives to
+//! restore writes to it first. Without that, the watcher restores what the becalm that started it changed, and nothing else. It has a session of its own and all signals blocked, as it has to
 //! outlive what its maker is sent.
 
 use std::io::{self, Read};
@@ -42,8 +42,12 @@ pub struct WatchArgs {
 /// # Errors
 /// If the journal cannot be used.
 pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
-    // Nothing is written to the pipe; whatever ends it is its end.
-    let _ = io::stdin().read_to_end(&mut Vec::new());
+    let mut word = Vec::new();
+    // Whatever ends the pipe is its end.
+    let _ = io::stdin().read_to_end(&mut word);
+    if !word.is_empty() {
+        return Ok(Exit::Done);
+    }
     let (machine, folder) = (LiveMachine::new(), args.journal.folder());
     let (pid, start_ticks, boot_id) = (args.pid, args.start_ticks, args.boot_id.clone());
     let owner = Owner { pid, start_ticks, boot_id, runs_command: true };

@@ -1,13 +1,18 @@
-//! How `becalm tune run` starts its watcher, `becalm tune watch`, and tells it that all is well.
+//! How `becalm tune run` starts its watcher, `becalm tune watch`, and dismisses it.
 
 use std::env;
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 use becalm_linux::placed::apart_from_signals;
 use becalm_tune::{Folder, Owner};
 
-/// The watcher, as becalm sees it. On drop it is told that all is well, and waited for.
+/// What the watcher reads before the pipe ends if becalm was not killed.
+const DISMISSED: &[u8] = b"done";
+
+/// The watcher, as becalm sees it. On drop it is told that becalm lived to restore what it could, and waited for: it would
+/// only try in vain, for as long as becalm is there, what becalm has left as others changed it.
 #[derive(Debug)]
 pub struct Watcher {
     process: Child,
@@ -34,8 +39,8 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        // It says itself what went wrong.
+        // One that is gone already needs no word.
+        let _ = self.process.stdin.take().map(|mut pipe| pipe.write_all(DISMISSED));
         let _ = self.process.wait();
     }
 }
