@@ -90,6 +90,11 @@ impl fmt::Display for Collective {
 }
 
 impl Collective {
+    /// How each of them is written, with its algorithm.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+
     /// The steps that one collective takes on each rank: what a replay costs is in proportion to ranks times steps.
     #[must_use]
     pub fn rounds(&self, ranks: u64) -> u64 {

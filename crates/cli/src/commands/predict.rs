@@ -246,3 +246,25 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
     };
     if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The help of these two options is written by hand.
+    #[test]
+    fn the_help_names_every_collective_and_every_network() {
+        let command = PredictArgs::augment_args(clap::Command::new("predict"));
+        let help = |option: &str| {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == option).expect("there is one");
+            argument.get_help().expect("it has a help text").to_string()
+        };
+        let (collectives, networks) = (help("collective"), help("network"));
+        for name in Collective::names() {
+            assert!(name.split(':').all(|word| collectives.contains(word)), "{name} is not in: {collectives}");
+        }
+        for (name, _, _) in Network::presets() {
+            assert!(networks.contains(name), "{name} is not in: {networks}");
+        }
+    }
+}
