@@ -14,11 +14,11 @@ pub enum Ability {
     Counter,
     /// The CPUs that can be measured.
     Cpus,
-    /// Real-time scheduling.
+    /// Whether loops may run in a real-time class.
     Realtime,
-    /// Locking memory.
+    /// Whether memory may be locked, so that loops take no page faults.
     Memory,
-    /// The kernel's tracing.
+    /// Whether the kernel's tracing (tracefs) can be found and written.
     Tracing,
     /// Single kinds of kernel events.
     Events,
@@ -26,7 +26,7 @@ pub enum Ability {
     TraceClock,
     /// Names of kernel functions.
     Symbols,
-    /// Counters in /proc.
+    /// The counters in `/proc` that still tell something where there is no trace.
     Counters,
     /// What lies below the kernel.
     Hypervisor,
@@ -105,7 +105,7 @@ impl Answer {
 pub struct FirstStep {
     /// The command line to type.
     pub command: String,
-    /// What it shows.
+    /// What the user learns from it, in one sentence.
     pub why: String,
 }
 

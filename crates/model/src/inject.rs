@@ -2,7 +2,7 @@
 
 use becalm_units::{CpuId, Nanos};
 
-/// A whole injection.
+/// What one run of `becalm inject` asked for and delivered, on all of its CPUs or in all threads of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InjectDoc {
     /// What was asked for, in the words of a prediction: `periodic:interval=1ms,detour=50us`.
@@ -88,7 +88,7 @@ pub struct Injected {
     pub interval_ns: Option<f64>,
     /// The standard deviation of the intervals.
     pub interval_stddev_ns: Option<f64>,
-    /// The mean length.
+    /// The mean length of a detour.
     pub length_ns: Option<f64>,
     /// The standard deviation of the lengths.
     pub length_stddev_ns: Option<f64>,

@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "becalm.run/1";
 /// One node's part of a run. Durations are integers in `_ns` fields, ratios plain numbers in `_ratio` fields.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NodeDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// The host's name, as in the file names.
     pub node: String,
@@ -65,13 +65,13 @@ pub enum Ended {
 /// The machine that was measured.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// The kernel's release.
+    /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
-    /// The processor's model.
+    /// The processor's model, as the kernel names it.
     pub processor: String,
     /// The hypervisor, where the processor says that there is one.
     pub hypervisor: Option<String>,
-    /// The architecture: `x86_64`.
+    /// The architecture, as Rust names it: `x86_64`, `aarch64`.
     pub architecture: String,
     /// CPUs online at the start.
     pub online: CpuList,
@@ -91,7 +91,7 @@ pub struct ClockDoc {
     /// The counter's value at the run's origin, by which other logs of the same counter are placed on the run's axis.
     #[serde(default)]
     pub origin_ticks: u64,
-    /// Ticks a second.
+    /// How often the counter ticks in a second, as it was calibrated.
     pub rate_hz: f64,
     /// Largest relative error of the rate, as parts of 1.
     pub rate_error_ratio: f64,
@@ -228,7 +228,7 @@ pub struct WorkSession {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
-    /// The loops alone.
+    /// Only the loops: detours have no source.
     Loop,
     /// The loops and the counters in /proc.
     Proc,
@@ -236,10 +236,10 @@ pub enum Rung {
     Tracepoints,
 }
 
-/// One measured CPU.
+/// What was measured on one CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuDoc {
-    /// The CPU's number.
+    /// The kernel's number of the CPU.
     pub cpu: CpuId,
     /// When its loop began, since the origin.
     pub start_ns: Nanos,
@@ -257,7 +257,7 @@ pub struct CpuDoc {
     pub detours: u64,
     /// The sum of all steps below the threshold; with the kept steps it is `duration_ns`.
     pub below_threshold_ns: Nanos,
-    /// The longest detour.
+    /// The longest detour; 0 if there was none.
     pub max_ns: Nanos,
     /// The sum of all detours.
     pub total_ns: Nanos,

@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "becalm.mpi-run/1";
 /// One node's part of a parallel benchmark.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PhasesDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// The host's name, as in the file's name.
     pub node: String,

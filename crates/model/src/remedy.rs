@@ -107,9 +107,9 @@ catalogue! {
     AnyCallFunction: Irq "call_function*", [], OTHER_CPUS;
     /// Work that the kernel puts off to an interrupt of its own.
     IrqWork: Irq "irq_work", [], OTHER_CPUS;
-    /// A device's interrupt.
+    /// The interrupt of any device.
     Device: Irq "*", [Irq], Some("move it to another CPU: write that CPU's number to /proc/irq/N/smp_affinity_list");
-    /// Packets that arrive.
+    /// Packets that arrive from the network.
     NetRx: Softirq "net_rx", [Rps], NETWORK;
     /// Packets that were sent.
     NetTx: Softirq "net_tx", [], NETWORK;
@@ -158,22 +158,22 @@ catalogue! {
     Kcompactd: Kthread "kcompactd", [], None;
     /// The thread that swaps memory out.
     Kswapd: Kthread "kswapd", [], None;
-    /// A kernel thread.
+    /// Any kernel thread that has no row of its own.
     Kthread: Kthread "*", [Affinity],
         Some("move it with taskset -p where it may move; threads bound to a CPU need their cause removed");
-    /// A process.
+    /// Any process of a user.
     Task: Task "*", [Affinity, Cpuset, Throttling],
         Some("keep processes off these CPUs: with a cpuset partition, isolcpus=, or taskset");
-    /// A page fault.
+    /// Page faults of the measuring thread.
     Fault: Fault "*", [Memory], Some("lock and touch the memory before the work: mlockall, huge pages");
-    /// A bandwidth limit.
+    /// A limit of the time that a class or a cgroup may run.
     Throttling: Throttling "*", [Throttling],
         Some("a bandwidth limit took the CPU: see kernel.sched_rt_runtime_us, and cpu.max of the cgroup");
     /// What takes time without the kernel knowing.
     Unseen: Unseen "*", [], Some(
         "not the kernel: the hypervisor (dedicate its CPUs), firmware (turn off SMI sources), or a hardware sibling",
     );
-    /// A non-maskable interrupt.
+    /// Non-maskable interrupts, of a watchdog or a profiler.
     Nmi: Nmi "*", [Watchdog],
         Some("the watchdog or a profiler: set kernel.nmi_watchdog to 0, end perf sessions");
     /// The measuring program itself.

@@ -16,11 +16,11 @@ pub const SCHEMA: &str = "becalm.study/1";
 /// A study of configurations of one machine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StudyDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
-    /// The host's name.
+    /// The name of the host that was studied.
     pub node: String,
     /// When it began, as RFC 3339 in UTC.
     pub begun: jiff::Timestamp,
@@ -32,7 +32,7 @@ pub struct StudyDoc {
     pub configurations: Vec<ConfigurationDoc>,
 }
 
-/// A configuration.
+/// One way to set up the machine, and the recording that was made with it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigurationDoc {
     /// Its name: `baseline`, `isolated`.
@@ -57,7 +57,7 @@ pub struct ConfigurationDoc {
 pub enum Outcome {
     /// It was not reached yet.
     Planned,
-    /// It was recorded.
+    /// Its recording is complete.
     Recorded {
         /// The bundle's name in the study's folder.
         run: String,

@@ -54,7 +54,7 @@ impl CostRun {
 /// One node's measurement of costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CostDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// The host's name, as in the file's name.
     pub node: String,
@@ -82,15 +82,15 @@ pub struct CostDoc {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Costs {
-    /// `becalm cost clock`.
+    /// The ways to read the time, by `becalm cost clock`.
     Clock(ClockCosts),
-    /// `becalm cost trap`.
+    /// The ways into the kernel and back, by `becalm cost trap`.
     Trap(ProbeCosts),
-    /// `becalm cost detours`.
+    /// The catalogue of detours, by `becalm cost detours`.
     Detours(ProbeCosts),
-    /// `becalm cost scheduler`.
+    /// The scheduler's own time, by `becalm cost scheduler`.
     Scheduler(SchedulerCosts),
-    /// `becalm cost placement`.
+    /// Where the loop's thread and interrupts lie, by `becalm cost placement`.
     Placement(PlacementCosts),
 }
 

@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "becalm.tick-campaign/1";
 /// Measurements of the same work at several interrupt rates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
@@ -32,9 +32,10 @@ pub struct Campaign {
     pub array_bytes: u64,
     /// Sorts a timed cell, all copies together.
     pub sorts: u64,
-    /// `kernel.perf_event_max_sample_rate`, in Hz.
+    /// The limit that the kernel set to the rate, in Hz: `kernel.perf_event_max_sample_rate`.
     pub max_sample_rate_hz: u32,
-    /// `kernel.perf_cpu_time_max_percent`.
+    /// The share of a CPU, in percent, that perf interrupts may take: `kernel.perf_cpu_time_max_percent`; `None` if it
+    /// cannot be read.
     pub cpu_time_max_percent: Option<u32>,
     /// Which events of the processor are not counted, and why, a line for each reason.
     #[serde(default)]
@@ -48,7 +49,7 @@ pub struct Campaign {
 /// What a campaign measures, and in which order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CampaignPlan {
-    /// The measured CPU.
+    /// The CPU on which all copies of the work run.
     pub cpu: CpuId,
     /// Interrupts a second that are added to the CPU's own, in rising order; 0 adds none.
     pub rates_hz: Vec<u32>,
@@ -82,7 +83,7 @@ impl CampaignPlan {
     }
 }
 
-/// One measurement.
+/// One measurement of a campaign: a rate of interrupts, in one round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// The number of the round that it was measured in, from 0.
@@ -158,16 +159,16 @@ impl CellResult {
 /// The kinds of cells, which tell the cells of a round and a rate apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CellKind {
-    /// See [`CellResult::Sorts`].
+    /// The time of a fixed number of sorts, [`CellResult::Sorts`].
     Sorts {
         /// How many copies share the CPU.
         copies: u32,
     },
-    /// See [`CellResult::Handler`].
+    /// The time of the kernel's handler, [`CellResult::Handler`].
     Handler,
-    /// See [`CellResult::Trap`].
+    /// The time of a system call that does nothing, [`CellResult::Trap`].
     Trap,
-    /// See [`CellResult::Events`].
+    /// What the processor counted, [`CellResult::Events`].
     Events,
 }
 

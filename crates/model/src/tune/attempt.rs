@@ -79,7 +79,7 @@ impl Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Nothing is changed.
+    /// No setting is changed, and no journal tells of changes.
     Untuned,
     /// Settings are changed, and stay so until they are restored.
     Tuned,

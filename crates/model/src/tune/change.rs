@@ -10,7 +10,7 @@ use crate::remedy::Noise;
 pub struct Change {
     /// The family that the knob belongs to.
     pub family: Family,
-    /// What is changed.
+    /// The knob that gets the value.
     pub knob: Knob,
     /// The value when the plan was made, without white space around it.
     pub from: String,

@@ -33,7 +33,7 @@ impl Check {
 pub struct Choice {
     /// The CPUs that are to be quiet: never empty, all online.
     pub cpus: CpuList,
-    /// Why these CPUs.
+    /// How they were chosen, which the report gives as the reason.
     pub chosen: Chosen,
     /// The CPUs that are online and left for everything else.
     pub others: CpuList,
@@ -79,7 +79,7 @@ pub struct TickCount {
 }
 
 impl TickCount {
-    /// Interrupts a second.
+    /// How many interrupts came in a second, on average; 0 where no time was observed.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {
         if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }

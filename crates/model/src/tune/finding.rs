@@ -15,11 +15,11 @@ use crate::remedy::Noise;
 pub enum Area {
     /// Which CPUs are kept apart, and whether that holds.
     Isolation,
-    /// The timer interrupt.
+    /// The timer interrupt that the scheduler keeps time by.
     Tick,
     /// Parameters of the kernel's command line.
     Boot,
-    /// Interrupts of devices.
+    /// Interrupts of devices, and where they are sent.
     Irq,
     /// Work that the kernel puts off: work queues, softirqs of the network.
     Deferred,
@@ -29,7 +29,7 @@ pub enum Area {
     Timers,
     /// The clock that the kernel keeps time with.
     Clock,
-    /// Frequency and sleep.
+    /// Changes of frequency, and sleep states.
     Power,
     /// What the kernel does to memory in the background.
     Memory,
