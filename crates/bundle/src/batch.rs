@@ -33,7 +33,7 @@ pub struct DetourBatch {
 }
 
 impl DetourBatch {
-    /// How many detours.
+    /// The number of detours in the batch, which is that of the rows read at a time or less.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
@@ -113,7 +113,7 @@ pub struct SampleBatch {
 }
 
 impl SampleBatch {
-    /// How many samples.
+    /// The number of samples in the batch, which is that of the rows read at a time or less.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
@@ -205,7 +205,7 @@ pub struct ActivityBatch {
 }
 
 impl ActivityBatch {
-    /// How many activities.
+    /// The number of activities in the batch, which is that of the rows read at a time or less.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()

@@ -45,7 +45,7 @@ impl Bundle {
         Ok(Self { path, nodes, progress: ReadProgress::default() })
     }
 
-    /// The bundle's folder.
+    /// The folder in which the bundle was found, which may have the suffix that the path asked for had not.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -210,7 +210,7 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// The bundle's folder.
+    /// The folder into which the bundle is written.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
