@@ -6,7 +6,7 @@ use becalm_units::CpuId;
 
 use crate::phases::{PhaseFigures, Slowest};
 
-/// A parallel benchmark.
+/// The figures of a whole parallel benchmark, over all of its nodes and ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobPhases {
     /// What its nodes say; at least one.

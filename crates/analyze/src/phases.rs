@@ -15,7 +15,7 @@ const WORST: f64 = 0.01;
 pub struct Slowest {
     /// qt: the compute phase.
     pub compute: Vec<i64>,
-    /// bt: the collective.
+    /// bt: the collective after it.
     pub collective: Vec<i64>,
     /// The whole phase, qtbt, in nanoseconds.
     pub total: Vec<i64>,
@@ -44,7 +44,7 @@ impl Slowest {
 /// What a series of durations comes to, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PhaseFigures {
-    /// The average case.
+    /// The average case: the mean over all phases.
     pub mean_ns: f64,
     /// The median over all phases, in nanoseconds.
     pub median_ns: i64,

@@ -25,11 +25,11 @@ pub enum CompareError {
     NoCommonCpu {
         /// The bundle of the run before.
         a: PathBuf,
-        /// What it measured.
+        /// The CPUs that the run before measured.
         cpus_a: CpuList,
-        /// The second run.
+        /// The bundle of the run after.
         b: PathBuf,
-        /// What it measured.
+        /// The CPUs that the run after measured.
         cpus_b: CpuList,
     },
     /// The runs have several nodes, none with the same name.
@@ -42,7 +42,7 @@ pub enum CompareError {
         a: PathBuf,
         /// The nodes of the run before, separated by commas.
         nodes_a: String,
-        /// The second run.
+        /// The bundle of the run after.
         b: PathBuf,
         /// The nodes of the run after, separated by commas.
         nodes_b: String,

@@ -10,7 +10,7 @@ use super::sample::Sample;
 /// What is kept of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
-    /// All CPUs together.
+    /// The detours of all compared CPUs.
     pub(super) all: Sample,
     /// Each CPU, where there are several and they stand against those of the other run.
     pub(super) places: Vec<Sample>,

@@ -30,7 +30,7 @@ pub struct Place {
 /// One of the two runs.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The bundle's folder.
+    /// The folder of the run's bundle.
     pub path: PathBuf,
     /// The nodes' documents, with only the CPUs that are compared.
     pub docs: Vec<NodeDoc>,

@@ -7,7 +7,7 @@ pub enum Metric {
     NoiseRatio,
     /// Detours a second, of one CPU; of a source, its activities a second.
     Rate,
-    /// The mean detour.
+    /// The mean length of a detour.
     Mean,
     /// The detour that 1 in 100 exceeds.
     P99,
@@ -25,9 +25,9 @@ pub enum Metric {
 /// What a figure is measured in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Times in nanoseconds.
+    /// Nanoseconds, of a length of time.
     Nanoseconds,
-    /// Times a second.
+    /// Hertz: how often something comes in a second.
     Hertz,
     /// Ratios, as parts of 1.
     Ratio,

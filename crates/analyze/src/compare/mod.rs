@@ -39,7 +39,7 @@ use becalm_model::node::Warning;
 /// Two runs and what was found.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The run before.
+    /// The run before, against which the other one is held.
     pub a: Side,
     /// The run after, which is held against the one before.
     pub b: Side,

@@ -24,7 +24,7 @@ pub enum Family {
     Total,
     /// The time that each source took.
     Sources,
-    /// The single CPUs.
+    /// The noise ratio of each CPU.
     Cpus,
 }
 

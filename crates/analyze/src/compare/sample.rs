@@ -88,7 +88,7 @@ impl Sample {
         Series::over_time(&self.noise, self.observed)
     }
 
-    /// Detours a nanosecond.
+    /// How many detours come in a nanosecond; `None` if too little was observed.
     pub(super) fn rate(&self) -> Option<Series> {
         Series::over_time(&self.count, self.observed)
     }

@@ -23,13 +23,13 @@ pub struct Cost {
     /// The ends of its interval, from the order of the rounds' medians; nothing with fewer than six rounds. It holds
     /// what changes from round to round, which the number of samples does not make smaller.
     pub interval_ps: Option<(i64, i64)>,
-    /// The smallest sample.
+    /// The smallest of all samples.
     pub min_ps: i64,
     /// The 5th percentile of all samples, by nearest rank.
     pub p5_ps: i64,
-    /// The 95th percentile.
+    /// The 95th percentile of all samples, by nearest rank.
     pub p95_ps: i64,
-    /// The largest sample.
+    /// The largest of all samples.
     pub max_ps: i64,
     /// The mean of the samples that were not interrupted.
     pub mean_ps: f64,
@@ -110,7 +110,7 @@ impl MeasuredCost {
 /// A probe of traps or detours, with its figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProbeCost {
-    /// The probe.
+    /// What the document says of the probe: its name, how it was made, and why it was not, if so.
     pub probe: ProbeDoc,
     /// Its figures; `None` where nothing was measured, for the reason that the probe gives.
     pub measured: Option<MeasuredCost>,

@@ -77,7 +77,7 @@ impl<'a> Looking<'a> {
         self.wanted.values_mut().for_each(|numbers| numbers.sort_unstable());
     }
 
-    /// Takes activities.
+    /// Keeps what a batch holds of the wanted detours.
     pub(super) fn take(&mut self, batch: &ActivityBatch) {
         for range in runs(batch.cpus()) {
             let Some(wanted) = self.wanted.get(&batch.cpus()[range.start]) else { continue };
@@ -142,7 +142,7 @@ impl<'a> Looking<'a> {
         number as u32
     }
 
-    /// What was found.
+    /// Gives what was found, once all batches were taken.
     pub(super) fn finish(mut self) -> Looked {
         self.flush();
         (self.owners, self.names, self.kept)

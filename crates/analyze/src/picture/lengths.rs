@@ -54,7 +54,7 @@ impl Lengths {
         self.count += other.count;
     }
 
-    /// How many lengths.
+    /// The number of lengths that were added.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

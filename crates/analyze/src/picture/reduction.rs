@@ -24,7 +24,7 @@ pub const PER_OCTAVE: u32 = 4;
 pub struct Place {
     /// The number of its node among those of the summary.
     pub node: u32,
-    /// The CPU's number.
+    /// The kernel's number of the CPU.
     pub cpu: u32,
     /// Its number on that CPU, from 0 in order of time over the whole run.
     pub number: u64,
@@ -97,7 +97,7 @@ impl Reduction {
         Self { budget: budget.max(1), recorded: 0, top: BinaryHeap::new(), keep: top, kept: Kept::All(Vec::new()) }
     }
 
-    /// Takes a detour.
+    /// Takes a detour into account, which may be drawn or stay behind a longer one.
     pub fn add(&mut self, place: Place) {
         self.recorded += 1;
         if self.keep > 0 {

@@ -13,7 +13,7 @@ use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLeve
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The bundle's folder.
+    /// The folder of the bundle that was summarized.
     pub path: PathBuf,
     /// The nodes, by name.
     pub nodes: Vec<NodeSummary>,
@@ -55,10 +55,10 @@ pub struct NodeSummary {
     pub activities: u64,
 }
 
-/// A CPU's figures.
+/// What the detours of one CPU come to.
 #[derive(Clone, Debug)]
 pub struct CpuSummary {
-    /// The node's name.
+    /// The name of the node that the CPU belongs to.
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
@@ -84,7 +84,7 @@ pub struct Figures {
     pub observed: Observed,
     /// Steps of the loops.
     pub iterations: Option<u64>,
-    /// The shortest step.
+    /// The shortest step of the loops; of several CPUs the shortest of all.
     pub t_min_ns: Option<i64>,
     /// The threshold; of several CPUs the highest.
     pub threshold_ns: Option<i64>,
@@ -125,7 +125,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// How many detours.
+    /// The number of detours that were kept.
     #[must_use]
     pub const fn detours(&self) -> u64 {
         self.durations.count()
@@ -151,7 +151,7 @@ impl Figures {
 pub struct SourceSummary {
     /// The node and CPU; none over all of them.
     pub place: Option<(String, CpuId)>,
-    /// Its stable name.
+    /// The stable name of the source: `timer`, `kworker:vmstat_update`.
     pub source: String,
     /// What kind of thing it is.
     pub kind: Kind,
@@ -168,11 +168,11 @@ pub struct SourceSummary {
 /// Something periodic on a CPU.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PeriodSummary {
-    /// The node's name.
+    /// The name of the node that the CPU belongs to.
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
-    /// Whose detours recur.
+    /// What recurs: the activities of a source, or detours of a length.
     pub origin: Origin,
     /// The interval at which they recur, and how sure that is.
     pub period: Period,
@@ -185,7 +185,7 @@ pub enum Origin {
     Source {
         /// What kind of thing it is.
         kind: Kind,
-        /// Its stable name.
+        /// The stable name of the source.
         source: String,
     },
     /// The detours of this length, where no source is known.
@@ -209,7 +209,7 @@ pub struct LongTail {
 /// One that differs from its equals.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutlierSummary {
-    /// The node's name.
+    /// The name of the node that differs, or that the CPU belongs to.
     pub node: String,
     /// The kernel's number of the CPU, which differs from the others of the node; none for a node that differs.
     pub cpu: Option<CpuId>,

@@ -34,7 +34,7 @@ pub struct ActivityColumns<'a, K> {
     pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
-    /// Sources by key.
+    /// The names of the sources, at the places that their keys give.
     pub sources: &'a [&'a str],
     /// The kind of the one in this row, and the key of its source.
     pub keys: K,

@@ -54,9 +54,9 @@ pub struct Entry {
     pub self_time: Nanos,
     /// What kind of thing it was.
     pub kind: Kind,
-    /// Its stable name.
+    /// The stable name of its source.
     pub source: String,
-    /// Which instance.
+    /// Which instance of the source it was: a pid, a vector, a function.
     pub detail: String,
     /// How many activities it interrupted.
     pub depth: usize,

@@ -26,9 +26,9 @@ pub struct Bin {
 pub struct Moment {
     /// When the first of them began.
     pub start_ns: i64,
-    /// The smallest value.
+    /// The smallest of their values, in nanoseconds.
     pub min_ns: i64,
-    /// The largest value.
+    /// The largest of their values, in nanoseconds.
     pub max_ns: i64,
 }
 

@@ -39,9 +39,9 @@ use crate::summary::Selection;
 /// A run of work, summarized.
 #[derive(Clone, Debug)]
 pub struct WorkSummary {
-    /// The bundle's folder.
+    /// The folder of the bundle that was summarized.
     pub path: PathBuf,
-    /// The nodes' documents.
+    /// The documents of the nodes, with the CPUs that were selected.
     pub nodes: Vec<NodeDoc>,
     /// The CPUs, node by node.
     pub cpus: Vec<CpuWork>,
@@ -114,7 +114,7 @@ pub enum WorkError {
         /// The bundle that was opened.
         path: PathBuf,
     },
-    /// Nothing was selected.
+    /// What was selected of it holds no sample.
     #[error("{} holds no sample of what was asked for", path.display())]
     Nothing {
         /// The bundle that was opened.

@@ -24,7 +24,7 @@ pub struct Samples {
     pub calibrated_ns: i64,
     /// Iterations that copies did.
     pub others_iterations: u64,
-    /// When each began.
+    /// When each sample began, in nanoseconds since the run's origin.
     pub starts: Vec<i64>,
     /// How long each took.
     pub durations: Vec<i64>,
@@ -43,7 +43,7 @@ pub struct Samples {
 pub struct SourceTimes {
     /// The kind of its activities.
     pub kind: Kind,
-    /// The source's name.
+    /// The stable name of the source.
     pub source: String,
     /// The number of the sample, counted from 0, and the time, in order; a sample stands there once for each instance.
     pub times: Vec<(usize, i64)>,
@@ -117,7 +117,7 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples
     Ok(Some(samples))
 }
 
-/// The samples' values.
+/// What each sample is worth, in nanoseconds, as the module says.
 fn values(samples: &Samples) -> Vec<i64> {
     match samples.fixed {
         Fixed::Work => samples.durations.clone(),

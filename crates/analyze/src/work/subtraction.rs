@@ -21,7 +21,7 @@ pub struct Spread {
     pub min_ns: i64,
     /// The largest value, in nanoseconds.
     pub max_ns: i64,
-    /// The quantiles `QUANTILES`.
+    /// The values that the shares in [`QUANTILES`] are not above, in nanoseconds and in the order of the shares.
     pub quantiles_ns: [i64; QUANTILES.len()],
     /// Values above the main body of the samples as they were.
     pub slowies: u64,
@@ -122,7 +122,8 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
     steps
 }
 
-/// See [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
+/// What the mean lies above the middle of the main body, in nanoseconds: before anything is subtracted, and after the
+/// last step; `None` if the latter is negative. See [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
 pub(super) fn beyond_middle(all: &Spread, body: &MainBody, steps: &[Step]) -> Option<(f64, f64)> {
     let beyond = |mean: f64| mean - body.middle_ns as f64;
     let rest = beyond(steps.last()?.left.mean_ns);

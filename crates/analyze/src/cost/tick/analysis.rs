@@ -8,7 +8,7 @@ use super::{FittedLine, Pair, Point, Processor, Series, percent_per_1000};
 /// model explains the measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Analysis {
-    /// The processor's name.
+    /// The name of the processor, as the tables give it.
     pub name: String,
     /// The share of entering the kernel and coming back.
     pub trap_percent: f64,

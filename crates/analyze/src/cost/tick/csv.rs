@@ -26,7 +26,7 @@ pub struct TableFile<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct TableError {
-    /// The table's name.
+    /// The name of the table's file.
     pub file: String,
     /// The number of the line, from 1.
     pub line: usize,

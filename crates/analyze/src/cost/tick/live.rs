@@ -67,7 +67,7 @@ pub enum LiveError {
     Series {
         /// How many copies shared the CPU.
         copies: u32,
-        /// What is wrong.
+        /// What is wrong with their rates or times.
         r#source: SeriesError,
     },
 }

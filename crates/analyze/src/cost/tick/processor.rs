@@ -3,7 +3,7 @@
 /// What one processor was measured at.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Processor {
-    /// The processor's name.
+    /// The name of the processor, as the tables give it.
     pub name: String,
     /// What an interrupt costs directly.
     pub direct: Direct,
@@ -31,7 +31,7 @@ impl Direct {
 /// The time of one piece of work at an interrupt rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// Interrupts a second.
+    /// The rate of timer interrupts, in interrupts a second.
     pub rate_hz: f64,
     /// Time for one piece of work (one sort), in nanoseconds.
     pub work_ns: f64,

@@ -7,9 +7,9 @@ use super::{Analysis, Direct, Point, Processor, Series, SeriesError};
 /// The 95 % interval of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bounds {
-    /// The lower end.
+    /// The lower end, in the unit of the figure.
     pub low: f64,
-    /// The upper end.
+    /// The upper end, in the unit of the figure.
     pub high: f64,
 }
 
