@@ -127,7 +127,6 @@ fn counted(report: &ClockReport<'_>) -> Vec<events::Row> {
     events::rows(report.rows.iter().map(|row| (row.way.name.as_str(), row.measured.as_ref())))
 }
 
-/// Writes the table.
 fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::timed(report.doc, &report.instrument, out)?;
     let names = [

@@ -125,7 +125,6 @@ fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
     }
 }
 
-/// Writes the table.
 fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let then = format!(
         "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",

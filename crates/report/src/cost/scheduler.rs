@@ -123,7 +123,6 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
     }
 }
 
-/// Writes the table.
 fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::site(
         report.doc,

@@ -53,7 +53,7 @@ pub enum Scale {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Durations in nanoseconds.
+    /// Durations in nanoseconds, written with the unit that fits them.
     Time,
     /// Instants in nanoseconds since the run's origin, written in seconds.
     Instant,
@@ -109,7 +109,7 @@ impl Axis {
 pub struct Lines {
     /// The axis to the right.
     pub x: Axis,
-    /// The axis upward.
+    /// The axis upward, which all curves share.
     pub y: Axis,
     /// The curves, in the order of their legend.
     pub series: Vec<Series>,

@@ -137,7 +137,7 @@ fn all_places(report: &InjectDoc) -> [Injected; 2] {
     [together(places.iter().map(|place| &place.requested)), together(places.iter().map(|place| &place.delivered))]
 }
 
-/// As `becalm.inject/1`.
+/// The report as the document `becalm.inject/1`.
 fn document(report: &InjectDoc) -> InjectDocument<'_> {
     let [requested, delivered] = all_places(report);
     let is_cpu = |place: &&InjectedPlace| matches!(place.place, NoisePlace::Cpu(_));

@@ -48,7 +48,7 @@ pub(super) struct Subtracted {
 }
 
 fields! {
-    /// Of the subtraction.
+    /// The fields of a step of the subtraction.
     pub(super) STEP, step: Subtracted {
         SOURCE = "source", "minus",
             |row| Value::Text(row.step.as_ref().map_or("nothing".to_owned(), |step| step.source.clone()));
@@ -134,7 +134,7 @@ fn repetition(row: &Against, ratio: fn(&Repetitions) -> f64) -> Value {
 }
 
 fields! {
-    /// Against a baseline.
+    /// The fields of a comparison with a baseline.
     pub(super) AGAINST, against: Against {
         SCALE_RATIO = "scale_ratio", "scaled by", |row| Value::Factor(row.scale);
         BASELINE_SAMPLES = "baseline_samples", "baseline's samples", |row| Value::Count(row.baseline.count);

@@ -15,7 +15,7 @@ use crate::form::sheet::Sheet;
 use crate::report::Report;
 use figures::{COMPARISON, EVENT, HANDLER, PAIR, PROCESSOR};
 
-/// One processor's costs.
+/// What a timer interrupt costs on one processor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickRow {
     /// What follows from its measurements.
@@ -29,7 +29,7 @@ pub struct TickRow {
 /// The cost of a tick on some processors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickReport {
-    /// The processors.
+    /// A row a processor; one only if they are from a campaign.
     pub rows: Vec<TickRow>,
     /// Where they come from, if from a campaign.
     pub live: Option<(Campaign, Live)>,
@@ -105,7 +105,7 @@ struct CampaignDoc<'a> {
     warnings: &'a [String],
 }
 
-/// As `becalm.cost-tick/1`.
+/// The report as the document `becalm.cost-tick/1`.
 fn document(report: &TickReport) -> Document<'_> {
     let processor = |row| -> ProcessorDoc {
         let TickRow { analysis, .. }: &TickRow = row;

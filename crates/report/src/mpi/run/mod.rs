@@ -156,7 +156,7 @@ struct Document<'a> {
     warnings: Vec<String>,
 }
 
-/// As `becalm.mpi/1`.
+/// The report as the document `becalm.mpi/1`.
 fn document(report: &JobPhases) -> Document<'_> {
     let job = job(report);
     let rows = rows(report);
@@ -197,7 +197,7 @@ fn json_node(doc: &PhasesDoc) -> Node<'_> {
     }
 }
 
-/// As tables.
+/// The report as tables for a terminal.
 fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
     let job = job(report);
     let ends = match job.collective.as_str() {

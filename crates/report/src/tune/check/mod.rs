@@ -27,13 +27,13 @@ const SOURCES: usize = 3;
 /// A check of one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneCheckReport<'a> {
-    /// The host's name.
+    /// The name of the host that was checked.
     pub node: &'a str,
-    /// The kernel's release.
+    /// The release of its kernel.
     pub kernel: &'a str,
-    /// The processor's model.
+    /// The model of its processors; empty if the kernel does not tell.
     pub processor: &'a str,
-    /// What was found.
+    /// The CPUs that are to be quiet, and the findings about them.
     pub check: &'a Check,
     /// The recording that the costs are from.
     pub run: Option<&'a Path>,

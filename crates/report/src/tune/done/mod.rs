@@ -20,18 +20,18 @@ use crate::tune::knob::{alike, shown};
 /// Which command it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TuneDoing {
-    /// Changes were made.
+    /// `tune apply`: changes were made.
     Apply,
-    /// Originals were brought back.
+    /// `tune restore`: originals were brought back.
     Restore,
-    /// Somebody asked.
+    /// `tune status`: nothing was done but to look.
     Status,
 }
 
 /// What came of a command, or is changed now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TuneDoneReport {
-    /// The command.
+    /// The command that is reported on.
     pub doing: TuneDoing,
     /// How far the settings are changed or brought back.
     pub stage: Stage,
@@ -39,7 +39,7 @@ pub struct TuneDoneReport {
     pub summary: String,
     /// The CPUs that are, or were, quiet; empty if there are none.
     pub cpus: CpuList,
-    /// Every knob.
+    /// Every knob that was to be changed or brought back, and what came of it.
     pub attempts: Vec<Attempt>,
     /// The journal's file; `None` if there is none.
     pub journal: Option<PathBuf>,

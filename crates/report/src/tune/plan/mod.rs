@@ -21,7 +21,7 @@ use crate::tune::knob::{alike, shown};
 /// A plan, and what it gains where a recording tells that.
 #[derive(Clone, Copy, Debug)]
 pub struct TunePlanReport<'a> {
-    /// The plan.
+    /// The changes, and what the plan leaves to a reboot.
     pub plan: &'a Plan,
     /// What its changes gain; `None` without a recording.
     pub gains: Option<&'a Gains>,

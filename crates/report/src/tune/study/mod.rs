@@ -24,7 +24,7 @@ use crate::report::Report;
 
 /// What a configuration came to.
 pub struct Studied {
-    /// Its recording.
+    /// The figures of its recording.
     pub summary: Summary,
     /// The slowdown of a job under its noise, by rising numbers of ranks.
     pub rows: Vec<Row>,
@@ -34,7 +34,7 @@ pub struct Studied {
 
 /// A study and what it came to.
 pub struct StudyReport<'a> {
-    /// What was done.
+    /// The configurations, and which of them were recorded.
     pub doc: &'a StudyDoc,
     /// What became of each configuration, in the order of the document; nothing where it was not recorded.
     pub studied: &'a [Option<Studied>],
@@ -49,7 +49,7 @@ struct Entry<'a> {
     figures: Figures,
 }
 
-/// A configuration's figures.
+/// A configuration as one row of the table.
 struct Figures {
     name: String,
     cpus: String,
@@ -204,7 +204,7 @@ struct ConfigurationJson<'a> {
     warnings: &'a [Warning],
 }
 
-/// As `becalm.tune-study/1`.
+/// The report as the document `becalm.tune-study/1`.
 fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
     let entries = entries(report);
     let configurations = entries.iter().map(|entry| configuration(entry, &report.question)).collect();
