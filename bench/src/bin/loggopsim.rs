@@ -129,7 +129,7 @@ impl Job {
     }
 }
 
-/// One side's run.
+/// What came out of a simulation by one of the two programs.
 struct Ended {
     /// When the last rank was through the last barrier, in nanoseconds.
     end: i64,

@@ -21,7 +21,7 @@ pub struct UntilClosed<W> {
 }
 
 impl<W: Write> UntilClosed<W> {
-    /// To this output.
+    /// An output that is written to for as long as somebody reads it.
     pub const fn new(to: W) -> Self {
         Self { to, is_closed: false }
     }

@@ -63,9 +63,9 @@ cpu_times! {
     idle,
     /// Idle while a disk request of this CPU was under way.
     iowait,
-    /// Handling hardware interrupts.
+    /// Running the handlers of hardware interrupts.
     irq,
-    /// Handling softirqs.
+    /// Running the handlers of softirqs.
     softirq,
     /// Taken by the hypervisor although this CPU wanted to run.
     steal,
