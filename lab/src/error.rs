@@ -46,7 +46,7 @@ pub enum LabError {
         what: String,
     },
     /// There is no scenario of that name.
-    #[error("there is no scenario '{name}'; there are: {names}", names = names.join(", "))]
+    #[error("there is no scenario '{name}'; choose one of {names}", names = names.join(", "))]
     NoScenario {
         /// The name that was asked for.
         name: String,

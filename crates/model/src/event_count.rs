@@ -33,7 +33,7 @@ impl EventCount {
         let Self { event, enabled_ns, running_ns, .. } = self;
         match (0..=LONGEST_NS).contains(enabled_ns) && (0..=*enabled_ns).contains(running_ns) {
             true => Ok(()),
-            false => Err(format!("{event} was counted for {running_ns} of {enabled_ns} ns, and cannot have been")),
+            false => Err(format!("{event} cannot have been counted for {running_ns} of {enabled_ns} ns")),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_bundle::BundleError;
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, cpus};
 
 /// A summary that could not be made. The messages are whole, as those of [`BundleError`].
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum SummaryError {
         path: PathBuf,
     },
     /// CPUs were asked for that no node of the selection measured.
-    #[error("the run did not measure CPU {missing}; it measured {measured}")]
+    #[error("the run did not measure {}; it measured {}", cpus(missing), cpus(measured))]
     NotMeasured {
         /// What was asked for in vain.
         missing: CpuList,

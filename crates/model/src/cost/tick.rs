@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Document;
 use crate::event_count::EventCount;
-use crate::node::Machine;
+use crate::node::MachineDoc;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.tick-campaign/1";
@@ -25,7 +25,7 @@ pub struct Campaign {
     /// The host's name, as in the file's name.
     pub node: String,
     /// The machine on which the campaign runs.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// What is measured, and in which order.
     pub plan: CampaignPlan,
     /// The bytes that each copy of the work sorts.
@@ -41,7 +41,7 @@ pub struct Campaign {
     #[serde(default)]
     pub not_counted: Vec<String>,
     /// The finished cells, in the order in which they were measured.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CampaignCell>,
     /// What the reader must know before believing the numbers.
     pub warnings: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl CampaignPlan {
 
 /// One measurement of a campaign: a rate of interrupts, in one round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Cell {
+pub struct CampaignCell {
     /// The number of the round that it was measured in, from 0.
     pub round: u32,
     /// Interrupts a second added to the CPU's own.
@@ -182,7 +182,7 @@ impl Campaign {
     /// The cell of a round, if it is finished.
     #[must_use]
     pub fn find(&self, round: u32, added_hz: u32, kind: CellKind) -> Option<&CellResult> {
-        let is = |cell: &&Cell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
+        let is = |cell: &&CampaignCell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
         self.cells.iter().find(is).map(|cell| &cell.measured)
     }
 }
@@ -198,14 +198,14 @@ impl Document for Campaign {
         &self.node
     }
 
-    /// That the plan has cells, that each cell is of the plan and stands there once, and that its figures can be true.
+    /// Checks that the plan has cells, that each cell belongs to the plan and is there once, and that its figures can be true.
     fn check(&self) -> Result<(), String> {
         let plan = &self.plan;
         if plan.rounds == 0 || plan.copies.is_empty() || plan.rates_hz.is_empty() {
             return Err("its plan has no cells".to_owned());
         }
         if plan.rounds > ROUNDS_MAX {
-            return Err(format!("its plan has {} rounds; the most are {ROUNDS_MAX}", plan.rounds));
+            return Err(format!("its plan has {} rounds, but at most {ROUNDS_MAX} are possible", plan.rounds));
         }
         let rising = |list: &[u32]| list.windows(2).all(|pair| pair[0] < pair[1]);
         if !rising(&plan.rates_hz) || !rising(&plan.copies) {
@@ -243,7 +243,7 @@ impl CellResult {
         };
         let count = |name: &str, count: u64| match i64::try_from(count).is_ok_and(|count| count <= LONGEST_NS) {
             true => Ok(()),
-            false => Err(format!("{name} is {count}, and cannot be")),
+            false => Err(format!("{name} cannot be {count}")),
         };
         match self {
             &Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
@@ -261,7 +261,7 @@ impl CellResult {
                 count("lost_events", lost_events)
             }
             &Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
-            Self::Trap { call_ns, .. } => Err(format!("call_ns is {call_ns}, and cannot be")),
+            Self::Trap { call_ns, .. } => Err(format!("call_ns cannot be {call_ns}")),
             Self::Events { sorts, interrupts, window_ns, counts } => {
                 if *sorts == 0 {
                     return Err("it has no sorts".to_owned());
