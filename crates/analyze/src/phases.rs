@@ -57,7 +57,7 @@ pub struct PhaseFigures {
 }
 
 impl PhaseFigures {
-    /// Computes the figures of a series of durations in nanoseconds; nothing of an empty series.
+    /// Computes the figures of a series of durations in nanoseconds; `None` of an empty series.
     #[must_use]
     pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();

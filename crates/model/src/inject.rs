@@ -12,14 +12,14 @@ pub struct InjectDoc {
     /// The seed from which random places were drawn.
     pub seed: u64,
     /// How the noise was made.
-    pub way: Way,
+    pub way: InjectionWay,
     /// CPU by CPU, or thread by thread.
     pub places: Vec<InjectedPlace>,
 }
 
 /// How noise was injected.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum InjectionWay {
     /// By real-time threads of this scheduling class, a CPU each: `fifo:51`.
     Preempt(String),
     /// By signals inside of a program.

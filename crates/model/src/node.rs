@@ -20,22 +20,22 @@ pub struct NodeDoc {
     pub program: String,
     /// The run's origin on the wall clock, as RFC 3339 in UTC.
     pub origin: jiff::Timestamp,
-    /// How the run ended; nothing while it runs, and for ever if it was killed.
+    /// How the run ended; `None` while it runs, and forever if it was killed.
     pub ended: Option<Ended>,
     /// The machine on which it was recorded.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// The counter that the loops read.
     pub clock: ClockDoc,
     /// How the recording was asked for.
-    pub settings: Settings,
+    pub settings: SettingsDoc,
     /// The rung of the ladder: how much of the kernel could be seen.
     pub rung: Rung,
     /// One entry for each measured CPU, in rising order.
     pub cpus: Vec<CpuDoc>,
-    /// The kernel's trace; nothing on the lower rungs.
+    /// The kernel's trace; `None` on the lower rungs.
     pub tracing: Option<TracingDoc>,
     /// Growth of the kernel's own counters over the run.
-    pub counters: Vec<Counter>,
+    pub counters: Vec<CounterGrowth>,
     /// Everything the reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
 }
@@ -64,7 +64,7 @@ pub enum Ended {
 
 /// The machine that was measured.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineDoc {
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
     /// The processor's model, as the kernel names it.
@@ -105,16 +105,16 @@ pub struct ClockDoc {
 
 /// What was asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SettingsDoc {
     /// The scheduling class of the loops: `other`, `batch`, `fifo:80`, `rr:80`.
     pub sched: String,
     /// `auto` or the duration that was given.
     pub threshold: String,
-    /// The duration asked for; nothing if the run lasted until a signal or the end of a command.
+    /// The duration asked for; `None` if the run lasted until a signal or the end of a command.
     pub duration_ns: Option<Nanos>,
     /// The command that ran meanwhile.
     pub command: Vec<String>,
-    /// The work that the loops did; nothing if they only watched the counter.
+    /// The work that the loops did; `None` if they only watched the counter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDoc>,
 }
@@ -162,7 +162,7 @@ pub struct WorkDoc {
     /// Whether the kernel told that size; it was assumed otherwise.
     pub cache_known: bool,
     /// One entry a CPU, in rising order.
-    pub loops: Vec<WorkLoop>,
+    pub loops: Vec<WorkLoopDoc>,
     /// The parts of a run that was interrupted and resumed, in order; one otherwise.
     pub sessions: Vec<WorkSession>,
     /// What the processor and the kernel counted in the measured loops.
@@ -204,7 +204,7 @@ impl Warning {
 
 /// How the work was calibrated on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct WorkLoop {
+pub struct WorkLoopDoc {
     /// The CPU on which the loop ran.
     pub cpu: CpuId,
     /// Iterations of a sample, of fixed work; iterations between two looks at the counter, of fixed time.
@@ -220,7 +220,7 @@ pub struct WorkLoop {
 pub struct WorkSession {
     /// When it began, since the run's origin.
     pub start_ns: Nanos,
-    /// How it ended; nothing while it runs, and for ever if it was killed.
+    /// How it ended; `None` while it runs, and forever if it was killed.
     pub ended: Option<Ended>,
 }
 
@@ -329,7 +329,7 @@ pub struct TracingDoc {
 
 /// Growth of one of the kernel's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Counter {
+pub struct CounterGrowth {
     /// The CPU to which the count belongs.
     pub cpu: CpuId,
     /// Its file and name: `interrupts/LOC`, `softirqs/NET_RX`, `stat/steal`.
@@ -350,7 +350,7 @@ impl Document for NodeDoc {
         &self.node
     }
 
-    /// The order of the CPUs, and that no time is negative.
+    /// Checks the order of the CPUs, and that no time is negative.
     fn check(&self) -> Result<(), String> {
         if let Some(pair) = self.cpus.windows(2).find(|pair| pair[0].cpu >= pair[1].cpu) {
             let [first, second] = [pair[0].cpu, pair[1].cpu];

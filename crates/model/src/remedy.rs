@@ -9,14 +9,14 @@ use crate::family::Family;
 
 /// Sources of noise, as recordings name them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Noise {
+pub struct NoiseSource {
     /// The kind of the activity.
     pub kind: Kind,
     /// The name of the source; a final `*` stands for any ending.
     pub source: String,
 }
 
-impl Noise {
+impl NoiseSource {
     /// The noise of a source by its own name: an interrupt by that of its handler, a thread by that of its program.
     pub fn new(kind: Kind, source: impl Into<String>) -> Self {
         Self { kind, source: source.into() }
@@ -29,7 +29,7 @@ impl Noise {
     }
 }
 
-impl From<Known> for Noise {
+impl From<Known> for NoiseSource {
     fn from(known: Known) -> Self {
         let remedy = known.remedy();
         Self::new(remedy.kind, remedy.source)
@@ -195,13 +195,13 @@ mod tests {
 
     #[test]
     fn noise_is_matched_by_kind_and_name() {
-        let noise = Noise::new(Kind::Task, "sshd");
+        let noise = NoiseSource::new(Kind::Task, "sshd");
         let matches = |kind, source| noise.matches(kind, source);
         assert!(matches(Kind::Task, "sshd") && !matches(Kind::Kthread, "sshd") && !matches(Kind::Task, "sshd2"));
-        let workers = Noise::new(Kind::Workqueue, "kworker:*");
+        let workers = NoiseSource::new(Kind::Workqueue, "kworker:*");
         assert!(workers.matches(Kind::Workqueue, "kworker:vmstat_update"));
         assert!(!workers.matches(Kind::Workqueue, "other"));
-        assert!(Noise::from(Known::Task).matches(Kind::Task, "anything"));
+        assert!(NoiseSource::from(Known::Task).matches(Kind::Task, "anything"));
     }
 
     #[test]

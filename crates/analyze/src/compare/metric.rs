@@ -24,7 +24,7 @@ pub enum Metric {
 
 /// What a figure is measured in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub enum MetricUnit {
     /// Nanoseconds, of a length of time.
     Nanoseconds,
     /// Hertz: how often something comes in a second.
@@ -51,11 +51,11 @@ impl Metric {
 
     /// The unit of its figures.
     #[must_use]
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(self) -> MetricUnit {
         match self {
-            Self::NoiseRatio | Self::TimeRatio => Unit::Ratio,
-            Self::Rate => Unit::Hertz,
-            Self::Mean | Self::P99 | Self::P999 | Self::StretchMax | Self::Max => Unit::Nanoseconds,
+            Self::NoiseRatio | Self::TimeRatio => MetricUnit::Ratio,
+            Self::Rate => MetricUnit::Hertz,
+            Self::Mean | Self::P99 | Self::P999 | Self::StretchMax | Self::Max => MetricUnit::Nanoseconds,
         }
     }
 }

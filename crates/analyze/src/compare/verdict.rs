@@ -1,6 +1,6 @@
 //! What is said of a difference in the end, and whether it exceeds a limit.
 
-use super::Row;
+use super::ComparedFigure;
 
 /// The share of families of rows without any difference in which one is found all the same.
 pub const LEVEL: f64 = 0.05;
@@ -58,7 +58,7 @@ pub enum Limit {
 ///
 /// If a is 0, any share of it is 0, and the lower end of the interval of the difference must lie above that.
 #[must_use]
-pub fn exceeds(row: &Row, share: f64) -> Limit {
+pub fn exceeds(row: &ComparedFigure, share: f64) -> Limit {
     let beyond = match (row.verdict, row.a, row.effect) {
         (Verdict::NotEnoughData, ..) => return Limit::Unknown,
         (_, Some(0.0), _) => row.low.is_some_and(|low| low > 0.0),

@@ -17,7 +17,7 @@ pub struct SchedulerCost {
     pub tick_max_ns: Option<i64>,
     /// Switches a second while the threads only counted.
     pub preemptions_hz: Option<f64>,
-    /// The time of a switch between threads that give way, in nanoseconds; nothing where none was switched.
+    /// The time of a switch between threads that give way, in nanoseconds; `None` where none was switched.
     pub switch_ns: Option<f64>,
     /// The share of the calls to give way that led to a switch.
     pub switched_ratio: Option<f64>,

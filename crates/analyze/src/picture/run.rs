@@ -8,7 +8,7 @@ use becalm_model::node::Rung;
 use becalm_units::CpuId;
 
 use super::embedded::{Looked, Looking};
-use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, Place, ROWS, Reduced, Reduction, TOP};
+use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, PlacedDetour, ROWS, Reduced, Reduction, TOP};
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
 use becalm_stats::TimeCells;
 
@@ -138,7 +138,7 @@ impl NodeScan {
             *next += 1;
             self.lengths.add(duration);
             cells.add(start, duration);
-            reduction.add(Place { node, cpu, number, start, duration, incomplete });
+            reduction.add(PlacedDetour { node, cpu, number, start, duration, incomplete });
         }
     }
 }

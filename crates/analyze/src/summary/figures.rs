@@ -33,7 +33,7 @@ pub struct Summary {
     pub outliers: Vec<OutlierSummary>,
     /// Which equals were compared for that.
     pub peers: Vec<PeersSummary>,
-    /// The spectrum of the noise; none of a run whose length is not known, or that is too short.
+    /// The spectrum of the noise; `None` of a run whose length is not known, or that is too short.
     pub spectrum: Option<Spectrum>,
     /// Whether the activities add up to the detours.
     pub books: Books,
@@ -102,23 +102,23 @@ pub struct Figures {
     pub p999_ns: Option<i64>,
     /// The interval that holds the true value of `p999_ns`.
     pub p999_bounds: QuantileBounds,
-    /// The interval of the noise ratio; none where the observed time is unknown.
+    /// The interval of the noise ratio; `None` where the observed time is unknown.
     pub interval: Option<Interval>,
-    /// The interval of the rate of detours; none as above.
+    /// The interval of the rate of detours; `None` as above.
     pub rate_interval: Option<Interval>,
     /// What comes more rarely than once in this time may have been missed, with more than 5 %; of several CPUs, on one of
     /// them.
     pub rarest_seen_ns: Option<i64>,
-    /// Which length is exceeded how seldom, or why that cannot be said; none where the observed time is unknown, and over
+    /// Which length is exceeded how seldom, or why that cannot be said; `None` where the observed time is unknown, and over
     /// several nodes, whose clocks have nothing to do with each other.
     pub tail: Option<Result<LongTail, NoTail>>,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Kernel events that were lost.
     pub lost_events: u64,
-    /// Time in detours, or parts of them, in which the kernel was not seen at all; none without tracepoints.
+    /// Time in detours, or parts of them, in which the kernel was not seen at all; `None` without tracepoints.
     pub unseen_ns: Option<i64>,
-    /// Time that the hypervisor says it took; none where the kernel does not count it.
+    /// Time that the hypervisor says it took; `None` where the kernel does not count it.
     pub steal_ns: Option<i64>,
     /// Whether a loop ended before the others.
     pub cut_short: bool,
@@ -131,14 +131,14 @@ impl Figures {
         self.durations.count()
     }
 
-    /// Time lost in detours over time observed; none where the latter is unknown or 0.
+    /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
     #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
         Some(self.durations.total() as f64 / observed as f64)
     }
 
-    /// Detours a second; none where the observed time is unknown or 0.
+    /// Detours a second; `None` where the observed time is unknown or 0.
     #[must_use]
     pub fn rate_hz(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
@@ -149,7 +149,7 @@ impl Figures {
 /// What one source took.
 #[derive(Clone, Debug)]
 pub struct SourceSummary {
-    /// The node and CPU; none over all of them.
+    /// The node and CPU; `None` over all of them.
     pub place: Option<(String, CpuId)>,
     /// The stable name of the source: `timer`, `kworker:vmstat_update`.
     pub source: String,
@@ -157,7 +157,7 @@ pub struct SourceSummary {
     pub kind: Kind,
     /// The self times of its activities.
     pub times: Moments,
-    /// Its share of the noise in the same place; none where there is no noise.
+    /// Its share of the noise in the same place; `None` where there is no noise.
     pub share: Option<f64>,
     /// Its share of the time observed in the same place.
     pub time_ratio: Option<f64>,
@@ -211,7 +211,7 @@ pub struct LongTail {
 pub struct OutlierSummary {
     /// The name of the node that differs, or that the CPU belongs to.
     pub node: String,
-    /// The kernel's number of the CPU, which differs from the others of the node; none for a node that differs.
+    /// The kernel's number of the CPU, which differs from the others of the node; `None` for a node that differs.
     pub cpu: Option<CpuId>,
     /// How much it differs, and how sure that is.
     pub outlier: Outlier,
@@ -220,7 +220,7 @@ pub struct OutlierSummary {
 /// Equals whose noise ratios were compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeersSummary {
-    /// The node whose CPUs they are; none for the nodes.
+    /// The node whose CPUs they are; `None` for the nodes.
     pub node: Option<String>,
     /// How many have a noise ratio with an interval.
     pub compared: usize,

@@ -9,7 +9,7 @@ use becalm_units::CpuId;
 
 /// Samples of one CPU, in order of time. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Samples {
+pub struct WorkSamples {
     /// The CPU on which they were taken.
     pub cpu: CpuId,
     /// The name of the work: `add`, `sort`.
@@ -57,14 +57,14 @@ impl SourceTimes {
     }
 }
 
-/// Reads the samples of a CPU; nothing if it has none.
+/// Reads the samples of a CPU; `None` if it has none.
 ///
 /// # Errors
 /// If the bundle cannot be read.
-pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples>, BundleError> {
+pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSamples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
     let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
-    let mut samples = Samples {
+    let mut samples = WorkSamples {
         cpu,
         body: work.body.clone(),
         fixed: work.fixed,
@@ -118,7 +118,7 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples
 }
 
 /// What each sample is worth, in nanoseconds, as the module says.
-fn values(samples: &Samples) -> Vec<i64> {
+fn values(samples: &WorkSamples) -> Vec<i64> {
     match samples.fixed {
         Fixed::Work => samples.durations.clone(),
         Fixed::Time => {
@@ -140,9 +140,9 @@ pub(super) mod tests {
     use super::*;
 
     /// Samples of fixed work end to end with these durations.
-    pub fn fixed_work(durations: &[i64]) -> Samples {
+    pub fn fixed_work(durations: &[i64]) -> WorkSamples {
         let starts = durations.iter().scan(0, |at, ns| Some(std::mem::replace(at, *at + ns)));
-        Samples {
+        WorkSamples {
             cpu: CpuId::new(0),
             body: "sum".to_owned(),
             fixed: Fixed::Work,

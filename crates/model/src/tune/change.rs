@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Family, Knob, text};
-use crate::remedy::Noise;
+use crate::remedy::NoiseSource;
 
 /// One change of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -28,5 +28,5 @@ pub struct Change {
     #[serde(with = "text")]
     pub risk: Option<String>,
     /// The noise that it removes from the CPUs.
-    pub removes: Vec<Noise>,
+    pub removes: Vec<NoiseSource>,
 }

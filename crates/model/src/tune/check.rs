@@ -9,7 +9,7 @@ use super::{Finding, Severity};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Check {
     /// The CPUs that are to be quiet, and why these.
-    pub choice: Choice,
+    pub choice: CpuChoice,
     /// What was found: the gravest first, within that in the order of [`Area`](super::Area).
     pub findings: Vec<Finding>,
 }
@@ -30,7 +30,7 @@ impl Check {
 
 /// The CPUs that are to be quiet, and the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
+pub struct CpuChoice {
     /// The CPUs that are to be quiet: never empty, all online.
     pub cpus: CpuList,
     /// How they were chosen, which the report gives as the reason.

@@ -36,7 +36,7 @@ pub enum Block {
     /// The answer to the page's question, and what it rests on.
     Verdict {
         /// How good the answer is, for its color.
-        tone: Tone,
+        tone: Grade,
         /// The answer, in a sentence.
         text: String,
         /// What the answer rests on, in a sentence.
@@ -75,12 +75,12 @@ pub struct Tile {
     /// What belongs to it.
     pub detail: String,
     /// How good the figure is, for its color.
-    pub tone: Tone,
+    pub tone: Grade,
 }
 
 /// How good something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tone {
+pub enum Grade {
     /// It is as it should be.
     Good,
     /// It is worth a look.
@@ -91,7 +91,7 @@ pub enum Tone {
     Plain,
 }
 
-impl Tone {
+impl Grade {
     /// Its name in the style sheet.
     pub(crate) const fn class(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! The figures of a run of work.
 
-use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, Repetitions, Spread, Step, Tone};
+use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, Tone};
 
 use crate::Value;
 use crate::catalogue;
@@ -43,7 +43,7 @@ fields! {
 
 /// A line of the subtraction: the samples as they were, or after a source.
 pub(super) struct Subtracted {
-    pub step: Option<Step>,
+    pub step: Option<SubtractionStep>,
     pub left: Spread,
 }
 
@@ -129,7 +129,7 @@ fields! {
     }
 }
 
-fn repetition(row: &Against, ratio: fn(&Repetitions) -> f64) -> Value {
+fn repetition(row: &Against, ratio: fn(&RepetitionRatios) -> f64) -> Value {
     row.repetitions.as_ref().map_or(Value::Missing, |found| Value::Factor(ratio(found)))
 }
 

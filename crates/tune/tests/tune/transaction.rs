@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, machine, snapshot};
 use becalm_model::Kind;
-use becalm_model::remedy::{Known, Noise};
+use becalm_model::remedy::{Known, NoiseSource};
 use becalm_tune::{
     Applied, Change, CpusetPlace, Family, Folder, Foreign, Knob, Outcome, Owner, Plan, PlanError, Profile, Request,
     Restored, Restoring, TuneError, apply, extend, plan, restore,
@@ -122,7 +122,7 @@ fn what_plans_remove_is_what_the_catalogue_says() {
             for change in bench.plan(&Request { profile, ..request("1,3") }).steps {
                 for noise in change.removes {
                     let fits = |known: &Known| {
-                        let (row, own) = (known.remedy(), Noise::from(*known));
+                        let (row, own) = (known.remedy(), NoiseSource::from(*known));
                         row.families.contains(&change.family)
                             && (own == noise || own.matches(noise.kind, &noise.source))
                     };
