@@ -17,10 +17,10 @@ pub struct JobPhases {
     pub ranks: Vec<RankPhases>,
 }
 
-/// A rank of the job.
+/// The phases of one rank, summed up.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankPhases {
-    /// Its number in the job.
+    /// The number of the rank in the job, from 0.
     pub rank: u32,
     /// The name of its node.
     pub node: String,

@@ -79,13 +79,13 @@ impl PhaseFigures {
 /// Consecutive phases of a time series.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PhaseSpan {
-    /// The first of them.
+    /// The number of the first of these phases, from 0.
     pub first: u64,
     /// The number of phases in it.
     pub phases: u64,
-    /// Their mean duration, in nanoseconds.
+    /// The mean duration of these phases, in nanoseconds.
     pub mean_ns: f64,
-    /// The longest, in nanoseconds.
+    /// The longest of these phases, in nanoseconds.
     pub max_ns: i64,
 }
 

@@ -39,7 +39,7 @@ impl DetourBatch {
         self.cpus.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch holds no detour.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
@@ -119,7 +119,7 @@ impl SampleBatch {
         self.cpus.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch holds no sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
@@ -211,7 +211,7 @@ impl ActivityBatch {
         self.cpus.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch holds no activity.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()

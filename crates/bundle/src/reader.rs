@@ -1,4 +1,4 @@
-//! A bundle that is read.
+//! Reading a bundle of recordings: its documents at once, its rows batch by batch.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -35,7 +35,7 @@ pub(super) const BATCH_ROWS: usize = 1 << 16;
 /// How many rows make a row group, whose columns a writer holds in memory: about 10 MB.
 pub(super) const GROUP_ROWS: usize = 1 << 18;
 
-/// One of the tables.
+/// A table of the bundle: its name, its version and its columns.
 pub(super) struct Table {
     /// Its folder in the bundle, and its name in messages.
     pub(super) name: &'static str,
@@ -65,7 +65,7 @@ pub(super) enum Content {
     Rank,
     /// A number that rises along the rows of a CPU: a time, or the number of a detour.
     Rising,
-    /// A length of time.
+    /// A length of time, in nanoseconds or, of costs, picoseconds.
     Length,
     /// A number of things, 0 or more.
     Amount,

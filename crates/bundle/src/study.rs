@@ -114,7 +114,10 @@ mod tests {
         assert!(spoiled(&|doc| doc.configurations[1].name = "baseline".into()).contains("appears twice"));
         for run in ["", "../elsewhere", "/etc", ".hidden"] {
             let outcome = ConfigurationOutcome::Recorded { run: run.to_owned() };
-            assert!(spoiled(&|doc| doc.configurations[0].outcome = outcome.clone()).contains("is not the name"), "{run}");
+            assert!(
+                spoiled(&|doc| doc.configurations[0].outcome = outcome.clone()).contains("is not the name"),
+                "{run}"
+            );
         }
         fs::remove_file(folder.path().join(FILE)).unwrap();
         assert!(load(folder.path()).unwrap_err().to_string().contains("study.json"));

@@ -29,7 +29,7 @@ pub struct Sample {
     pub cpu: CpuId,
     /// When it began, since the run's origin.
     pub start: Nanos,
-    /// How long it took.
+    /// How long it took, which is until the next one began.
     pub duration: Nanos,
     /// The iterations of the loop's body that were done in it.
     pub work: u64,

@@ -28,7 +28,7 @@ pub enum Ability {
     Symbols,
     /// The counters in `/proc` that still tell something where there is no trace.
     Counters,
-    /// What lies below the kernel.
+    /// What lies below the kernel: a hypervisor, or nothing that shows.
     Hypervisor,
     /// Frequency and sleep states.
     Power,

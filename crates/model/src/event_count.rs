@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How often an event came.
+/// How often an event came, as a counter of the processor or of the kernel has it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventCount {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// Where: `user` or `kernel`.
+    /// Where it was counted: `user` or `kernel`.
     pub space: String,
     /// How often while it was counted.
     pub value: u64,

@@ -103,7 +103,7 @@ pub struct ClockDoc {
     pub backwards: u64,
 }
 
-/// What was asked for.
+/// What was asked for when the recording began.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SettingsDoc {
     /// The scheduling class of the loops: `other`, `batch`, `fifo:80`, `rr:80`.
@@ -178,7 +178,7 @@ pub struct WorkDoc {
 pub struct WorkCount {
     /// The CPU on which it was counted.
     pub cpu: CpuId,
-    /// How often it came there.
+    /// How often the event came on that CPU.
     #[serde(flatten)]
     pub count: EventCount,
 }
@@ -224,7 +224,7 @@ pub struct WorkSession {
     pub ended: Option<Ended>,
 }
 
-/// How much could be seen.
+/// How much of the kernel could be seen, from the lowest rung of the ladder up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
@@ -243,9 +243,9 @@ pub struct CpuDoc {
     pub cpu: CpuId,
     /// When its loop began, since the origin.
     pub start_ns: Nanos,
-    /// How long it ran.
+    /// How long its loop ran.
     pub duration_ns: Nanos,
-    /// How many steps it made.
+    /// How many steps its loop made.
     pub iterations: u64,
     /// The shortest step; every detour's duration is its step minus this.
     pub t_min_ns: Nanos,
@@ -253,7 +253,7 @@ pub struct CpuDoc {
     pub median_step_ns: Nanos,
     /// Steps of at least this length were kept as detours.
     pub threshold_ns: Nanos,
-    /// How many were kept.
+    /// How many steps were kept as detours.
     pub detours: u64,
     /// The sum of all steps below the threshold; with the kept steps it is `duration_ns`.
     pub below_threshold_ns: Nanos,

@@ -40,7 +40,7 @@ pub struct PhasesDoc {
     pub warnings: Vec<String>,
 }
 
-/// What a job does.
+/// What a job does, the same in the documents of all of its nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobDoc {
     /// The MPI library's own words.
@@ -64,9 +64,9 @@ pub struct JobDoc {
 /// A rank of the job that ran on this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RankDoc {
-    /// Its number in the job.
+    /// The number of the rank in the job, from 0.
     pub rank: u32,
-    /// Where it is pinned.
+    /// The CPU to which it is pinned.
     pub cpu: CpuId,
     /// Steps of the generator in a compute phase.
     pub iterations: u64,

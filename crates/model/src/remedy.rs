@@ -41,7 +41,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
 }
 
-/// A row of the catalogue.
+/// A row of the catalogue: a source of noise, and what helps against it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remedy {
     /// The kind of the activity.

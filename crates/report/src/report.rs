@@ -32,7 +32,7 @@ pub trait Report {
     }
 }
 
-/// A document with its name.
+/// A document with the name of its schema in front.
 #[derive(Serialize)]
 struct NamedDocument<T> {
     schema: &'static str,

@@ -36,7 +36,7 @@ pub struct Side {
     pub docs: Vec<NodeDoc>,
     /// How long the loops ran, added up over these CPUs, in nanoseconds.
     pub observed_ns: i64,
-    /// The longest of them.
+    /// How long the run lasted, in nanoseconds: as long as the loop that ran longest.
     pub length_ns: i64,
     /// Whether that ends with the last detour, as the run was killed or still goes on.
     pub open_ended: bool,
@@ -274,7 +274,7 @@ fn select(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, Compar
     Ok(docs)
 }
 
-/// What stands against each other.
+/// The nodes and CPUs of a run that may stand against those of another.
 fn keys(docs: &[NodeDoc], by_name: bool) -> BTreeSet<(String, CpuId)> {
     let node = |doc: &NodeDoc| if by_name { doc.node.clone() } else { String::new() };
     docs.iter().flat_map(|doc| doc.cpus.iter().map(move |cpu| (node(doc), cpu.cpu))).collect()

@@ -77,7 +77,7 @@ pub struct Effect {
     pub cliffs_delta: Option<f64>,
 }
 
-/// A figure of both runs.
+/// A figure of both runs, with what its difference shows.
 #[derive(Clone, Debug)]
 pub struct ComparedFigure {
     /// With which other rows its verdict is adjusted.

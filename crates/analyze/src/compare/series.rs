@@ -22,7 +22,7 @@ const BLOCK_FACTOR: usize = 4;
 /// How many blocks a run has at most and at least.
 const BLOCKS: (usize, usize) = (32, 8);
 
-/// A ratio of sums.
+/// A ratio of two sums over the cells of time, with what tells its scatter.
 #[derive(Clone, Debug)]
 pub(super) struct RatioOfSums {
     /// The ratio of the sums.

@@ -17,7 +17,7 @@ use becalm_stats::{student_quantile, student_tail};
 /// A quantile is compared if at least this many detours, counted by their effective number, lie above it in each run.
 pub(super) const ABOVE_MIN: f64 = 10.0;
 
-/// A quantile of one run.
+/// A quantile of the lengths of one run's detours.
 #[derive(Clone, Debug)]
 pub(super) struct RunQuantile {
     /// The share of detours above it.

@@ -13,7 +13,7 @@ pub struct SchedulerCost {
     pub ticks_hz: Option<f64>,
     /// The mean time of a tick's handler, in nanoseconds.
     pub tick_mean_ns: Option<f64>,
-    /// The longest, in nanoseconds.
+    /// The longest tick, in nanoseconds.
     pub tick_max_ns: Option<i64>,
     /// Switches a second while the threads only counted.
     pub preemptions_hz: Option<f64>,

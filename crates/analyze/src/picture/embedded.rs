@@ -20,9 +20,9 @@ pub const PER_DETOUR: usize = 1_000;
 pub struct Embedded {
     /// The detour with the activities that are kept, in order of time.
     pub timeline: Timeline,
-    /// How many more it has.
+    /// How many more activities the detour has than are kept.
     pub more: u64,
-    /// What these took together.
+    /// The time that those took together.
     pub more_time: Nanos,
 }
 

@@ -30,7 +30,7 @@ pub struct Picture {
     pub embedded: BTreeMap<usize, Embedded>,
     /// The lengths of all detours.
     pub lengths: Lengths,
-    /// Those of each node.
+    /// The lengths of the detours of each node.
     pub node_lengths: Vec<Lengths>,
     /// What each CPU lost when.
     pub heat: HeatMap,

@@ -14,7 +14,7 @@ use becalm_units::CpuId;
 /// Whether the activities add up to the detours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Books {
-    /// They do, in every detour.
+    /// The books close in every detour.
     Closed,
     /// They do not. The first detour of each CPU in which that is so.
     Open(Vec<OpenBook>),

@@ -32,9 +32,9 @@ pub enum SummaryError {
         node: String,
         /// The CPU on which it was looked for.
         cpu: CpuId,
-        /// What was asked for.
+        /// The number that was asked for.
         number: u64,
-        /// How many there are.
+        /// How many detours the CPU has.
         detours: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What a summary holds.
+//! The figures that a summary holds: of a run, its nodes, its CPUs and its sources.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ pub enum Observed {
 pub struct Figures {
     /// How long the loops ran, added up over the CPUs.
     pub duration_ns: Option<i64>,
-    /// Where that comes from.
+    /// How the time for which the loops ran is known.
     pub observed: Observed,
     /// Steps of the loops.
     pub iterations: Option<u64>,
@@ -146,7 +146,7 @@ impl Figures {
     }
 }
 
-/// What one source took.
+/// What one source took on a CPU, or over all of them.
 #[derive(Clone, Debug)]
 pub struct SourceSummary {
     /// The node and CPU; `None` over all of them.

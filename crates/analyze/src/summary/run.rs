@@ -18,7 +18,7 @@ use super::{
 use becalm_stats::chance::{rarest_seen, run_at_least};
 use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
-/// Which part of a run.
+/// Which part of a run is read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Selection {
     /// One node; all, where none is named.

@@ -42,13 +42,13 @@ pub struct Against {
 /// How long repetitions of a second take, by what the same work takes on the average in the baseline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RepetitionRatios {
-    /// The shortest of them.
+    /// The shortest repetition, by the baseline.
     pub min_ratio: f64,
     /// The mean of the ratios.
     pub mean_ratio: f64,
     /// The median of the ratios.
     pub median_ratio: f64,
-    /// The longest of them.
+    /// The longest repetition, by the baseline.
     pub max_ratio: f64,
 }
 

@@ -54,7 +54,7 @@ pub struct CpuWork {
     pub node: String,
     /// The CPU on which the work was done.
     pub cpu: CpuId,
-    /// What stayed the same.
+    /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
     /// Iterations a sample (fixed work), or a step (fixed time).
     pub iterations: u64,
@@ -108,7 +108,7 @@ pub enum WorkError {
     /// The bundle cannot be read.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// It holds something else.
+    /// The bundle holds something else than samples of work.
     #[error("{} holds no samples of work, but a recording of detours", path.display())]
     NotWork {
         /// The bundle that was opened.

@@ -14,7 +14,7 @@ pub struct WorkSamples {
     pub cpu: CpuId,
     /// The name of the work: `add`, `sort`.
     pub body: String,
-    /// What stayed the same.
+    /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
     /// The grain asked for.
     pub grain_ns: i64,
@@ -26,13 +26,13 @@ pub struct WorkSamples {
     pub others_iterations: u64,
     /// When each sample began, in nanoseconds since the run's origin.
     pub starts: Vec<i64>,
-    /// How long each took.
+    /// How long each sample took, in nanoseconds.
     pub durations: Vec<i64>,
     /// The iterations done in each.
     pub work: Vec<u64>,
     /// The value of each, as the module says.
     pub values: Vec<i64>,
-    /// How many are incomplete.
+    /// How many samples lost kernel events.
     pub incomplete: u64,
     /// For each source, in which samples it took how long.
     pub sources: Vec<SourceTimes>,

@@ -65,11 +65,11 @@ pub struct SubtractionStep {
     pub kind: Option<Kind>,
     /// The name of the source that is subtracted.
     pub source: String,
-    /// How often it came.
+    /// How often the source came.
     pub count: u64,
     /// In how many samples.
     pub samples: u64,
-    /// What it took in all.
+    /// The time that the source took in all, in nanoseconds.
     pub total_ns: i64,
     /// What is left of the samples in which it came, after this step: the mean and the standard deviation.
     pub touched_mean_ns: f64,

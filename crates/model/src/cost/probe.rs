@@ -6,7 +6,7 @@ use super::CostSamples;
 use super::check::check_picos;
 use crate::event_count::EventCount;
 
-/// What timed the samples.
+/// The counter that timed the samples, and what reading it costs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct InstrumentDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.

@@ -148,7 +148,7 @@ pub struct FindingCost {
     pub ratio: f64,
 }
 
-/// What one source took.
+/// What one source took from the CPUs of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SourceCost {
     /// The kind of the activity.

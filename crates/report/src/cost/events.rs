@@ -14,15 +14,15 @@ use crate::form::table::Table;
 
 /// An event beside what it was counted for.
 pub(crate) struct EventRow<A> {
-    /// What it was counted for.
+    /// The measurement that it was counted beside.
     pub(crate) of: A,
-    /// How often it came there.
+    /// How often the event came in that measurement.
     pub(crate) rate: EventRate,
 }
 
 /// A row that tells how often an event came.
 pub(crate) trait EventTimes {
-    /// How often it came.
+    /// How often the event of the row came.
     fn rate(&self) -> &EventRate;
 }
 

@@ -19,9 +19,9 @@ use crate::report::Report;
 /// Which probes are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probes {
-    /// Those of `becalm cost trap`.
+    /// The probes of `becalm cost trap`.
     Traps,
-    /// Those of `becalm cost detours`.
+    /// The probes of `becalm cost detours`.
     Detours,
 }
 

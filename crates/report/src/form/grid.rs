@@ -15,7 +15,7 @@ use crate::form::field::Field;
 pub struct GridColumn {
     /// The figure's name in JSON.
     pub name: &'static str,
-    /// What stands above it.
+    /// The title that stands above the column.
     pub title: &'static str,
     /// Whether it holds text, which stands to the left; numbers stand to the right.
     pub is_text: bool,

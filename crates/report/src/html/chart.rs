@@ -63,9 +63,9 @@ pub enum AxisUnit {
     Ranks,
     /// Parts of a whole, written in percent.
     Ratio,
-    /// How many times as long.
+    /// How many times as long something takes.
     Factor,
-    /// How often, in 1/s.
+    /// How often something comes, in events a second.
     Rate,
     /// Numbers of no unit.
     Plain,

@@ -26,7 +26,7 @@ pub struct Section {
     pub short: &'static str,
     /// How to read it, in one sentence; empty where nothing is to be said.
     pub reading: String,
-    /// What stands in it.
+    /// The blocks of the section, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -72,7 +72,7 @@ pub struct Tile {
     pub name: String,
     /// The figure, as it is written.
     pub figure: String,
-    /// What belongs to it.
+    /// The words that explain the figure.
     pub detail: String,
     /// How good the figure is, for its color.
     pub tone: Grade,

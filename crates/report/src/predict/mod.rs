@@ -27,7 +27,7 @@ const SHOWN: usize = 8;
 
 /// What was asked and what came out.
 pub struct PredictReport<'a> {
-    /// Where the noise is from.
+    /// The run or the formula that the noise comes from.
     pub name: &'a str,
     /// The noise, without the sources that were taken out from the start.
     pub noise: &'a Noise,

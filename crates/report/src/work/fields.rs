@@ -7,7 +7,7 @@ use crate::catalogue;
 use crate::form::field::fields;
 
 fields! {
-    /// Of a CPU's samples.
+    /// The fields of a CPU's samples.
     pub(super) CPU, cpu: CpuWork {
         NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
         CPU = catalogue::CPU, |row| Value::Number(u64::from(row.cpu.get()));
@@ -92,7 +92,7 @@ fields! {
 }
 
 fields! {
-    /// Of repetitions of a second.
+    /// The fields of repetitions of a second.
     pub(super) CUMULATIVE, cumulative: Cumulative {
         SAMPLES_EACH = "samples_each", "samples each", |row| Value::Count(row.samples_each);
         REPETITIONS = "repetitions", "repetitions", |row| Value::Count(row.spread.count);

@@ -353,7 +353,11 @@ mod tests {
     #[test]
     fn bad_direct_costs_are_refused() {
         refuses(&[
-            (SORT, "processor,trap_us\nA,1\n", "d.csv:1: it has no column handler_us; its columns are processor, trap_us"),
+            (
+                SORT,
+                "processor,trap_us\nA,1\n",
+                "d.csv:1: it has no column handler_us; its columns are processor, trap_us",
+            ),
             (
                 SORT,
                 "processor,trap_us,handler_us\nA,-1,1\n",

@@ -8,7 +8,7 @@ use becalm_units::counted;
 use super::{Direct, RatePoint, RateSeries, Rounds, SeriesError};
 use crate::events::{EventRate, event_rates};
 
-/// What a campaign says.
+/// What the complete rounds of a campaign come to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CampaignAnalysis {
     /// The cost, and the intervals over the complete rounds.

@@ -116,7 +116,7 @@ pub(super) struct RateRow {
     pub rate_hz: f64,
     /// The mean over the numbers of processes of the time by that on a tickless system.
     pub observed_ratio: f64,
-    /// As the model predicts it.
+    /// The same ratio as the model predicts it.
     pub predicted_ratio: f64,
     /// The largest residual's size.
     pub residual_ratio: f64,

@@ -1,4 +1,4 @@
-//! Who took the time.
+//! The section of a page that says who took the time.
 
 use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
 use becalm_model::node::Rung;

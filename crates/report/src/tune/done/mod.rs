@@ -17,7 +17,7 @@ use crate::form::table::Table;
 use crate::report::Report;
 use crate::tune::knob::{alike, shown};
 
-/// Which command it was.
+/// Which command of `tune` is reported on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TuneDoing {
     /// `tune apply`: changes were made.
@@ -35,7 +35,7 @@ pub struct TuneDoneReport {
     pub doing: TuneDoing,
     /// How far the settings are changed or brought back.
     pub stage: Stage,
-    /// The same in a sentence.
+    /// How far they are, in a sentence.
     pub summary: String,
     /// The CPUs that are, or were, quiet; empty if there are none.
     pub cpus: CpuList,

@@ -1,4 +1,4 @@
-//! A study for a terminal.
+//! A study as a table and plots for a terminal.
 
 use std::io::{self, Write};
 
