@@ -21,7 +21,7 @@ pub struct QuietAndRaised {
 }
 
 impl QuietAndRaised {
-    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`Pair`](super::tick::Pair). Nothing
+    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`RatePair`](super::tick::RatePair). Nothing
     /// where the rate did not rise.
     #[must_use]
     pub fn cost_ns(&self) -> Option<f64> {
