@@ -267,5 +267,5 @@ fn a_rate_that_the_kernel_throttled_is_said() {
         }
     }
     let error = CampaignAnalysis::new(&throttled).unwrap_err().to_string();
-    assert!(error.contains("with 1 copies") && error.contains("must rise"), "{error}");
+    assert!(error.contains("with 1 copy ") && error.contains("must rise"), "{error}");
 }
