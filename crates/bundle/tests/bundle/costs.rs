@@ -307,11 +307,11 @@ fn times_that_cannot_be_are_refused_before_they_are_stored() {
     let counted = PlacementDoc { quiet: timed, raised: timed, counted: Some(pair), ..result.clone() };
     let costs = PlacementCosts { results: vec![counted], ..PlacementCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
-    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    assert!(error.contains("cycles cannot have been counted for 2 of 1 ns"), "{error}");
     let row = SchedulerDoc { runnable: 1, counts: vec![event(1, 2)], ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
-    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    assert!(error.contains("cycles cannot have been counted for 2 of 1 ns"), "{error}");
     let costs = PlacementCosts { results: vec![result], ..PlacementCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("window_ns is 0, outside of 1 to"), "{error}");
