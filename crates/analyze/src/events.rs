@@ -1,6 +1,6 @@
 //! What counters of the processor came to in one repetition of what they counted, in itself (user) and in the kernel apart.
 
-use becalm_model::event_count::EventCount;
+use becalm_model::event_count::{CountedIn, EventCount};
 
 /// An event, by repetition.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,7 +37,10 @@ pub(crate) fn totals<'a>(counts: impl Iterator<Item = &'a EventCount>) -> Vec<Ev
             events.len() - 1
         });
         let (_, user, kernel) = &mut events[at];
-        let sum = if count.space == "kernel" { kernel } else { user };
+        let sum = match count.space {
+            CountedIn::Kernel => kernel,
+            CountedIn::User => user,
+        };
         match sum {
             Some(sum) => sum.add(count),
             None => *sum = Some(count.clone()),
@@ -100,13 +103,14 @@ pub fn per_interrupt(quiet: &[EventCount], raised: &[EventCount], more_interrupt
 mod tests {
     use super::*;
 
-    fn count(event: &str, space: &str, value: u64, [enabled_ns, running_ns]: [i64; 2]) -> EventCount {
-        EventCount { event: event.to_owned(), space: space.to_owned(), value, enabled_ns, running_ns }
+    fn count(event: &str, space: CountedIn, value: u64, [enabled_ns, running_ns]: [i64; 2]) -> EventCount {
+        EventCount { event: event.to_owned(), space, value, enabled_ns, running_ns }
     }
 
     #[test]
     fn a_part_is_scaled_to_the_whole_and_no_further() {
-        let of = |times| scaled(&count("cycles", "user", 600, times)).map(|scaled| (scaled.count, scaled.part));
+        let of =
+            |times| scaled(&count("cycles", CountedIn::User, 600, times)).map(|scaled| (scaled.count, scaled.part));
         assert_eq!(of([100, 50]), Some((1_200.0, 0.5)));
         assert_eq!(of([100, 100]), Some((600.0, 1.0)));
         assert_eq!((of([100, 101]), of([0, 1])), (Some((600.0, 1.0)), Some((600.0, 1.0))));
@@ -116,11 +120,11 @@ mod tests {
     #[test]
     fn parts_are_scaled_up_and_spaces_stay_apart() {
         let counts = [
-            count("cycles", "user", 600, [100, 50]),
-            count("misses", "kernel", 7, [10, 10]),
-            count("cycles", "kernel", 30, [100, 100]),
-            count("cycles", "user", 300, [100, 100]),
-            count("never", "user", 0, [100, 0]),
+            count("cycles", CountedIn::User, 600, [100, 50]),
+            count("misses", CountedIn::Kernel, 7, [10, 10]),
+            count("cycles", CountedIn::Kernel, 30, [100, 100]),
+            count("cycles", CountedIn::User, 300, [100, 100]),
+            count("never", CountedIn::User, 0, [100, 0]),
         ];
         let found = event_rates(&counts, 10);
         let rate =
@@ -131,11 +135,12 @@ mod tests {
 
     #[test]
     fn an_interrupt_brings_what_comes_with_it() {
-        let quiet = [count("cycles", "user", 1_000, [100, 100]), count("cycles", "kernel", 50, [100, 50])];
+        let quiet =
+            [count("cycles", CountedIn::User, 1_000, [100, 100]), count("cycles", CountedIn::Kernel, 50, [100, 50])];
         let raised = [
-            count("cycles", "user", 1_600, [150, 150]),
-            count("cycles", "kernel", 500, [150, 150]),
-            count("misses", "user", 5, [150, 150]),
+            count("cycles", CountedIn::User, 1_600, [150, 150]),
+            count("cycles", CountedIn::Kernel, 500, [150, 150]),
+            count("misses", CountedIn::User, 5, [150, 150]),
         ];
         let found = per_interrupt(&quiet, &raised, 20);
         let cycles = EventRate { event: "cycles".into(), user: Some(30.0), kernel: Some(20.0), counted_ratio: 0.5 };

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use becalm_model::Document;
     use becalm_model::node::{ClockDoc, MachineDoc};
-    use becalm_model::phases::{ClockRelationDoc, JobDoc, RankDoc, SCHEMA};
+    use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, RankDoc, SCHEMA};
     use becalm_units::{CpuId, Nanos};
 
     fn doc(node: &str, ranks: &[u32], phases: u64) -> PhasesDoc {
@@ -201,7 +201,7 @@ mod tests {
                 nodes: 2,
                 grain_ns: Nanos::from_millis(1),
                 phases,
-                collective: "barrier".to_owned(),
+                collective: CollectiveCall::Barrier,
                 bytes: 8,
                 sched: "other".to_owned(),
             },

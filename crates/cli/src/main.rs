@@ -123,4 +123,49 @@ mod tests {
         }
         assert!(shown >= 8, "only {shown} commands were found");
     }
+
+    /// All options of a command and of what stands below it.
+    fn options(command: &clap::Command, into: &mut std::collections::BTreeSet<String>) {
+        into.extend(command.get_arguments().filter_map(|argument| argument.get_long()).map(|name| format!("--{name}")));
+        command.get_subcommands().for_each(|below| options(below, into));
+    }
+
+    /// The libraries whose words tell a user what to do next.
+    const ADVISERS: [&str; 4] = ["model", "tune", "live", "report"];
+
+    /// Options of other programs that they start or write into files.
+    const OTHERS: [&str; 6] = ["--property", "--root", "--runtime", "--scope", "--slice", "--value"];
+
+    #[test]
+    fn every_option_that_a_library_advises_is_one() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut known: std::collections::BTreeSet<String> = OTHERS.map(str::to_owned).into();
+        options(&command, &mut known);
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut folders: Vec<_> = ADVISERS.iter().map(|name| crates.join(name).join("src")).collect();
+        let mut named = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("the sources are there") {
+                let path = entry.expect("the sources are there").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).expect("sources are text");
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+                for (at, line) in lines.flat_map(|line| line.match_indices("--").map(move |(at, _)| (at, line))) {
+                    let letters = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+                    let option: String = line[at..].chars().take_while(|letter| letters(*letter)).collect();
+                    if option.trim_matches('-').is_empty() || line[..at].ends_with('-') {
+                        continue;
+                    }
+                    named += 1;
+                    assert!(known.contains(&option), "{}: no command has {option}: {line}", path.display());
+                }
+            }
+        }
+        assert!(named > 20, "only {named} were found");
+    }
 }

@@ -2,13 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Where a thread was when an event of it was counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedIn {
+    /// In its own code.
+    User,
+    /// In the kernel, on its behalf.
+    Kernel,
+}
+
 /// How often an event came, as a counter of the processor or of the kernel has it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventCount {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// Where it was counted: `user` or `kernel`.
-    pub space: String,
+    /// Where it was counted.
+    pub space: CountedIn,
     /// How often while it was counted.
     pub value: u64,
     /// For how long it was to be counted.
@@ -49,13 +59,8 @@ mod tests {
 
     #[test]
     fn a_count_on_a_cpu_is_stored_as_one_row() {
-        let count = EventCount {
-            event: "cycles".to_owned(),
-            space: "user".to_owned(),
-            value: 7,
-            enabled_ns: 20,
-            running_ns: 10,
-        };
+        let count =
+            EventCount { event: "cycles".to_owned(), space: CountedIn::User, value: 7, enabled_ns: 20, running_ns: 10 };
         let mut sum = count.clone();
         sum.add(&EventCount { value: u64::MAX, enabled_ns: 2, running_ns: 1, ..count.clone() });
         assert_eq!((sum.value, sum.enabled_ns, sum.running_ns), (u64::MAX, 22, 11));

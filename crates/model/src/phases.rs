@@ -4,7 +4,7 @@
 //!
 //! What the phases come to is not stored: it is computed again from them, for whoever reads the bundle.
 
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Nanos, UnknownName};
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
@@ -40,6 +40,26 @@ pub struct PhasesDoc {
     pub warnings: Vec<String>,
 }
 
+/// What ends a phase of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
+pub enum CollectiveCall {
+    /// Nothing: the ranks do not wait for each other.
+    None,
+    /// All ranks wait for each other: MPI_Barrier.
+    Barrier,
+    /// All ranks get the sum of all their doubles: MPI_Allreduce.
+    Allreduce,
+    /// Every rank sends a part to every other: MPI_Alltoall.
+    Alltoall,
+}
+
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<CollectiveCall>("collective", text)
+}
+
 /// What a job does, the same in the documents of all of its nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobDoc {
@@ -53,8 +73,8 @@ pub struct JobDoc {
     pub grain_ns: Nanos,
     /// Phases of every rank.
     pub phases: u64,
-    /// `none`, `barrier`, `allreduce`, `alltoall`.
-    pub collective: String,
+    /// What ends a phase.
+    pub collective: CollectiveCall,
     /// Bytes of its payload; for `alltoall` those of each pair.
     pub bytes: u64,
     /// The scheduling class of the ranks: `other`, `fifo:40`.

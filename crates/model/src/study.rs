@@ -69,6 +69,17 @@ pub enum ConfigurationOutcome {
     },
 }
 
+/// The name of the configuration that the others are held against.
+pub const BASELINE: &str = "baseline";
+
+impl ConfigurationDoc {
+    /// Whether the others are held against it.
+    #[must_use]
+    pub fn is_baseline(&self) -> bool {
+        self.name == BASELINE
+    }
+}
+
 impl StudyDoc {
     /// Checks what the types do not say.
     ///

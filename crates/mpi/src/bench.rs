@@ -14,13 +14,13 @@ use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
-use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc, RankDoc, SCHEMA};
+use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, PhasesDoc, RankDoc, SCHEMA};
 use becalm_report::Form;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 
-use crate::calls::{Call, CollectiveCall};
+use crate::calls::{Call, payload};
 use crate::clocks::{self, RoundTrip};
 use crate::job::{Job, bring_to_leader, gather, largest, library, tell, texts};
 use crate::node::Seat;
@@ -44,8 +44,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     phases: u64,
 
-    /// The collective that ends a phase
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = CollectiveCall::Barrier)]
+    /// The collective that ends a phase: none, barrier, allreduce, alltoall
+    #[arg(long, value_name = "NAME", default_value_t = CollectiveCall::Barrier)]
     collective: CollectiveCall,
 
     /// The bytes of the collective; for alltoall those of each pair of ranks
@@ -236,8 +236,8 @@ fn document(args: &BenchArgs, job: &Job, seat: &Seat) -> PhasesDoc {
             nodes: nodes as u32,
             grain_ns: args.grain,
             phases: args.phases,
-            collective: args.collective.to_string(),
-            bytes: args.collective.payload(args.bytes),
+            collective: args.collective,
+            bytes: payload(args.collective, args.bytes),
             sched: args.sched.to_string(),
         },
         ranks: Vec::new(),

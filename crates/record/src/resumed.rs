@@ -1,5 +1,6 @@
 //! The document of a run of work that goes on: what its sessions come to together.
 
+use becalm_model::event_count::CountedIn;
 use becalm_model::node::{CpuDoc, NodeDoc, WorkCount, WorkDoc, WorkSession};
 use becalm_units::{CpuId, Nanos};
 
@@ -49,8 +50,8 @@ fn add_cpu(cpu: &mut CpuDoc, new: &CpuDoc) {
 }
 
 /// What was counted, and where.
-fn of_what(count: &WorkCount) -> (CpuId, &str, &str) {
-    (count.cpu, &count.count.event, &count.count.space)
+fn of_what(count: &WorkCount) -> (CpuId, &str, CountedIn) {
+    (count.cpu, &count.count.event, count.count.space)
 }
 
 fn add_work(work: &mut WorkDoc, new: &WorkDoc) {

@@ -421,9 +421,7 @@ fn bands(powers: &[f64]) -> Vec<(usize, f64)> {
         if powers.len() - end < 48 {
             end = powers.len();
         }
-        let mut band = powers[begin..end].to_vec();
-        let middle = band.len() / 2;
-        let median = *band.select_nth_unstable_by(middle, f64::total_cmp).1;
+        let median = median_high(&mut powers[begin..end].to_vec()).unwrap_or(0.0);
         bands.push((end, (median / std::f64::consts::LN_2).max(1.0)));
         begin = end;
     }

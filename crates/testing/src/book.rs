@@ -3,6 +3,100 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What holds a command of the book.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// Golden tests: it prints this at its beginning, word for word.
+    Exactly,
+    /// Golden tests: this command of `becalm`, on inputs made there, prints the same structure and ends well.
+    As(&'static str),
+    /// `root_becalm`, as it changes or measures the machine as it is, or wants an optimized build.
+    Root,
+    /// The tests of `report`, of documents that only a job of MPI makes.
+    Report,
+    /// No output is shown of it, and it measures the reader's machine, for as long as the reader likes: that it is a command is
+    /// held by the tests of the command line itself.
+    Reader,
+}
+
+/// How the commands of the book are held, by how they begin; the first that fits counts.
+const HOLDERS: &[(&str, Holder)] = &[
+    ("becalm law ", Holder::Exactly),
+    ("becalm predict poisson", Holder::Exactly),
+    ("becalm cost tick --from ", Holder::Exactly),
+    ("becalm predict periodic:interval=1ms,detour=200us", Holder::Root),
+    (
+        "becalm predict node.becalm --ranks 64,1k,16k",
+        Holder::As("predict busy --ranks 64,1k --grain 1ms,10ms --phases 200"),
+    ),
+    ("becalm predict node.becalm --blame", Holder::As("predict busy --ranks 64 --phases 200 --blame")),
+    (
+        "becalm predict node.becalm --without timer --without sshd",
+        Holder::As("predict busy --ranks 64 --phases 200 --without local_timer"),
+    ),
+    (
+        "becalm predict node.becalm --cpus 2-7 --ranks-per-node 6",
+        Holder::As("predict busy --cpus 0-1 --ranks-per-node 2 --ranks 64 --phases 200"),
+    ),
+    (
+        "becalm predict periodic:interval=1ms,detour=50us,jitter=10us --sync",
+        Holder::As("predict periodic:interval=1ms,detour=50us,jitter=10us --sync --ranks 64 --phases 200"),
+    ),
+    (
+        "becalm predict node.becalm --collective allreduce:ring",
+        Holder::As("predict busy --collective allreduce:ring --network slingshot --bytes 1M --phases 20 --ranks 64"),
+    ),
+    (
+        "becalm predict node.becalm --ranks 64,256,1k",
+        Holder::As("predict busy --ranks 64,256 --grain 1ms --phases 300"),
+    ),
+    ("becalm report placement.becalm", Holder::As("report placement")),
+    ("becalm report hour.becalm", Holder::As("report tick")),
+    ("becalm report trap.becalm --json", Holder::As("report trap --json")),
+    ("becalm report trap.becalm", Holder::As("report trap")),
+    ("becalm report quiet.becalm --html", Holder::As("report busy --html quiet.html")),
+    ("becalm report quiet.becalm", Holder::As("report busy")),
+    ("becalm sources", Holder::As("sources busy --longest 2")),
+    ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
+    ("becalm compare", Holder::As("compare busy busy --cpus 1")),
+    ("becalm cost tick --quick", Holder::As("report tick")),
+    ("becalm cost tick", Holder::Reader),
+    ("becalm cost scheduler", Holder::As("report scheduler")),
+    ("becalm cost placement", Holder::As("report placement")),
+    ("becalm cost clock", Holder::As("report clock")),
+    ("becalm cost trap", Holder::As("report trap")),
+    ("becalm cost detours", Holder::As("report catalogue")),
+    ("becalm work --body empty --samples 30000", Holder::As("report work")),
+    ("becalm work", Holder::Reader),
+    ("becalm record", Holder::Reader),
+    ("becalm top", Holder::Reader),
+    ("becalm import --from selfish detours", Holder::As("import --from selfish detours.txt -o theirs.becalm")),
+    (
+        "becalm import --from selfish --unit us",
+        Holder::As("import --from selfish --unit us --length 10s detours.txt -o others.becalm"),
+    ),
+    ("becalm export --to loggopsim", Holder::As("export --to loggopsim busy --cpus 0 -o noise.txt")),
+    ("becalm completions bash", Holder::As("completions bash")),
+    ("becalm man man1", Holder::As("man man1")),
+    ("becalm man --page record", Holder::As("man --page record")),
+    ("mpirun -n 2 becalm-mpi --phases", Holder::As("report job")),
+    ("mpirun -n 2 becalm-mpi validate", Holder::Report),
+    ("make mpi", Holder::Reader),
+    ("becalm inject --signal", Holder::Reader),
+    ("becalm inject", Holder::Root),
+    ("becalm tune study --duration 60s", Holder::Reader),
+    ("becalm tune study", Holder::As("tune study --from node1.study --phases 1k")),
+    ("becalm tune check", Holder::As("tune check --root untuned --cpus 1 --run busy")),
+    ("becalm tune plan --cpus 1 --format tuned", Holder::As("tune plan --root untuned --cpus 1 --format tuned")),
+    (
+        "becalm tune plan --cpus 1 --format systemd",
+        Holder::As("tune plan --root untuned --cpus 1 --format systemd -o units"),
+    ),
+    ("becalm tune plan --cpus 1 --format slurm", Holder::As("tune plan --root untuned --cpus 1 --format slurm")),
+    ("becalm tune plan", Holder::As("tune plan --root untuned --cpus 1")),
+    ("becalm tune ", Holder::Root),
+];
+
 /// A command that the book shows, with what it prints.
 #[derive(Debug)]
 pub struct Shown {
@@ -10,11 +104,31 @@ pub struct Shown {
     pub page: String,
     /// The command, without the prompt and the remark behind it.
     pub command: String,
-    /// What the page shows below the command.
+    /// What the page shows below the command, which may be nothing.
     pub output: String,
 }
 
-/// All commands that the book shows with an output.
+impl Shown {
+    /// What holds it.
+    ///
+    /// # Panics
+    /// If nothing does, or if an output is shown that nothing holds.
+    pub fn holder(&self) -> Holder {
+        let Self { page, command, output } = self;
+        if command == "becalm" {
+            return Holder::Root;
+        }
+        let known = HOLDERS.iter().find(|(begin, _)| command.starts_with(begin));
+        let (_, holder) = known.unwrap_or_else(|| panic!("{page}: nothing holds '{command}'"));
+        assert!(
+            *holder != Holder::Reader || output.trim().is_empty(),
+            "{page}: nothing holds the output of '{command}'"
+        );
+        *holder
+    }
+}
+
+/// All commands that the book shows.
 ///
 /// # Panics
 /// If the book cannot be read.
@@ -51,7 +165,6 @@ fn commands(name: &str, page: &str) -> Vec<Shown> {
             shown.output.push('\n');
         }
     }
-    shown.retain(|shown| !shown.output.trim().is_empty());
     shown
 }
 

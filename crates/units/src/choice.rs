@@ -23,6 +23,7 @@ mod tests {
             (chosen("always [madvise] never\n"), bracketed("always [madvise] never")),
             ("madvise", Some("madvise"))
         );
+        assert_eq!((bracketed("local global [x86-tsc]\n"), bracketed("local global\n")), (Some("x86-tsc"), None));
         assert_eq!((chosen("performance"), chosen("a ] b [")), ("performance", "a ] b ["));
     }
 }

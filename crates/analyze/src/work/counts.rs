@@ -47,21 +47,15 @@ pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventTotal
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::event_count::EventCount;
+    use becalm_model::event_count::{CountedIn, EventCount};
     use becalm_model::node::{Fixed, WorkCount};
     use becalm_units::Nanos;
 
     #[test]
     fn user_and_kernel_stand_beside_each_other_and_parts_are_scaled() {
-        let count = |cpu, event: &str, space: &str, value, running| WorkCount {
+        let count = |cpu, event: &str, space: CountedIn, value, running| WorkCount {
             cpu: CpuId::new(cpu),
-            count: EventCount {
-                event: event.to_owned(),
-                space: space.to_owned(),
-                value,
-                enabled_ns: 1_000,
-                running_ns: running,
-            },
+            count: EventCount { event: event.to_owned(), space, value, enabled_ns: 1_000, running_ns: running },
         };
         let work = WorkDoc {
             body: "sum".to_owned(),
@@ -76,10 +70,10 @@ mod tests {
             loops: Vec::new(),
             sessions: Vec::new(),
             counts: vec![
-                count(1, "cycles", "user", 500, 1_000),
-                count(1, "cycles", "kernel", 30, 500),
-                count(1, "cache_misses", "user", 7, 0),
-                count(2, "cycles", "user", 9, 1_000),
+                count(1, "cycles", CountedIn::User, 500, 1_000),
+                count(1, "cycles", CountedIn::Kernel, 30, 500),
+                count(1, "cache_misses", CountedIn::User, 7, 0),
+                count(2, "cycles", CountedIn::User, 9, 1_000),
             ],
             not_counted: Vec::new(),
         };

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use becalm_bundle::{Bundle, BundleError};
 use becalm_model::node::Fixed;
 use becalm_model::{Kind, NodeDoc};
+use becalm_stats::median_high;
 use becalm_units::CpuId;
 
 /// Samples of one CPU, in order of time. Times are in nanoseconds.
@@ -125,11 +126,7 @@ fn values(samples: &WorkSamples) -> Vec<i64> {
             let pairs = || samples.durations.iter().zip(&samples.work);
             let mut costs: Vec<f64> =
                 pairs().filter(|(_, work)| **work > 0).map(|(ns, work)| *ns as f64 / *work as f64).collect();
-            if costs.is_empty() {
-                return samples.durations.clone();
-            }
-            let middle = costs.len() / 2;
-            let cost = *costs.select_nth_unstable_by(middle, f64::total_cmp).1;
+            let Some(cost) = median_high(&mut costs) else { return samples.durations.clone() };
             pairs().map(|(ns, work)| samples.grain_ns + *ns - (*work as f64 * cost).round() as i64).collect()
         }
     }

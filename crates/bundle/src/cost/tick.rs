@@ -43,7 +43,7 @@ mod tests {
     use std::fs;
 
     use becalm_model::cost::tick::{CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
-    use becalm_model::event_count::EventCount;
+    use becalm_model::event_count::{CountedIn, EventCount};
     use becalm_model::node::MachineDoc;
     use becalm_units::CpuId;
 
@@ -132,7 +132,7 @@ mod tests {
         let trap = |call_ns| CellResult::Trap { calls: 1, call_ns };
         let events = |enabled_ns, running_ns| {
             let counts =
-                vec![EventCount { event: "cycles".into(), space: "user".into(), value: 1, enabled_ns, running_ns }];
+                vec![EventCount { event: "cycles".into(), space: CountedIn::User, value: 1, enabled_ns, running_ns }];
             CellResult::Events { sorts: 1, interrupts: 1, window_ns: 1, counts }
         };
         assert!(wrong(&|campaign| campaign.plan.copies.clear()).contains("its plan has no cells"));

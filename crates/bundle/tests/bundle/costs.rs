@@ -14,7 +14,7 @@ use becalm_model::cost::{
     InstrumentDoc, PlaceDoc, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts,
     SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc, WorkPlace,
 };
-use becalm_model::event_count::EventCount;
+use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::{Ended, MachineDoc};
 use becalm_units::CpuId;
 use parquet::arrow::ArrowWriter;
@@ -39,7 +39,7 @@ fn cost_doc(node: &str, measured: Costs) -> CostDoc {
 }
 
 fn event(enabled_ns: i64, running_ns: i64) -> EventCount {
-    EventCount { event: "cycles".to_owned(), space: "user".to_owned(), value: 9, enabled_ns, running_ns }
+    EventCount { event: "cycles".to_owned(), space: CountedIn::User, value: 9, enabled_ns, running_ns }
 }
 
 fn series(samples: u64) -> SeriesDoc {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use becalm_units::{CpuId, CpuList, Named};
+use becalm_units::{CpuId, CpuList, Named, bracketed};
 
 use super::decoder::Decoder;
 use super::error::TracefsError;
@@ -176,7 +176,7 @@ impl Instance {
     fn set_clock(&self, clock: TraceClock) -> Result<(), TracefsError> {
         self.set("trace_clock", clock.name())?;
         let text = read(&self.folder.join("trace_clock"))?;
-        match selected(&text) {
+        match bracketed(&text) {
             Some(current) if current == clock.name() => Ok(()),
             current => {
                 let got = current.unwrap_or(text.trim());
@@ -350,23 +350,12 @@ impl Drop for Instance {
     }
 }
 
-/// The choice in brackets of a list like `[local] global x86-tsc`.
-fn selected(text: &str) -> Option<&str> {
-    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn config() -> InstanceConfig {
         InstanceConfig { cpus: "0".parse().unwrap(), clock: TraceClock::MonoRaw, buffer_kb: 64, subbuf_kb: None }
-    }
-
-    #[test]
-    fn the_selected_clock_is_the_bracketed_one() {
-        assert_eq!(selected("local global [x86-tsc]\n"), Some("x86-tsc"));
-        assert_eq!(selected("local global\n"), None);
     }
 
     #[test]

@@ -178,6 +178,7 @@ mod tests {
     use becalm_testing::attempts;
 
     use super::*;
+    use becalm_model::event_count::CountedIn;
 
     #[test]
     fn threads_that_give_way_are_switched() {
@@ -207,17 +208,17 @@ mod tests {
         let crowd = crowd(cpu, 3, Nanos::from_millis(100), &wanted, std::thread::yield_now).unwrap();
         let (yields, counts) = crowd.counted();
         assert_eq!(yields, crowd.calls());
-        let value = |event: &str, space: &str| {
+        let value = |event: &str, space: CountedIn| {
             let mut found = counts.iter().filter(|count| count.event == event && count.space == space);
             let value = found.next().map(|count| count.value);
             assert_eq!(found.next(), None, "{event} stands there once");
             value
         };
         // Threads are switched in the kernel; the kernel counts each as it does for the thread's own books.
-        let (switched, switches) = (value("context_switches", "kernel").unwrap(), crowd.switches());
+        let (switched, switches) = (value("context_switches", CountedIn::Kernel).unwrap(), crowd.switches());
         assert!(switched.abs_diff(switches) <= 10 + switches / 50, "{switched} of {switches}");
         // Together they do not run for longer than the CPU did.
-        let ran = i64::try_from(value("task_clock_ns", "user").unwrap()).unwrap();
+        let ran = i64::try_from(value("task_clock_ns", CountedIn::User).unwrap()).unwrap();
         assert!(ran > 0 && ran <= crowd.elapsed().get(), "{ran} ns of {}", crowd.elapsed());
         // One that had not all its counters is left out.
         let mut crowd = crowd;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::perf::{CountedEvent, Counters, CountersError, Missing, PerfEvent, Space};
-use becalm_model::event_count::EventCount;
+use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
 
@@ -57,7 +57,10 @@ pub fn countable(events: &[PerfEvent]) -> (Vec<PerfEvent>, Vec<String>) {
 pub fn event_count(count: &CountedEvent) -> EventCount {
     EventCount {
         event: count.event.name().to_owned(),
-        space: count.space.name().to_owned(),
+        space: match count.space {
+            Space::User => CountedIn::User,
+            Space::Kernel => CountedIn::Kernel,
+        },
         value: count.value,
         enabled_ns: count.enabled.get(),
         // Both are read one after the other.
@@ -132,7 +135,7 @@ mod tests {
         // Of huge pages four are enough.
         assert!(value("page_faults") >= Some(4), "{rows:?}");
         assert!(value("task_clock_ns") > Some(0), "{rows:?}");
-        let whole = |count: &EventCount| count.space == "user" && count.enabled_ns == count.running_ns;
+        let whole = |count: &EventCount| count.space == CountedIn::User && count.enabled_ns == count.running_ns;
         assert!(rows.iter().all(|row| row.cpu == CpuId::new(3) && whole(&row.count)));
         // Without counters it runs all the same.
         assert_eq!(beside::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, Counted::default()));

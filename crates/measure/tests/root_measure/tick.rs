@@ -16,6 +16,7 @@ use becalm_measure::cost::tick::{record_timer, timer_interrupts};
 use becalm_measure::work::Body;
 use becalm_model::cost::CountedPairDoc;
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
+use becalm_model::event_count::CountedIn;
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Named, Nanos};
 
@@ -201,7 +202,8 @@ fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
         let window = Nanos::from_millis(500);
         let events = names(&[PerfEvent::TaskClock, PerfEvent::ContextSwitches]);
         let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &TraceUse::On(None), &events).unwrap();
-        let switched = cost.counts.iter().find(|count| count.event == "context_switches" && count.space == "kernel");
+        let switched =
+            cost.counts.iter().find(|count| count.event == "context_switches" && count.space == CountedIn::Kernel);
         // Nearly every call gives the CPU to another one.
         let each = switched.map_or(0.0, |count| count.value as f64 / cost.counted_yields.max(1) as f64);
         assert!(runnable == 1 || (0.2..1.1).contains(&each), "{each} of {} calls", cost.counted_yields);

@@ -16,6 +16,7 @@ use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::{Body, Work};
+use becalm_model::phases::CollectiveCall;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
 use becalm_report::{Form, validate_figure};
 use becalm_scale::estimate::from_replicas;
@@ -27,7 +28,7 @@ use self::grid::{GridCell, NoiseGrid};
 use self::own_noise::OwnNoise;
 use self::predict::Model;
 use crate::bench::compute_phase;
-use crate::calls::{Call, CollectiveCall};
+use crate::calls::Call;
 use crate::job::{Job, bring_to_leader, library};
 use crate::node::Seat;
 use crate::outcome::UsageError;
@@ -40,8 +41,8 @@ use crate::round_trips::{MessageCost, message_cost};
 /// noise is made by real-time threads.
 #[derive(Args, Debug)]
 pub struct ValidateArgs {
-    /// What the job does in every phase
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = CollectiveCall::Barrier)]
+    /// What ends a phase of the job: barrier, allreduce, alltoall
+    #[arg(long, value_name = "NAME", default_value_t = CollectiveCall::Barrier)]
     collective: CollectiveCall,
 
     /// Useful CPU time of a phase, shorter than the detours; 0s is collectives back to back, whose own time must then be

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 use becalm_model::Estimate;
+use becalm_model::phases::CollectiveCall;
 use becalm_scale::collective::{Allreduce, Alltoall, Barrier, Collective as Algorithm};
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question};
@@ -12,7 +13,6 @@ use becalm_units::Nanos;
 use super::grid::GridCell;
 use super::own_noise::OwnNoise;
 use super::superpose::superpose;
-use crate::calls::CollectiveCall;
 use crate::round_trips::MessageCost;
 
 /// The number of ranks that tell their own noise.

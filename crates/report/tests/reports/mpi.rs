@@ -3,6 +3,7 @@ use becalm_bundle::PhaseRun;
 use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
 use becalm_report::{Form, validate_figure};
+use becalm_testing::book::{Holder, book, holds_structure};
 use becalm_units::Nanos;
 
 use crate::{check, check_forms};
@@ -62,6 +63,14 @@ fn predictions_against_measurements() {
     let report = validation();
     check("mpi_validate", &report);
     insta::assert_snapshot!("mpi_validate_svg", validate_figure(&report));
+}
+
+#[test]
+fn the_book_shows_what_is_printed() {
+    let printed = becalm_report::text(&validation(), Form::default());
+    let shown: Vec<_> = book().into_iter().filter(|shown| shown.holder() == Holder::Report).collect();
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    holds_structure(&shown[0], "a validation", &printed);
 }
 
 #[test]

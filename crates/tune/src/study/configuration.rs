@@ -169,6 +169,12 @@ pub fn planned(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_units::Named;
+
+    #[test]
+    fn the_baseline_has_the_name_that_documents_know() {
+        assert_eq!(Configuration::Baseline.name(), becalm_model::study::BASELINE);
+    }
 
     fn machine(cores: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();

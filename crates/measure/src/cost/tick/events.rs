@@ -62,6 +62,7 @@ mod tests {
 
     use super::*;
     use crate::work::Body;
+    use becalm_model::event_count::CountedIn;
 
     fn names(events: &[PerfEvent]) -> Vec<String> {
         events.iter().map(|event| event.name().to_owned()).collect()
@@ -91,7 +92,8 @@ mod tests {
         let job = SortJob { root, cpu, interrupted: cpu, policy, copies: 1, body, iterations: 200_000, pieces: 50 };
         let (CountedDoc { counts, .. }, window) = count(job, &wanted).unwrap();
         let window_ns = window.get();
-        let clock = counts.iter().find(|count| count.event == "task_clock_ns" && count.space == "user").unwrap();
+        let clock =
+            counts.iter().find(|count| count.event == "task_clock_ns" && count.space == CountedIn::User).unwrap();
         assert!(clock.value > 0 && i64::try_from(clock.value).unwrap() <= window_ns, "{clock:?} in {window_ns} ns");
         assert!(counts.iter().all(|count| count.running_ns <= count.enabled_ns && count.enabled_ns <= window_ns));
     }

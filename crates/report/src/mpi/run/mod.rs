@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{PhaseFigures, PhaseSpan, Slowest, spans};
-use becalm_model::phases::{ClockRelationDoc, JobDoc, PhasesDoc};
+use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, PhasesDoc};
 use serde::Serialize;
 
 use super::nodes;
@@ -147,7 +147,7 @@ struct JobDocument<'a> {
     nodes: Vec<JobNode<'a>>,
     grain_ns: i64,
     phases: u64,
-    collective: &'a str,
+    collective: CollectiveCall,
     bytes: u64,
     sched: &'a str,
     rows: Vec<Object>,
@@ -172,7 +172,7 @@ fn document(report: &JobPhases) -> JobDocument<'_> {
         nodes: report.nodes.iter().map(json_node).collect(),
         grain_ns: job.grain_ns.get(),
         phases: job.phases,
-        collective: &job.collective,
+        collective: job.collective,
         bytes: job.bytes,
         sched: &job.sched,
         rows: rows.iter().map(|row| Object::new(ROW, row)).collect(),
@@ -200,10 +200,10 @@ fn json_node(doc: &PhasesDoc) -> JobNode<'_> {
 /// The report as tables for a terminal.
 fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
     let job = job(report);
-    let ends = match job.collective.as_str() {
-        "none" => "no collective".to_owned(),
-        "barrier" => "a barrier".to_owned(),
-        name => format!("{name} of {} bytes", job.bytes),
+    let ends = match job.collective {
+        CollectiveCall::None => "no collective".to_owned(),
+        CollectiveCall::Barrier => "a barrier".to_owned(),
+        sending @ (CollectiveCall::Allreduce | CollectiveCall::Alltoall) => format!("{sending} of {} bytes", job.bytes),
     };
     let compute = match job.grain_ns.get() {
         0 => "no compute phase".to_owned(),
@@ -334,7 +334,7 @@ mod tests {
                 nodes: 2,
                 grain_ns: Nanos::from_millis(1),
                 phases: 200,
-                collective: "barrier".to_owned(),
+                collective: CollectiveCall::Barrier,
                 bytes: 8,
                 sched: "other".to_owned(),
             },

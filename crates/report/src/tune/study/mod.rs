@@ -110,7 +110,7 @@ fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = 
 
 fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<StudyEntry<'a>> {
     let pairs = || report.doc.configurations.iter().zip(report.studied);
-    let baseline = pairs().find(|(doc, _)| doc.name == "baseline").and_then(|(_, studied)| studied.as_ref());
+    let baseline = pairs().find(|(doc, _)| doc.is_baseline()).and_then(|(_, studied)| studied.as_ref());
     let loss = baseline.and_then(slowdown).map(|slowdown| slowdown - 1.0).filter(|loss| *loss > 0.0);
     let entry = |(doc, studied): (&'a ConfigurationDoc, &'a Option<Studied>)| {
         let studied = studied.as_ref();
@@ -128,8 +128,7 @@ fn most_ranks(report: &StudyReport<'_>) -> Option<Count> {
 fn answer(report: &StudyReport<'_>) -> Option<String> {
     let entries = entries(report);
     let ranks = most_ranks(report)?;
-    let (baseline, others): (Vec<&StudyEntry<'_>>, Vec<_>) =
-        entries.iter().partition(|entry| entry.doc.name == "baseline");
+    let (baseline, others): (Vec<&StudyEntry<'_>>, Vec<_>) = entries.iter().partition(|entry| entry.doc.is_baseline());
     let baseline = baseline.first()?.figures.slowdown?;
     let slowdowns = others.into_iter().filter_map(|entry| Some((entry, entry.figures.slowdown?)));
     let (best, slowdown) = slowdowns.min_by(|a, b| a.1.total_cmp(&b.1))?;
