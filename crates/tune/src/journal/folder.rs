@@ -229,8 +229,9 @@ pub struct Journal {
 impl Journal {
     fn new(folder: Folder, lock: Lock, file: File, state: State) -> Self {
         let mut journal = Self { folder, _lock: lock, file, state, reserve: Reserve::default(), unwritten: None };
-        // What has none is restored all the same.
-        let _ = journal.hold(0);
+        let left = journal.state.steps.iter().filter(|step| !step.restored).count();
+        // No more than may be held already: a tmpfs that cannot give all gives back all. What has none is restored all the same.
+        let _ = journal.reserve.hold(&journal.file, LINE * (left as u64 + SPARE));
         journal
     }
 
