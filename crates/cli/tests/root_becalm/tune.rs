@@ -324,7 +324,7 @@ fn the_end_of_a_service_restores_what_its_run_left_alone() {
     run(bench.tune(&["restore"])).expect(0, &[]);
     let ready = bench.journal.path().join("ready");
     let script = format!("echo $$ > {}; exec sleep 30", path(&ready));
-    let running =
+    let mut running =
         Running::start(bench.tune(&["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "sh", "-c", &script]));
     let pid = || fs::read_to_string(&ready).unwrap_or_default().trim().to_owned();
     running.wait_until("the command runs", || !pid().is_empty());
