@@ -1,26 +1,103 @@
 //! Files and folders of one user: made for nobody else, and refused where somebody else could have put or changed them.
 //!
-//! What root keeps for later, such as the values that it is to write back, must not be another user's to choose. So nothing
-//! here follows a link in the last part of a path, and what is made has the modes 0700 and 0600 whatever the umask is.
+//! What root keeps for later, such as the values that it is to write back, must not be another user's to choose. So folders are
+//! found on ways that nobody else can change, no file is opened through a link, and what is made has the modes 0700 and 0600
+//! whatever the umask is.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The mode bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 /// The mode bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
+/// So many links stand on a path at most, as for the kernel.
+const LINKS: u32 = 40;
 
-/// Makes a folder, and those above it that are missing, for this user alone. One that is there must be this user's, and
-/// nobody else may write in it.
+/// Makes a folder, and those above it that are missing, for this user alone; tells where it lies behind all links. What is there
+/// must be such that nobody else can write in it or put another in its place.
 ///
 /// # Errors
 /// If it cannot be made, or others could have put something there.
-pub fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    check_folder(path)
+pub fn make_folder(path: &Path) -> io::Result<PathBuf> {
+    let folder = walk(path, true)?;
+    check_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Where a folder of this user lies behind all links, as [`make_folder`] wants it.
+///
+/// # Errors
+/// If it is missing, or others could have put something there.
+pub fn find_folder(path: &Path) -> io::Result<PathBuf> {
+    let folder = walk(path, false)?;
+    check_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Follows a path through folders in which nobody else can exchange anything, and over links that nobody else made.
+fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
+    // Whoever has the first folder of all has everything; in a container or a user namespace that need not be user 0.
+    let trusted = [0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()];
+    // The next part last.
+    let parts = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
+    let mut left = parts(&std::path::absolute(path)?);
+    let mut way = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        match part.as_bytes() {
+            // The parts of a link come with the first folder of all, or none.
+            b"/" => way = PathBuf::from("/"),
+            b"." => {}
+            b".." => drop(way.pop()),
+            _ => {
+                check_above(&way, trusted)?;
+                let next = way.join(part);
+                let found = match fs::symlink_metadata(&next) {
+                    Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+                        DirBuilder::new().recursive(true).mode(0o700).create(&next)?;
+                        fs::symlink_metadata(&next)?
+                    }
+                    found => found?,
+                };
+                if !found.is_symlink() {
+                    way = next;
+                    continue;
+                }
+                links += 1;
+                let refused = |why: String| io::Error::other(format!("{} is a link {why}", next.display()));
+                if !trusted.contains(&found.uid()) {
+                    return Err(refused(format!("that belongs to user {}", found.uid())));
+                }
+                if links > LINKS {
+                    return Err(refused("of too many".to_owned()));
+                }
+                left.extend(parts(&fs::read_link(&next)?));
+            }
+        }
+    }
+    Ok(way)
+}
+
+/// Refuses a folder in which others than the trusted users could put something in the place of what is there.
+fn check_above(folder: &Path, trusted: [u32; 3]) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
+    if !found.is_dir() {
+        return refused("is no folder".to_owned());
+    }
+    if !trusted.contains(&found.uid()) {
+        return refused(format!("belongs to user {}", found.uid()));
+    }
+    // Where it is sticky (01000), only the owner of something in it may move that away.
+    if found.mode() & OTHERS_WRITE != 0 && found.mode() & 0o1000 == 0 {
+        return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
+    }
+    Ok(())
 }
 
 /// Refuses a folder in which others than this user may write.
@@ -83,11 +160,41 @@ pub fn close_to_others(file: &File) -> io::Result<()> {
 /// # Errors
 /// If there is not enough space.
 pub fn hold_space(file: &File, bytes: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
     let end = file.metadata()?.len();
-    match fallocate(file, FallocateFlags::KEEP_SIZE, end, bytes) {
+    allocate(file, end, bytes)
+}
+
+fn allocate(file: &File, from: u64, bytes: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    match fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes) {
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
         result => Ok(result?),
+    }
+}
+
+/// The space that is held behind the end of a file which grows: so much again and again, as it is used up.
+#[derive(Debug, Default)]
+pub struct Reserve {
+    /// Where it ends in the file; a file that is cut off has lost it.
+    end: u64,
+}
+
+impl Reserve {
+    /// Holds at least so many bytes behind the file's end. What is held already stays so if the rest cannot be had: a tmpfs gives
+    /// back all that it was just asked for.
+    ///
+    /// # Errors
+    /// If there is not enough space.
+    pub fn hold(&mut self, file: &File, bytes: u64) -> io::Result<()> {
+        let len = file.metadata()?.len();
+        // No page is asked for twice.
+        let wanted = len.saturating_add(bytes).next_multiple_of(rustix::param::page_size() as u64);
+        let from = self.end.max(len);
+        if wanted > from {
+            allocate(file, from, wanted - from)?;
+            self.end = wanted;
+        }
+        Ok(())
     }
 }
 
@@ -114,19 +221,75 @@ mod tests {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
     }
 
+    /// Does something in a thread with a umask of its own.
+    fn with_umask(umask: u32, what: impl FnOnce() + Send) {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                // SAFETY: the calling thread gets a umask and a working folder of its own, and ends soon.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "{}", io::Error::last_os_error());
+                rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
+                what();
+            });
+            thread.join().unwrap();
+        });
+    }
+
     #[test]
     fn modes_do_not_depend_on_the_umask() {
+        for umask in [0o000, 0o022, 0o077] {
+            let place = tempfile::tempdir().unwrap();
+            let (folder, file) = (place.path().join("a/b"), place.path().join("a/b/f"));
+            with_umask(umask, || {
+                // The mask is in force: without modes of its own this would be open to everybody.
+                fs::write(place.path().join("plain"), "").unwrap();
+                assert_eq!(mode(&place.path().join("plain")), 0o666 & !umask);
+                assert_eq!(make_folder(&folder).unwrap(), folder.canonicalize().unwrap());
+                drop(create(&file).unwrap());
+                drop(open(&folder.join("g"), OpenOptions::new().write(true).create(true).truncate(false)).unwrap());
+            });
+            assert_eq!((mode(&folder), mode(&place.path().join("a"))), (0o700, 0o700));
+            assert_eq!((mode(&file), mode(&folder.join("g"))), (0o600, 0o600));
+            fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+            close_to_others(&open(&file, OpenOptions::new().read(true)).unwrap()).unwrap();
+            assert_eq!(mode(&file), 0o600);
+        }
+    }
+
+    #[test]
+    fn nobody_else_can_exchange_what_is_on_the_way() {
         let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("a/b");
-        // Whoever wants rights for others must ask for them: the umask can only take away from these modes.
-        make_folder(&folder).unwrap();
-        assert_eq!((mode(&folder), mode(&place.path().join("a"))), (0o700, 0o700));
-        let file = folder.join("f");
-        drop(create(&file).unwrap());
-        assert_eq!(mode(&file), 0o600);
-        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-        close_to_others(&open(&file, OpenOptions::new().read(true)).unwrap()).unwrap();
-        assert_eq!(mode(&file), 0o600);
+        let path = |name: &str| place.path().join(name);
+        let real = make_folder(&path("a/b/own")).unwrap();
+        symlink("a/../a", path("way")).unwrap();
+        symlink(path("way/b"), path("far")).unwrap();
+        symlink("round", path("round")).unwrap();
+        for name in ["a/b/own", "way/b/own", "far/own", "far/../b/./own"] {
+            assert_eq!(find_folder(&path(name)).unwrap(), real, "{name}");
+        }
+        assert_eq!(make_folder(&path("far/new/one")).unwrap(), real.parent().unwrap().join("new/one"));
+        assert_eq!(mode(&path("a/b/new")), 0o700);
+        assert!(find_folder(&path("round/x")).unwrap_err().to_string().contains("of too many"));
+        assert_eq!(find_folder(&path("none/own")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::write(path("file"), "").unwrap();
+        assert!(find_folder(&path("file/own")).unwrap_err().to_string().contains("is no folder"));
+        // Whoever may write a folder on the way can put another in the place of what is in it.
+        let why = |name: &str| make_folder(&path(name)).unwrap_err().to_string();
+        let chmod = |name: &str, mode| fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+        for mode in [0o777, 0o775, 0o722] {
+            chmod("a", mode);
+            assert!(why("far/own").contains("a may be written by others"), "{mode:o}");
+            assert!(why("a/missing/own").contains("a may be written by others"));
+        }
+        chmod("a", 0o1777);
+        assert_eq!(find_folder(&path("a/b/own")).unwrap(), real);
+        if rustix::process::geteuid().is_root() {
+            use std::os::unix::fs::{chown, lchown};
+            lchown(path("way"), Some(65534), None).unwrap();
+            assert!(why("far/own").contains("way is a link that belongs to user 65534"));
+            chown(path("a/b"), Some(65534), None).unwrap();
+            assert!(why("a/b/own").contains("b belongs to user 65534"));
+            assert!(why("a/b").contains("it belongs to user 65534"));
+        }
     }
 
     #[test]
@@ -169,5 +332,23 @@ mod tests {
         hold_space(&file, 100_000).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 0);
         assert!(hold_space(&file, u64::MAX / 4).is_err());
+    }
+
+    #[test]
+    fn what_is_held_grows_with_its_file_and_outlives_a_refusal() {
+        // A file system of pages, which root's journals lie on.
+        let Ok(place) = tempfile::tempdir_in("/dev/shm") else { return };
+        let mut file = create(&place.path().join("f")).unwrap();
+        let held = |file: &File| file.metadata().unwrap().blocks() * 512;
+        let mut reserve = Reserve::default();
+        for _ in 0..100 {
+            reserve.hold(&file, 100_000).unwrap();
+            let len = file.metadata().unwrap().len();
+            assert!(held(&file) >= len + 100_000, "{} of {len}", held(&file));
+            io::Write::write_all(&mut file, &[0; 7_777]).unwrap();
+        }
+        let before = held(&file);
+        assert!(reserve.hold(&file, u64::MAX / 4).is_err());
+        assert_eq!(held(&file), before);
     }
 }

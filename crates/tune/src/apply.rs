@@ -75,7 +75,8 @@ pub fn extend(
                 return Err(TuneError::InUse { owner: before });
             }
             let first = journal.state().steps.len();
-            journal.write(Record::Extend { owner: owner.clone(), plan: Box::new(plan.clone()) })?;
+            let number = Some(journal.state().next());
+            journal.write(Record::Extend { owner: owner.clone(), plan: Box::new(plan.clone()), first: number })?;
             carry_out(machine, journal, first, observer)
         }
     }
@@ -88,7 +89,9 @@ fn carry_out(
     observer: &mut Observer<'_>,
 ) -> Result<Applied, TuneError> {
     observer(Moment::Begun);
-    bystanders::note(machine, &mut journal)?;
+    if let Some(threads) = bystanders::unnoted(machine, journal.state()) {
+        journal.write(threads)?;
+    }
     let mut applied = Applied::default();
     let mut rounds = 0;
     let mut number = first;
@@ -104,7 +107,8 @@ fn carry_out(
             rounds += 1;
             let late = late_threads(machine, &journal);
             if !late.is_empty() {
-                journal.write(Record::More { steps: late })?;
+                let first = Some(journal.state().next());
+                journal.write(Record::More { steps: late, first })?;
             }
         }
         let Some(step) = journal.state().steps.get(number) else { break };

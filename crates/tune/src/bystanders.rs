@@ -22,24 +22,18 @@ use crate::{Knob, TuneError};
 /// A thread, by its number and its start.
 type Thread = (i32, u64);
 
-/// Notes where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs.
-///
-/// # Errors
-/// If the journal cannot be written. Where threads cannot be listed the plan has said so.
-pub(crate) fn note(machine: &dyn Machine, journal: &mut Journal) -> Result<(), TuneError> {
-    let state = journal.state();
+/// Where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs. Where threads cannot be
+/// listed the plan has said so.
+pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     if !state.steps.iter().any(|step| gives_cpus(&step.change)) {
-        return Ok(());
+        return None;
     }
     let known: BTreeSet<Thread> = state.threads.iter().map(|noted| (noted.tid, noted.start_ticks)).collect();
     let tasks = machine.tasks().unwrap_or_default();
     let new = tasks.into_iter().filter(|placed| !placed.bound && !known.contains(&thread(placed)));
     let threads: Vec<Noted> =
         new.map(|placed| Noted { tid: placed.task.pid, start_ticks: placed.start_ticks, cpus: placed.cpus }).collect();
-    if !threads.is_empty() {
-        journal.write(Record::Threads { threads })?;
-    }
-    Ok(())
+    (!threads.is_empty()).then_some(Record::Threads { threads })
 }
 
 /// Where the thread of a knob might run before any change, where that was noted: what a later change found may have been the

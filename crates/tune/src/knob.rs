@@ -31,35 +31,74 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
     equal.unwrap_or(a == b)
 }
 
-/// Where plans change files, and restoring brings them back. Control groups may be mounted elsewhere.
-const PLACES: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
+/// The files that the families change outside of control groups; `*` stands for any part of a name that has no slash.
+const FILES: [&str; 22] = [
+    "/proc/irq/default_smp_affinity",
+    "/proc/irq/*/smp_affinity_list",
+    "/proc/sys/kernel/nmi_watchdog",
+    "/proc/sys/kernel/numa_balancing",
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/proc/sys/kernel/timer_migration",
+    "/proc/sys/kernel/watchdog_cpumask",
+    "/proc/sys/vm/stat_interval",
+    "/sys/class/net/*/queues/rx-*/rps_cpus",
+    "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference",
+    "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+    "/sys/devices/system/cpu/cpu*/cpuidle/state*/disable",
+    "/sys/devices/system/cpu/cpu*/online",
+    "/sys/devices/system/cpu/cpufreq/boost",
+    "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "/sys/devices/virtual/workqueue/*/cpumask",
+    "/sys/devices/virtual/workqueue/cpumask",
+    "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+    "/sys/kernel/mm/ksm/run",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
+    "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
+];
 
-/// Refuses a knob that is no setting of the kernel or of systemd: a journal that names one was not written by becalm.
+/// The files of control groups that the families change.
+const GROUP_FILES: [&str; 4] = ["cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpuset.sched_load_balance"];
+
+/// The groups that they make, and the units of systemd that they change.
+const GROUPS: [&str; 3] = ["becalm", "becalm.rest", "becalm.slice"];
+const UNITS: [&str; 4] = ["init.scope", "system.slice", "user.slice", "becalm.slice"];
+
+/// Refuses a knob that no family makes: a journal that names one was not written by becalm.
 ///
 /// # Errors
 /// Says why.
 pub(crate) fn check_place(knob: &Knob, root: &Path) -> Result<(), String> {
-    match knob {
-        Knob::File { path, .. } | Knob::Group { path } | Knob::Controller { path, .. } => {
-            let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-            let is_known = || PLACES.iter().any(|place| path.starts_with(place)) || is_control_group(path, root);
-            if plain && path.is_absolute() && is_known() {
-                return Ok(());
-            }
-            Err(format!("{} is no setting of the kernel, so it is left alone", path.display()))
-        }
-        // systemctl would take it for an option.
-        Knob::Property { unit, name } if unit.starts_with('-') || name.starts_with('-') => {
-            Err(format!("'{unit}' is no unit of systemd"))
-        }
-        Knob::Unit { unit } if unit.starts_with('-') => Err(format!("'{unit}' is no unit of systemd")),
-        Knob::Affinity { .. } | Knob::Property { .. } | Knob::Unit { .. } => Ok(()),
-    }
+    let known = match knob {
+        Knob::File { path, .. } => FILES.iter().any(|pattern| fits(path, pattern)) || is_group_file(path, root),
+        Knob::Group { path } => GROUPS.iter().any(|name| path.ends_with(name)) && is_control_group(path, root),
+        Knob::Controller { path, name } => name == "cpuset" && is_control_group(path, root),
+        Knob::Property { unit, name } => UNITS.contains(&unit.as_str()) && name == "AllowedCPUs",
+        Knob::Unit { unit } => unit == "becalm.slice",
+        Knob::Affinity { .. } => true,
+    };
+    if known { Ok(()) } else { Err(format!("becalm tune never changes {knob}, so it is left alone")) }
+}
+
+fn fits(path: &Path, pattern: &str) -> bool {
+    let Some(path) = path.to_str() else { return false };
+    let fits = |(part, pattern): (&str, &str)| match pattern.split_once('*') {
+        Some((head, "")) => part.strip_prefix(head).is_some_and(|rest| !matches!(rest, "" | "." | "..")),
+        _ => part == pattern,
+    };
+    path.split('/').count() == pattern.split('/').count() && path.split('/').zip(pattern.split('/')).all(fits)
+}
+
+fn is_group_file(path: &Path, root: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    GROUP_FILES.contains(&name) && path.parent().is_some_and(|group| is_control_group(group, root))
 }
 
 fn is_control_group(path: &Path, root: &Path) -> bool {
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     let is_group = |kind: &str| matches!(kind, "cgroup" | "cgroup2" | "cpuset");
-    mounts(root).unwrap_or_default().iter().any(|mount| is_group(&mount.kind) && path.starts_with(&mount.point))
+    let below = || mounts(root).unwrap_or_default().into_iter().filter(|mount| is_group(&mount.kind));
+    plain && below().any(|mount| path.starts_with(&mount.point))
 }
 
 #[cfg(test)]
@@ -92,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_settings_are_brought_back() {
+    fn only_what_families_change_is_brought_back() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
         std::fs::write(
@@ -101,19 +140,46 @@ mod tests {
         )
         .unwrap();
         let check = |knob: &Knob| check_place(knob, root.path());
-        for path in
-            ["/proc/sys/vm/stat_interval", "/sys/fs/cgroup/x", "/dev/cpuset/a/cpuset.cpus", "/proc/irq/1/smp_affinity"]
-        {
+        for path in [
+            "/proc/sys/vm/stat_interval",
+            "/proc/irq/1/smp_affinity_list",
+            "/sys/class/net/eth0.1/queues/rx-0/rps_cpus",
+            "/sys/devices/system/cpu/cpu17/cpuidle/state3/disable",
+            "/dev/cpuset/becalm/cpuset.cpus",
+            "/dev/cpuset/cpuset.sched_load_balance",
+        ] {
             assert_eq!(check(&Knob::word(path)), Ok(()), "{path}");
         }
-        for path in ["/etc/shadow", "/proc/sys/../../etc/shadow", "sys/x", "/system/x", "/proc/1/mem", "/dev/cpusets"] {
-            assert!(check(&Knob::word(path)).unwrap_err().contains(path), "{path}");
-            assert!(check(&Knob::Group { path: path.into() }).is_err(), "{path}");
+        for path in [
+            "/etc/shadow",
+            // By these a user becomes root.
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sys/kernel/modprobe",
+            "/sys/kernel/uevent_helper",
+            "/dev/cpuset/release_agent",
+            "/dev/cpuset/a/cgroup.procs",
+            "/proc/sys/vm/../kernel/core_pattern",
+            "/proc/irq/../smp_affinity_list",
+            "/proc/irq//smp_affinity_list",
+            "/dev/cpuset/../../etc/cpuset.cpus",
+            "/dev/cpusets/cpuset.cpus",
+            "/tmp/cpuset.cpus",
+            "proc/sys/vm/stat_interval",
+            "/proc/sys/vm/stat_interval/",
+            "/x/proc/sys/vm/stat_interval",
+        ] {
+            assert!(check(&Knob::word(path)).unwrap_err().contains("never changes"), "{path}");
         }
-        let unit = |unit: &str| Knob::Unit { unit: unit.to_owned() };
-        assert!(check(&unit("becalm.slice")).is_ok() && check(&unit("--root=/x")).is_err());
-        let property = |unit: &str, name: &str| Knob::Property { unit: unit.to_owned(), name: name.to_owned() };
-        assert!(check(&property("a.slice", "AllowedCPUs")).is_ok() && check(&property("-x", "AllowedCPUs")).is_err());
+        let group = |path: &str| check(&Knob::Group { path: path.into() });
+        assert!(group("/dev/cpuset/becalm").is_ok() && group("/dev/cpuset/becalm.rest").is_ok());
+        assert!(group("/dev/cpuset/docker").is_err() && group("/tmp/becalm").is_err());
+        let controller = |name: &str| check(&Knob::Controller { path: "/dev/cpuset".into(), name: name.to_owned() });
+        assert!(controller("cpuset").is_ok() && controller("memory").is_err());
+        let unit = |unit: &str| check(&Knob::Unit { unit: unit.to_owned() });
+        assert!(unit("becalm.slice").is_ok() && unit("--root=/x").is_err() && unit("sshd.service").is_err());
+        let property = |unit: &str, name: &str| check(&Knob::Property { unit: unit.to_owned(), name: name.to_owned() });
+        assert!(property("system.slice", "AllowedCPUs").is_ok() && property("-x", "AllowedCPUs").is_err());
+        assert!(property("system.slice", "ExecStart").is_err() && property("sshd.service", "AllowedCPUs").is_err());
     }
 
     proptest! {

@@ -42,7 +42,7 @@ pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;
 pub use request::{PlanError, Request};
-pub use restore::{Foreign, Restored, Restoring, restore};
+pub use restore::{Foreign, Restored, Restoring, Whose, restore};
 
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, NoiseSource};

@@ -15,10 +15,32 @@ use crate::{Attempt, Knob, Outcome, TuneError, bystanders, knob, value};
 /// What is to be restored, and what becomes of the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Restoring<'a> {
-    /// Only what this process changed; `None` for whatever the journal says.
-    pub owner: Option<&'a Owner>,
+    /// Whose changes are meant.
+    pub whose: Whose<'a>,
     /// What becomes of knobs that others changed meanwhile.
     pub foreign: Foreign,
+}
+
+/// Whose changes are to be restored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Whose<'a> {
+    /// Whatever the journal says.
+    #[default]
+    Anybodys,
+    /// Those of this process, and of no other.
+    Process(&'a Owner),
+    /// Those that a process made to run a command on them, and left behind when it died. What was changed to stay is not meant.
+    DeadRuns,
+}
+
+impl Whose<'_> {
+    fn includes(self, machine: &dyn Machine, owner: &Owner) -> bool {
+        match self {
+            Self::Anybodys => true,
+            Self::Process(wanted) => wanted == owner,
+            Self::DeadRuns => owner.runs_command && !owner.is_alive(machine),
+        }
+    }
 }
 
 /// What restoring does with knobs that others changed meanwhile.
@@ -48,6 +70,8 @@ pub struct Restored {
     pub returned: CpuList,
     /// Why the journal does not say all that was restored, as the text of an error; it can be restored again.
     pub unwritten: Option<String>,
+    /// How many damaged lines of the journal were passed over: what only they told of stays as it is.
+    pub damaged: usize,
 }
 
 impl Restored {
@@ -58,7 +82,7 @@ impl Restored {
     }
 }
 
-/// Undoes what the journal says was changed; nothing if there is no journal.
+/// Undoes what the journal says was changed; nothing if there is no journal, or it is of none that is meant.
 ///
 /// A knob that others changed meanwhile is left alone, unless [`Foreign`] says otherwise. As long as one is to be restored, the
 /// journal stays. That the journal cannot be written keeps nothing from being restored.
@@ -73,12 +97,14 @@ pub fn restore(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Restored>, TuneError> {
     let force = restoring.foreign == Foreign::Force;
-    let Some(mut journal) = folder.resume(force)? else { return Ok(None) };
-    let owner = journal.state().owner.clone();
-    if restoring.owner.is_some_and(|wanted| *wanted != owner) {
+    let is_meant = |state: &State| restoring.whose.includes(machine, &state.owner);
+    // Others may hold the lock of a journal of theirs for as long as they like.
+    if folder.read().is_ok_and(|found| found.is_some_and(|state| !is_meant(&state))) {
         return Ok(None);
     }
-    let mut restored = Restored::default();
+    let Some(mut journal) = folder.resume(force)?.filter(|journal| is_meant(journal.state())) else { return Ok(None) };
+    let owner = journal.state().owner.clone();
+    let mut restored = Restored { damaged: journal.state().damaged, ..Restored::default() };
     if !owner.is_of_this_boot(machine)? {
         restored.earlier_boot = true;
         journal.close()?;
@@ -90,18 +116,20 @@ pub fn restore(
     }
     // Where threads are before anything is put back: it tells who was started by whom.
     let tasks = machine.tasks().unwrap_or_default();
-    if journal.state().is_unsettled() {
-        // Those that were started meanwhile.
-        bystanders::note(machine, &mut journal)?;
+    // Those that were started meanwhile. That they cannot be written matters only if this process is killed.
+    let late = Some(journal.state()).filter(|state| state.is_unsettled());
+    if let Some(threads) = late.and_then(|state| bystanders::unnoted(machine, state)) {
+        journal.write_if_possible(threads)?;
     }
     let mut groups_are_back = false;
     let mut returned = Vec::new();
-    for (turn, number) in order(journal.state()) {
+    for (turn, index) in order(journal.state()) {
         if turn > 0 && !groups_are_back {
             bystanders::settle(machine, &mut journal, observer)?;
             groups_are_back = true;
         }
-        let mut step = journal.state().steps[number].clone();
+        let mut step = journal.state().steps[index].clone();
+        let number = step.number;
         if let Some(cpus) = bystanders::noted(journal.state(), &step.change.knob) {
             step.original = Some(cpus.to_string());
         }
@@ -147,8 +175,9 @@ fn cpu_that_returned(attempt: &Attempt) -> Option<CpuId> {
     cpu.parse().ok().filter(|_| is_back).map(CpuId::new)
 }
 
-/// The numbers of the open steps in the order in which they are undone, each with its turn: in reverse, but threads behind all else, when the CPUs
-/// that they had are online and in no cpuset of others; and last what lies in a group that was made, since that goes with it.
+/// The places of the open steps in the order in which they are undone, each with its turn: in reverse, but threads behind all else,
+/// when the CPUs that they had are online and in no cpuset of others; and last what lies in a group that was made, since that goes
+/// with it.
 fn order(state: &State) -> Vec<(i32, usize)> {
     let made: BTreeSet<&Path> = state.steps.iter().filter_map(made_group).collect();
     let turn = |step: &JournalStep| match &step.change.knob {
@@ -157,7 +186,7 @@ fn order(state: &State) -> Vec<(i32, usize)> {
         _ => 0,
     };
     let open = state.steps.iter().enumerate().rev().filter(|(_, step)| step.is_open());
-    let mut open: Vec<(i32, usize)> = open.map(|(number, step)| (turn(step), number)).collect();
+    let mut open: Vec<(i32, usize)> = open.map(|(index, step)| (turn(step), index)).collect();
     open.sort_by_key(|(turn, _)| *turn);
     open
 }

@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
@@ -99,16 +99,10 @@ impl Place {
         if need == Need::Code {
             check_code(&base)?;
         }
-        let folder = match self {
-            Self::Below(_, below) => {
-                let folder = base.join(below);
-                private::make_folder(&folder)?;
-                folder.canonicalize()?
-            }
-            Self::Among(_) => among(&base)?,
-        };
-        check_way(&folder)?;
-        Ok(folder)
+        match self {
+            Self::Below(_, below) => private::make_folder(&base.join(below)),
+            Self::Among(_) => private::find_folder(&among(&base)?),
+        }
     }
 }
 
@@ -143,28 +137,6 @@ fn among(base: &Path) -> io::Result<PathBuf> {
         io::ErrorKind::AlreadyExists => make(base.join(format!("{name}-{:016x}", RandomState::new().hash_one(0)))),
         _ => Err(error),
     })
-}
-
-/// Refuses a folder that others could put in place of this one, or into which they could put something.
-fn check_way(folder: &Path) -> io::Result<()> {
-    private::check_folder(folder)?;
-    // Whoever has the first folder of all has everything; in a container or a user namespace that need not be user 0.
-    let trusted = [0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()];
-    for above in folder.ancestors().skip(1) {
-        let found = fs::symlink_metadata(above)?;
-        let refused = |why: String| Err(io::Error::other(format!("{} {why}", above.display())));
-        if !found.is_dir() {
-            return refused("is no folder".to_owned());
-        }
-        if !trusted.contains(&found.uid()) {
-            return refused(format!("belongs to user {}", found.uid()));
-        }
-        // Where it is sticky (01000), only the owner of something in it may move that away.
-        if found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0 {
-            return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
-        }
-    }
-    Ok(())
 }
 
 /// A file that this process holds locked, and removes in the end.
@@ -224,7 +196,7 @@ fn remove_dead(folder: &Path) {
 mod tests {
     use super::*;
     use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
     fn made(place: Place) -> io::Result<HeldFile> {
         Places(vec![place]).make(Need::Code, ("becalm-test", ".so"), |_| Ok(()))

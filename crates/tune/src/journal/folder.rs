@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use becalm_linux::file::sync_folder;
-use becalm_linux::private;
+use becalm_linux::private::{self, Reserve};
 use becalm_linux::procfs::locks::lock_holder;
 use becalm_linux::procfs::task::TaskStat;
 
@@ -20,6 +20,9 @@ const LONGEST: u64 = 1 << 30;
 
 /// What is held on the disk for each step that may have to be restored: a line that says that it was, in bytes.
 const LINE: u64 = 64;
+
+/// How many such lines are held besides: that threads are settled, and some to spare.
+const SPARE: u64 = 4;
 
 /// The folder in which a journal lies. It and its files are for one user alone, since what they say is written back with that
 /// user's rights.
@@ -66,7 +69,22 @@ impl Folder {
     /// # Errors
     /// If it cannot be read or understood.
     pub fn read(&self) -> Result<Option<State>, JournalError> {
-        Ok(self.read_whole(false)?.map(|(state, _)| state))
+        let Some(found) = self.found()? else { return Ok(None) };
+        Ok(found.read_whole(false)?.map(|(state, _)| state))
+    }
+
+    /// The folder behind all links, on whose way nobody else can put anything in its place; nothing if it is not there. What
+    /// follows is done there.
+    fn found(&self) -> Result<Option<Self>, JournalError> {
+        match private::find_folder(&self.path) {
+            Ok(path) => Ok(Some(Self::new(path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.unusable(error)),
+        }
+    }
+
+    fn unusable(&self, source: io::Error) -> JournalError {
+        JournalError::File { action: "use the journal's folder", path: self.path.clone(), source }
     }
 
     /// What the journal says, and how many of its bytes are whole lines; `lenient`, without the lines that are damaged.
@@ -82,7 +100,7 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(JournalError::File { action: "read the journal", path, source }),
         };
-        State::parse(&String::from_utf8_lossy(&text), lenient).map_err(|(line, why)| match line {
+        State::parse(&text, lenient).map_err(|(line, why)| match line {
             0 => JournalError::Version { path, version: why.parse().unwrap_or(0) },
             _ => JournalError::Damaged { path, line, why },
         })
@@ -94,7 +112,6 @@ impl Folder {
             let path = path.to_owned();
             move |source| JournalError::File { action, path, source }
         };
-        private::make_folder(&self.path).map_err(failed("use the journal's folder", &self.path))?;
         let path = self.path.join("lock");
         let opened = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true));
         let lock = opened.map_err(failed("open the lock", &path))?;
@@ -113,25 +130,24 @@ impl Folder {
     /// # Errors
     /// If another process is at work, a journal that is there cannot be understood, or none can be written.
     pub(crate) fn begin(&self, owner: &Owner, plan: &Plan) -> Result<Begun, JournalError> {
-        let lock = self.lock()?;
-        if let Some((file, state)) = self.reopen(false)? {
-            if state.owner.boot_id == owner.boot_id && !state.is_spent() {
-                return Ok(Begun::There(Journal { folder: self.clone(), _lock: lock, file, state, unwritten: None }));
+        let found = Self::new(private::make_folder(&self.path).map_err(|error| self.unusable(error))?);
+        let lock = found.lock()?;
+        if let Some((file, state)) = found.reopen(false)? {
+            if !state.is_spent() && !state.owner.is_of_boot_before(owner) {
+                return Ok(Begun::There(Journal::new(found, lock, file, state)));
             }
-            self.put_away()?;
+            found.put_away()?;
         }
-        let path = self.journal();
-        let draft = self.path.join("journal.new");
+        let path = found.journal();
+        let draft = found.path.join("journal.new");
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
         let begin = Record::Begin { version: VERSION, owner: owner.clone(), plan: Box::new(plan.clone()) };
         // Under its name it is whole from the beginning.
         let mut file = private::create(&draft).map_err(failed)?;
         line(&begin).and_then(|line| file.write_all(&line)).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&draft, &path).and_then(|()| sync_folder(&self.path)).map_err(failed)?;
+        fs::rename(&draft, &path).and_then(|()| sync_folder(&found.path)).map_err(failed)?;
         let state = State::begin(owner.clone(), plan.clone());
-        let journal = Journal { folder: self.clone(), _lock: lock, file, state, unwritten: None };
-        journal.hold_space().map_err(failed)?;
-        Ok(Begun::New(journal))
+        Ok(Begun::New(Journal::new(found, lock, file, state)))
     }
 
     /// Opens the journal to go on with it; `None` if there is none. `lenient`, lines of it that are damaged are passed over.
@@ -140,12 +156,10 @@ impl Folder {
     /// If another process is at work, or the journal cannot be read, understood or opened for writing.
     pub(crate) fn resume(&self, lenient: bool) -> Result<Option<Journal>, JournalError> {
         // Without a journal nothing need be locked, and no folder made.
-        if !self.journal().exists() {
-            return Ok(None);
-        }
-        let lock = self.lock()?;
-        let found = self.reopen(lenient)?;
-        Ok(found.map(|(file, state)| Journal { folder: self.clone(), _lock: lock, file, state, unwritten: None }))
+        let Some(found) = self.found()?.filter(|found| found.journal().exists()) else { return Ok(None) };
+        let lock = found.lock()?;
+        let there = found.reopen(lenient)?;
+        Ok(there.map(|(file, state)| Journal::new(found, lock, file, state)))
     }
 
     /// The journal that is there, to be written on.
@@ -198,17 +212,29 @@ pub(crate) enum Begun {
 }
 
 /// A journal that is being written, by nobody else.
+///
+/// Behind its end there is always space for the lines by which restoring says what is back, so that a disk that fills keeps none of
+/// them from being written: all other lines use none of it.
 #[derive(Debug)]
 pub struct Journal {
     folder: Folder,
     _lock: Lock,
     file: File,
     state: State,
+    reserve: Reserve,
     /// The first of what could not be written, though it was done.
     unwritten: Option<JournalError>,
 }
 
 impl Journal {
+    fn new(folder: Folder, lock: Lock, file: File, state: State) -> Self {
+        let mut journal = Self { folder, _lock: lock, file, state, reserve: Reserve::default(), unwritten: None };
+        let left = journal.state.steps.iter().filter(|step| !step.restored).count();
+        // No more than may be held already: a tmpfs that cannot give all gives back all. What has none is restored all the same.
+        let _ = journal.reserve.hold(&journal.file, LINE * (left as u64 + SPARE));
+        journal
+    }
+
     /// What it says until now.
     #[must_use]
     pub const fn state(&self) -> &State {
@@ -217,20 +243,20 @@ impl Journal {
 
     /// Writes a line; when this returns, it is on disk.
     pub(crate) fn write(&mut self, record: Record) -> Result<(), JournalError> {
-        let path = self.folder.journal();
-        let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
-        self.append(&record).map_err(failed)?;
-        let more = matches!(record, Record::Extend { .. } | Record::More { .. });
-        self.note(record)?;
-        if more { self.hold_space().map_err(failed) } else { Ok(()) }
+        self.append(&record).map_err(|source| self.unwritable(source))?;
+        self.note(record)
     }
 
-    /// Notes what was brought back, and writes it if the disk lets it be written: restoring goes on without, as it can be
-    /// repeated.
+    fn unwritable(&self, source: io::Error) -> JournalError {
+        JournalError::File { action: "write the journal", path: self.folder.journal(), source }
+    }
+
+    /// Notes what restoring has found or brought back, and writes it if the disk lets it be written: restoring goes on without, as
+    /// it can be repeated.
     pub(crate) fn write_if_possible(&mut self, record: Record) -> Result<(), JournalError> {
         if let Err(source) = self.append(&record) {
-            let path = self.folder.journal();
-            self.unwritten.get_or_insert(JournalError::File { action: "write the journal", path, source });
+            let error = self.unwritable(source);
+            self.unwritten.get_or_insert(error);
         }
         self.note(record)
     }
@@ -247,18 +273,28 @@ impl Journal {
 
     /// Adds a line, or leaves the file as it was.
     fn append(&mut self, record: &Record) -> io::Result<()> {
-        let before = self.file.metadata()?.len();
         let line = line(record)?;
-        self.file.write_all(&line).and_then(|()| self.file.sync_data()).inspect_err(|_| {
+        match record {
+            Record::Restored { .. } | Record::Settled => {}
+            Record::More { steps, .. } => self.hold(line.len() as u64 + LINE * steps.len() as u64)?,
+            Record::Extend { plan, .. } => self.hold(line.len() as u64 + LINE * plan.steps.len() as u64)?,
+            _ => self.hold(line.len() as u64)?,
+        }
+        let before = self.file.metadata()?.len();
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if written.is_err() {
             // A part of a line would stand before the next one. If this fails, too, reading passes over a last part.
             let _ = self.file.set_len(before);
-        })
+            // That gave back what was held.
+            self.reserve = Reserve::default();
+            let _ = self.hold(0);
+        }
+        written
     }
 
-    /// Holds space for what restoring everything will write, so that a disk that fills meanwhile does not keep it from being
-    /// noted.
-    fn hold_space(&self) -> io::Result<()> {
-        private::hold_space(&self.file, LINE * (self.state.steps.len() as u64 + 4))
+    /// Holds space for so many bytes, and behind them for what restoring every step will write.
+    fn hold(&mut self, bytes: u64) -> io::Result<()> {
+        self.reserve.hold(&self.file, bytes + LINE * (self.state.steps.len() as u64 + SPARE))
     }
 
     /// Puts it away, as everything is restored.

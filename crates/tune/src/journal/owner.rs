@@ -37,7 +37,7 @@ impl Owner {
         // Of the real process also where the machine is a tree of files.
         let own = TaskStat::read(std::path::Path::new("/"), pid).map_err(|error| identity(&error))?;
         let start_ticks = own.ok_or_else(|| identity(&"/proc does not show this process"))?.start_ticks;
-        Ok(Self { pid, start_ticks, boot_id: boot_id(machine).map_err(|error| identity(&error))?, runs_command })
+        Ok(Self { pid, start_ticks, boot_id: boot_id(machine)?, runs_command })
     }
 
     /// Whether the process is still there.
@@ -52,12 +52,18 @@ impl Owner {
     /// Whether the machine was not booted since.
     ///
     /// # Errors
-    /// If the kernel does not tell which boot this is, as where a container hides that.
+    /// If the kernel does not tell which boot this is, as where a container hides that, or did not tell which that was.
     pub fn is_of_this_boot(&self, machine: &dyn Machine) -> Result<bool, JournalError> {
-        match boot_id(machine) {
-            Ok(now) => Ok(now == self.boot_id),
-            Err(error) => Err(JournalError::Identity(format!("{BOOT_ID} cannot be read: {error}"))),
+        if !is_boot_id(&self.boot_id) {
+            let why = format!("the journal does not say of which boot it is, but '{}'", self.boot_id);
+            return Err(JournalError::Identity(why));
         }
+        Ok(boot_id(machine)? == self.boot_id)
+    }
+
+    /// Whether the machine was booted between this one and a process that is there now.
+    pub(crate) fn is_of_boot_before(&self, now: &Self) -> bool {
+        is_boot_id(&self.boot_id) && self.boot_id != now.boot_id
     }
 }
 
@@ -67,7 +73,22 @@ impl fmt::Display for Owner {
     }
 }
 
-fn boot_id(machine: &dyn Machine) -> std::io::Result<String> {
-    let text = fs::read_to_string(file::below(machine.root(), BOOT_ID))?;
-    Ok(text.trim().to_owned())
+fn boot_id(machine: &dyn Machine) -> Result<String, JournalError> {
+    let identity = |why: String| JournalError::Identity(format!("{BOOT_ID} {why}"));
+    let read = fs::read_to_string(file::below(machine.root(), BOOT_ID));
+    let text = read.map_err(|error| identity(format!("cannot be read: {error}")))?;
+    match text.trim() {
+        id if is_boot_id(id) => Ok(id.to_owned()),
+        other => {
+            let found: String = other.chars().take(60).collect();
+            Err(identity(format!("does not tell which boot this is, but '{found}'; a container may hide it")))
+        }
+    }
+}
+
+/// Whether a text is what the kernel prints there: a UUID. An empty file lies over it where a container hides it.
+fn is_boot_id(text: &str) -> bool {
+    let is_hyphen = |at| matches!(at, 8 | 13 | 18 | 23);
+    let fits = |(at, byte): (usize, u8)| if is_hyphen(at) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
 }

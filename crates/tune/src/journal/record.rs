@@ -15,10 +15,19 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) enum Record {
     /// The first line. The steps of the plan are numbered from 0.
     Begin { version: u32, owner: Owner, plan: Box<Plan> },
-    /// Another plan on top; its steps are numbered on.
-    Extend { owner: Owner, plan: Box<Plan> },
-    /// Changes that came up while a plan was carried out; numbered on.
-    More { steps: Vec<Change> },
+    /// Another plan on top; its steps are numbered on, from `first`.
+    Extend {
+        owner: Owner,
+        plan: Box<Plan>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<usize>,
+    },
+    /// Changes that came up while a plan was carried out; numbered on, from `first`.
+    More {
+        steps: Vec<Change>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<usize>,
+    },
     /// The value before a change, as it was read. The change may have been made from here on.
     Original { step: usize, value: String },
     /// The change was made; the value as the kernel shows it now.

@@ -9,6 +9,8 @@ use crate::{Attempt, Change, Knob, Outcome, Plan};
 /// One change, and how far it got.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalStep {
+    /// The step's number in the journal. They rise, and leave out those of a line that is damaged.
+    pub number: usize,
     /// The change that the step makes.
     pub change: Change,
     /// The value before; `None` if nothing was changed.
@@ -53,22 +55,24 @@ pub struct State {
     pub threads: Vec<Noted>,
     /// Whether they may run there again.
     pub settled: bool,
+    /// How many lines were passed over, as they are damaged.
+    pub damaged: usize,
 }
 
 impl State {
-    /// From the text of a journal; tells also how many bytes of it are whole lines. Nothing if not even the first is whole, so
-    /// that nothing had been changed. `lenient`, damaged lines behind the first are passed over.
+    /// From the bytes of a journal; tells also how many of them are whole lines. Nothing if not even the first is whole, so that
+    /// nothing had been changed. `lenient`, damaged lines behind the first are passed over.
     ///
     /// # Errors
     /// The line, counted from 1, that makes no sense, and why; or, as line 0, the version that is not known.
-    pub(crate) fn parse(text: &str, lenient: bool) -> Result<Option<(Self, usize)>, (usize, String)> {
+    pub(crate) fn parse(bytes: &[u8], lenient: bool) -> Result<Option<(Self, usize)>, (usize, String)> {
         let mut state: Option<Self> = None;
         let mut whole = 0;
-        for (number, line) in text.split_inclusive('\n').enumerate() {
+        for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
             // A line is written in one call, its end last.
-            let Some(line) = line.strip_suffix('\n') else { break };
+            let Some(text) = line.strip_suffix(b"\n") else { break };
             let damaged = |why: String| (number + 1, why);
-            let record = serde_json::from_str(line).map_err(|error| error.to_string());
+            let record = serde_json::from_slice(text).map_err(|error| error.to_string());
             let taken = match (&mut state, record) {
                 (None, Ok(Record::Begin { version, owner, plan })) => {
                     if version != VERSION {
@@ -83,10 +87,11 @@ impl State {
                     return Err(damaged(why));
                 }
             };
-            if !lenient {
-                taken.map_err(damaged)?;
+            match (taken, &mut state) {
+                (Err(_), Some(state)) if lenient => state.damaged += 1,
+                (taken, _) => taken.map_err(damaged)?,
             }
-            whole += line.len() + 1;
+            whole += line.len();
         }
         Ok(state.map(|state| (state, whole)))
     }
@@ -102,15 +107,40 @@ impl State {
             applied: false,
             threads: Vec::new(),
             settled: false,
+            damaged: 0,
         };
-        state.add(plan.steps.clone());
+        state.add(0, plan.steps.clone());
         state.plans.push(plan);
         state
     }
 
-    fn add(&mut self, changes: Vec<Change>) {
-        let step = |change| JournalStep { change, original: None, done: None, refused: None, restored: false };
-        self.steps.extend(changes.into_iter().map(step));
+    /// The number of the next step that is added.
+    pub(crate) fn next(&self) -> usize {
+        self.steps.last().map_or(0, |step| step.number + 1)
+    }
+
+    fn add(&mut self, first: usize, changes: Vec<Change>) {
+        let step = |(number, change)| JournalStep {
+            number,
+            change,
+            original: None,
+            done: None,
+            refused: None,
+            restored: false,
+        };
+        self.steps.extend((first..).zip(changes).map(step));
+    }
+
+    /// The number of the first of some steps that come on top. Behind a damaged line, which may have held others, only the steps'
+    /// own line tells it.
+    fn first(&self, first: Option<usize>) -> Result<usize, String> {
+        let next = self.next();
+        match first {
+            None if self.damaged == 0 => Ok(next),
+            None => Err("nobody knows the numbers of its steps, as a line before it is damaged".to_owned()),
+            Some(first) if first == next || (first > next && self.damaged > 0) => Ok(first),
+            Some(first) => Err(format!("its first step is {first}, and the next one is {next}")),
+        }
     }
 
     /// Takes in another line.
@@ -130,19 +160,23 @@ impl State {
             }
             Record::Settled => self.settled = true,
             Record::Applied => self.applied = true,
-            Record::More { steps } => self.add(steps),
-            Record::Extend { owner, plan } => {
+            Record::More { steps, first } => self.add(self.first(first)?, steps),
+            Record::Extend { owner, plan, first } => {
                 (self.owner, self.applied) = (owner, false);
-                self.add(plan.steps.clone());
+                let first = self.first(first);
+                let steps = plan.steps.clone();
                 self.plans.push(*plan);
+                self.add(first?, steps);
             }
         }
         Ok(())
     }
 
     fn step(&mut self, number: usize) -> Result<&mut JournalStep, String> {
-        let count = self.steps.len();
-        self.steps.get_mut(number).ok_or_else(|| format!("there is no step {number} of {count}"))
+        match self.steps.binary_search_by_key(&number, |step| step.number) {
+            Ok(index) => Ok(&mut self.steps[index]),
+            Err(_) => Err(format!("there is no step {number} of {}", self.steps.len())),
+        }
     }
 
     /// Whether nothing is changed any more.

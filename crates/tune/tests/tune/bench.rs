@@ -39,7 +39,7 @@ impl Bench {
     }
 
     pub fn restore(&self, foreign: Foreign) -> Restored {
-        let restoring = Restoring { owner: None, foreign };
+        let restoring = Restoring { foreign, ..Restoring::default() };
         restore(&self.fake, &self.folder, restoring, &mut |_| ()).unwrap().expect("there is a journal")
     }
 }

@@ -256,7 +256,7 @@ pub fn machine(root: &Path, cpus: u32, siblings: bool, groups: Groups) -> Tree {
     let all: CpuList = (0..cpus).map(CpuId::new).collect();
     let mask = format!("{}\n", all.to_mask().trim_start_matches(['0', ',']));
     let base = "/sys/devices/system/cpu";
-    tree.file("/proc/sys/kernel/random/boot_id", "boot-1\n")
+    tree.file("/proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000001\n")
         .file("/proc/cmdline", "quiet\n")
         .file(&format!("{base}/online"), &format!("{all}\n"))
         .file("/proc/interrupts", "CPU0\n 5: 1 PCI-MSIX-0 1-edge nvme0q1\n 6: 1 PCI-MSIX-0 1-edge eth0\n")

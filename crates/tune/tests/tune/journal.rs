@@ -5,34 +5,110 @@ use std::path::Path;
 
 use crate::bench::{Bench, request};
 use crate::fake::{Groups, snapshot};
-use becalm_tune::{Family, Foreign, Owner, Request, Restoring, apply, restore};
+use becalm_tune::{Family, Foreign, Knob, Owner, Request, Restoring, Whose, apply, extend, restore};
 
+/// A process is told by its number, its start and its boot: numbers are used again, and so are starts in another boot.
 #[test]
 fn only_the_owner_of_a_journal_restores_it_by_name() {
     let bench = Bench::new(4, false, Groups::Two);
     bench.apply(&bench.plan(&request("1")));
     let tuned = snapshot(&bench.root());
-    let other = Owner { pid: 1, ..bench.owner() };
-    let theirs = Restoring { owner: Some(&other), ..Restoring::default() };
-    assert_eq!(restore(&bench.fake, &bench.folder, theirs, &mut |_| ()).unwrap(), None);
-    assert!(snapshot(&bench.root()) == tuned && bench.folder.journal().exists());
     let own = bench.owner();
-    let ours = Restoring { owner: Some(&own), ..Restoring::default() };
-    assert!(restore(&bench.fake, &bench.folder, ours, &mut |_| ()).unwrap().unwrap().is_complete());
+    let of = |owner: &Owner| {
+        let restoring = Restoring { whose: Whose::Process(owner), ..Restoring::default() };
+        restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap()
+    };
+    let others = [
+        Owner { pid: own.pid + 1, ..own.clone() },
+        Owner { start_ticks: own.start_ticks + 1, ..own.clone() },
+        Owner { boot_id: "00000000-0000-4000-8000-000000000002".to_owned(), ..own.clone() },
+        Owner { runs_command: true, ..own.clone() },
+    ];
+    // Whoever holds the lock of another's journal keeps nobody waiting.
+    let lock = fs::File::open(bench.folder.path().join("lock")).unwrap();
+    lock.lock().unwrap();
+    for other in &others {
+        assert_eq!(of(other), None, "{other:?}");
+        assert!(snapshot(&bench.root()) == tuned && bench.folder.journal().exists());
+    }
+    lock.unlock().unwrap();
+    assert!(of(&own).unwrap().is_complete());
 }
 
+/// What was changed to stay, and what a command is running on, is not what a dead run has left.
+#[test]
+fn what_dead_runs_left_is_restored_alone() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    let plan = bench.plan(&request("1"));
+    let this = Owner::this_process(&bench.fake, true).unwrap();
+    let dead = Owner { start_ticks: this.start_ticks + 1, ..this.clone() };
+    let apply_as = |owner: &Owner| apply(&bench.fake, &bench.folder, &plan, owner, &mut |_| ()).unwrap();
+    let left = |foreign| {
+        let restoring = Restoring { whose: Whose::DeadRuns, foreign };
+        restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap()
+    };
+    assert_eq!(left(Foreign::Leave), None);
+    for stays in [&this, &Owner { runs_command: false, ..dead.clone() }, &Owner { runs_command: false, ..this.clone() }]
+    {
+        apply_as(stays);
+        let tuned = snapshot(&bench.root());
+        for foreign in [Foreign::Leave, Foreign::Keep, Foreign::Force] {
+            assert_eq!(left(foreign), None, "{stays:?}");
+        }
+        assert!(snapshot(&bench.root()) == tuned && bench.folder.journal().exists());
+        assert!(bench.restore(Foreign::Leave).is_complete());
+    }
+    apply_as(&dead);
+    assert!(left(Foreign::Leave).unwrap().is_complete());
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+/// A container may hide the boot's identity by leaving it out, or by an empty file or a device in its place.
 #[test]
 fn a_boot_that_cannot_be_told_keeps_the_journal() {
     let bench = Bench::new(4, false, Groups::Two);
     bench.apply(&bench.plan(&request("1")));
+    let tuned = snapshot(&bench.root().join("sys"));
     let path = bench.root().join("proc/sys/kernel/random/boot_id");
     let boot = fs::read(&path).unwrap();
-    fs::remove_file(&path).unwrap();
-    let error = restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("/proc/sys/kernel/random/boot_id cannot be read"), "{error}");
-    assert!(bench.folder.journal().exists());
+    for (hidden, words) in [
+        (None, "/proc/sys/kernel/random/boot_id cannot be read"),
+        (Some(""), "does not tell which boot this is, but ''"),
+        (Some("\n"), "but ''"),
+        (Some("boot"), "but 'boot'"),
+        (Some("00000000-0000-4000-8000_000000000001\n"), "does not tell"),
+    ] {
+        match hidden {
+            None => fs::remove_file(&path).unwrap(),
+            Some(text) => fs::write(&path, text).unwrap(),
+        }
+        for foreign in [Foreign::Leave, Foreign::Force] {
+            let restoring = Restoring { foreign, ..Restoring::default() };
+            let error = restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap_err().to_string();
+            assert!(error.contains(words), "{hidden:?}: {error}");
+        }
+        // Nor is one begun that nobody could tell from one of another boot.
+        assert!(Owner::this_process(&bench.fake, false).unwrap_err().to_string().contains(words), "{hidden:?}");
+        assert!(bench.folder.journal().exists() && snapshot(&bench.root().join("sys")) == tuned);
+    }
     fs::write(&path, boot).unwrap();
     assert!(bench.restore(Foreign::Leave).is_complete());
+}
+
+/// One that was begun where the boot was hidden holds as long as nobody says otherwise.
+#[test]
+fn a_journal_of_no_boot_is_neither_restored_nor_put_away() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let plan = bench.plan(&request("1"));
+    bench.apply(&plan);
+    let text = fs::read_to_string(bench.folder.journal()).unwrap();
+    fs::write(bench.folder.journal(), text.replace(&bench.owner().boot_id, "")).unwrap();
+    let error = restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("the journal does not say of which boot it is"), "{error}");
+    let error = apply(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("settings are changed already"), "{error}");
+    assert!(bench.folder.journal().exists() && !bench.folder.last().exists());
 }
 
 #[test]
@@ -49,6 +125,123 @@ fn a_damaged_line_costs_its_knob_and_no_other() {
     assert!(error.contains(&format!("line {} of the journal", at + 1)), "{error}");
     assert!(bench.restore(Foreign::Force).is_complete());
     assert_eq!(snapshot(&bench.root()), before);
+}
+
+/// Bytes that are no text cost their line, and what restoring adds stands on lines of its own.
+#[test]
+fn bytes_that_are_no_text_cost_their_line_alone() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    bench.apply(&bench.plan(&Request { only: [Family::Vmstat, Family::Memory].into(), ..request("1") }));
+    let mut bytes = fs::read(bench.folder.journal()).unwrap();
+    let at = bytes.windows(6).rposition(|word| word == b"\"done\"").unwrap();
+    bytes[at + 2] = 0xff;
+    fs::write(bench.folder.journal(), &bytes).unwrap();
+    let error = bench.folder.read().unwrap_err().to_string();
+    assert!(error.contains("is damaged"), "{error}");
+    // Another's value keeps the journal there.
+    bench.fake.set("/proc/sys/kernel/numa_balancing", "3\n");
+    let restoring = Restoring { foreign: Foreign::Force, ..Restoring::default() };
+    assert_eq!(restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap().unwrap().damaged, 1);
+    let after = fs::read(bench.folder.last()).unwrap();
+    assert!(after.starts_with(&bytes) && !after.contains(&0));
+    let added = String::from_utf8(after[bytes.len()..].to_vec()).unwrap();
+    assert!(
+        added.lines().count() > 2 && added.lines().all(|line| line.starts_with("{\"record\":\"restored\"")),
+        "{added}"
+    );
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+/// A line that brought steps is lost: those behind it keep their numbers, and no knob gets the value of another.
+#[test]
+fn a_damaged_line_shifts_no_numbers() {
+    for lost in ["\"record\":\"extend\"", "\"record\":\"more\""] {
+        let bench = Bench::new(8, false, Groups::Two);
+        let mut begin = snapshot(&bench.root());
+        let only = |cpus: &str, family| Request { only: [family].into(), ..request(cpus) };
+        let go_on = |request: &Request| {
+            extend(&bench.fake, &bench.folder, &bench.plan(request), &bench.owner(), &mut |_| ()).unwrap();
+        };
+        bench.apply(&bench.plan(&only("1", Family::Vmstat)));
+        go_on(&only("1", Family::Irq));
+        if lost.contains("more") {
+            // A thread that starts while others are moved.
+            let plan = bench.plan(&only("1", Family::Affinity));
+            crate::fake::Tree { root: bench.root() }.thread(300, "late", 0, 90, "0-7");
+            begin.extend(snapshot(&bench.root().join("proc/300")));
+            extend(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut |_| ()).unwrap();
+        }
+        go_on(&only("1", Family::Memory));
+        let text = fs::read_to_string(bench.folder.journal()).unwrap();
+        assert!(text.contains(lost));
+        // What the lost line changed stays as it is.
+        let tuned = snapshot(&bench.root());
+        let whole: Vec<_> = bench.folder.read().unwrap().unwrap().in_force();
+        fs::write(bench.folder.journal(), text.replacen(lost, "\"record\":", 1)).unwrap();
+        let restored = bench.restore(Foreign::Force);
+        assert!(restored.is_complete() && restored.damaged > 1, "{restored:?}");
+        assert!(restored.changes.len() < whole.len());
+        let back: Vec<String> = restored.changes.iter().map(|attempt| attempt.change.knob.to_string()).collect();
+        assert!(
+            back.iter().any(|knob| knob.contains("hugepage"))
+                && back.iter().any(|knob| knob.contains("vmstat") || knob.contains("stat_interval"))
+        );
+        for (path, now) in snapshot(&bench.root()) {
+            let was = begin.get(&path);
+            assert!(was == Some(&now) || tuned.get(&path) == Some(&now), "{} has the value of another", path.display());
+        }
+        for attempt in whole.iter().filter(|attempt| back.contains(&attempt.change.knob.to_string())) {
+            if let Knob::File { path, .. } = &attempt.change.knob {
+                let path = bench.root().join(path.strip_prefix("/").unwrap());
+                assert_eq!(fs::read(&path).unwrap(), begin[&path], "{}", path.display());
+            }
+        }
+    }
+}
+
+/// Space for what restoring writes is held at every moment, also when applying has ended.
+#[test]
+fn space_is_held_for_what_restoring_writes() {
+    use std::os::unix::fs::MetadataExt;
+    let mut bench = Bench::new(4, false, Groups::Two);
+    let tree = crate::fake::Tree { root: bench.root() };
+    // So many that what is held is more than the rest of a page.
+    for number in 1000..1400 {
+        tree.file(&format!("/proc/irq/{number}/smp_affinity_list"), "0-3\n");
+    }
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    bench.folder = becalm_tune::Folder::new(memory.path().join("journal"));
+    let plan = bench.plan(&Request { only: [Family::Irq, Family::Vmstat].into(), ..request("1") });
+    let journal = bench.folder.journal();
+    let check = |when: &str| {
+        let (found, state) = (fs::metadata(&journal).unwrap(), bench.folder.read().unwrap().unwrap());
+        let open = state.steps.iter().filter(|step| step.is_open()).count();
+        let lines: usize =
+            (0..open).map(|step| format!("{{\"record\":\"restored\",\"step\":{step},\"gone\":false}}\n").len()).sum();
+        let held = (found.blocks() * 512).saturating_sub(found.len()) as usize;
+        assert!(held >= lines, "{when}: {held} bytes are held for {lines}");
+        open
+    };
+    let mut moment = 0;
+    apply(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut |_| {
+        moment += 1;
+        if moment % 100 == 0 {
+            check(&format!("at moment {moment}"));
+        }
+    })
+    .unwrap();
+    assert!(check("when applied") >= 400);
+    // A last line that was torn is cut off, and with it all that was held.
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&journal)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, b"{\"rec"))
+        .unwrap();
+    bench.fake.set("/proc/sys/vm/stat_interval", "77\n");
+    assert!(!bench.restore(Foreign::Leave).is_complete());
+    assert_eq!(check("when all but one are back"), 1);
+    assert!(bench.restore(Foreign::Keep).is_complete());
 }
 
 #[test]
@@ -72,6 +265,18 @@ fn a_journal_is_for_one_user_alone() {
     symlink(&elsewhere, bench.folder.journal()).unwrap();
     assert!(refused().contains("it is a link"));
     fs::rename(&elsewhere, bench.folder.journal()).unwrap();
+    // Nor above it: who may write there puts another folder in its place, or none.
+    chmod(bench.place.path(), 0o777);
+    let aside = bench.place.path().join("aside");
+    for there in [true, false] {
+        if !there {
+            fs::rename(bench.folder.path(), &aside).unwrap();
+        }
+        assert!(refused().contains("may be written by others (its mode is 0777)"));
+        assert!(bench.folder.read().unwrap_err().to_string().contains("cannot use the journal's folder"));
+    }
+    fs::rename(&aside, bench.folder.path()).unwrap();
+    chmod(bench.place.path(), 0o700);
     assert!(bench.restore(Foreign::Leave).is_complete());
 }
 
@@ -87,7 +292,7 @@ fn a_forged_journal_writes_no_file_of_anybody() {
     for foreign in [Foreign::Leave, Foreign::Force] {
         let restored = bench.restore(foreign);
         assert!(!restored.is_complete());
-        assert!(restored.changes[0].why.as_deref().unwrap().contains("is no setting of the kernel"), "{restored:?}");
+        assert!(restored.changes[0].why.as_deref().unwrap().contains("never changes /etc/secret"), "{restored:?}");
         assert_eq!(fs::read_to_string(&secret).unwrap(), "120");
     }
 }
@@ -97,7 +302,7 @@ fn the_journal_of_an_earlier_boot_restores_nothing() {
     let bench = Bench::new(4, false, Groups::Two);
     bench.apply(&bench.plan(&request("1")));
     let tuned = snapshot(&bench.root().join("sys"));
-    bench.fake.set("/proc/sys/kernel/random/boot_id", "boot-2\n");
+    bench.fake.set("/proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000002\n");
     assert!(bench.restore(Foreign::Leave).earlier_boot);
     assert_eq!(snapshot(&bench.root().join("sys")), tuned);
     assert!(bench.folder.read().unwrap().is_none() && bench.folder.last().exists());

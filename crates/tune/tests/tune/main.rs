@@ -3,6 +3,7 @@
 mod bench;
 mod fake;
 mod formats;
+mod full;
 mod journal;
 mod kill;
 mod transaction;

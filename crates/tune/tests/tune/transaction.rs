@@ -376,7 +376,8 @@ fn four_thousand_cpus_and_32_siblings() {
 fn a_machine_that_has_next_to_nothing() {
     let place = tempfile::tempdir().unwrap();
     let tree = crate::fake::Tree { root: place.path().join("root") };
-    tree.file("/sys/devices/system/cpu/online", "0-1\n").file("/proc/sys/kernel/random/boot_id", "b\n");
+    tree.file("/sys/devices/system/cpu/online", "0-1\n")
+        .file("/proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000001\n");
     let fake = Fake::at(&tree.root);
     let plan = plan(&fake, &request("1")).unwrap();
     assert!(plan.steps.is_empty());

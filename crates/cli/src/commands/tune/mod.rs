@@ -4,6 +4,7 @@ mod apply;
 mod check;
 mod formats;
 mod gain;
+mod patience;
 mod plan;
 mod planning;
 mod restore;

@@ -156,6 +156,14 @@ pub fn tell(restored: &Restored) {
     if !left.is_empty() {
         say(format_args!("threads that others may have put where they are were left there: {}", some(&left)));
     }
+    if restored.damaged > 0 {
+        let lines = if restored.damaged == 1 {
+            "1 damaged line".to_owned()
+        } else {
+            format!("{} damaged lines", restored.damaged)
+        };
+        say(format_args!("{lines} of the journal passed over; what is told of nowhere else stays as it is"));
+    }
     if let Some(why) = &restored.unwritten {
         say(format_args!("{why}; what is restored is restored, and becalm tune restore can be repeated"));
     }

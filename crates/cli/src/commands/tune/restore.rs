@@ -2,15 +2,20 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, Restored, Restoring, Stage, restore};
+use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, Restored, Restoring, Stage, Whose};
 use becalm_units::CpuList;
 use clap::Args;
 
-use super::planning::{JournalArgs, need_rights, tell};
+use super::patience::restore_patiently;
+use super::planning::{JournalArgs, need_rights, tell, words};
 use crate::exit::Exit;
 use crate::output::{Output, emit};
+
+/// For how long what a dead run left is tried to be restored while its watcher may still be doing the same.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bring back what was before becalm tune apply, also after a becalm that died
 ///
@@ -33,6 +38,11 @@ pub struct RestoreArgs {
     #[arg(long, conflicts_with = "force")]
     keep: bool,
 
+    /// Only what a becalm tune run that is dead has left changed, as for the end of a service: what becalm tune apply changed, or a
+    /// command is running on, stays
+    #[arg(long)]
+    left_by_run: bool,
+
     /// Show every knob, also those that are alike
     #[arg(long)]
     all: bool,
@@ -52,7 +62,8 @@ pub struct RestoreArgs {
 /// If rights are missing, or the journal cannot be used.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let folder = args.journal.folder();
-    if folder.read()?.is_some() {
+    // What is damaged may be passed over.
+    if !matches!(folder.read(), Ok(None)) {
         need_rights()?;
     }
     let foreign = match (args.force, args.keep) {
@@ -60,9 +71,14 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         (_, true) => Foreign::Keep,
         _ => Foreign::Leave,
     };
-    let restoring = Restoring { owner: None, foreign };
-    let restored = restore(&LiveMachine::below(&args.root), &folder, restoring, &mut |_| ())?;
-    let report = report(restored.as_ref(), &folder);
+    let (whose, patience) =
+        if args.left_by_run { (Whose::DeadRuns, PATIENCE) } else { (Whose::Anybodys, Duration::ZERO) };
+    let machine = LiveMachine::below(&args.root);
+    let restored = restore_patiently(&machine, &folder, Restoring { whose, foreign }, patience)?;
+    let report = match &restored {
+        Some(restored) => report(restored, &folder),
+        None => nothing(&machine, &folder)?,
+    };
     emit(&report, Output::new(args.json, args.all), out)?;
     if let Some(restored) = &restored {
         tell(restored);
@@ -70,17 +86,32 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })
 }
 
-fn report(restored: Option<&Restored>, folder: &Folder) -> TuneDoneReport {
-    let mut report = TuneDoneReport {
+/// What is said where there was nothing to restore: that nothing is changed, or what is and stays.
+fn nothing(machine: &LiveMachine, folder: &Folder) -> anyhow::Result<TuneDoneReport> {
+    let mut report = empty(Stage::Untuned, "nothing is changed, so that there is nothing to restore");
+    if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
+        let (stage, sentence, _) = words(machine, &state.owner, &state);
+        report = empty(stage, &format!("no becalm tune run has left anything changed; {sentence}"));
+        report.cpus = state.quiet();
+        report.journal = Some(folder.journal());
+    }
+    Ok(report)
+}
+
+fn empty(stage: Stage, summary: &str) -> TuneDoneReport {
+    TuneDoneReport {
         doing: TuneDoing::Restore,
-        stage: Stage::Untuned,
-        summary: "nothing is changed, so that there is nothing to restore".to_owned(),
+        stage,
+        summary: summary.to_owned(),
         cpus: CpuList::default(),
         attempts: Vec::new(),
         journal: None,
         advice: None,
-    };
-    let Some(restored) = restored else { return report };
+    }
+}
+
+fn report(restored: &Restored, folder: &Folder) -> TuneDoneReport {
+    let mut report = empty(Stage::Untuned, "");
     report.attempts.clone_from(&restored.changes);
     report.journal = Some(folder.last());
     if restored.earlier_boot {

@@ -13,17 +13,21 @@ use becalm_linux::relay::{self, Relay};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{process_end, wait_readable};
 use becalm_tune::{
-    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Restored, Restoring, apply, restore,
+    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Restored, Restoring, TuneError, Whose, apply,
 };
 use becalm_units::Nanos;
 use clap::Args;
 
+use super::patience::restore_patiently;
 use super::planning::{JournalArgs, PlanningArgs, explained, need_rights, plan, tell};
 use super::verify::Proof;
 use super::watcher::Watcher;
 use crate::arguments::refuse_missing;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
+
+/// For how long restoring is tried while another process holds the lock. Then it is left to the watcher.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Run a command on quiet CPUs, and have everything as it was when it ends
 ///
@@ -61,7 +65,7 @@ pub struct TuneRunArgs {
     #[arg(long, value_name = "DIR", requires = "verify")]
     verify_output: Option<PathBuf>,
 
-    /// Say nothing but what went wrong
+    /// Say nothing but what went wrong, and of changes that were refused only how many
     #[arg(short, long)]
     quiet: bool,
 
@@ -96,22 +100,23 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         proof.before()?;
     }
     let owner = Owner::this_process(&machine, true)?;
-    let watcher = Watcher::start(&folder, &owner)?;
-    let signals = Relay::block().context("cannot block signals")?;
+    let watcher = Some(Watcher::start(&folder, &owner)?);
     // What is changed by then is restored when this goes; a journal of others is not touched.
-    let tuned = Tuned { machine: &machine, folder: &folder, owner: &owner, restored: false };
+    let tuned = Tuned { machine: &machine, folder: &folder, owner: &owner, watcher };
+    let signals = Relay::block().context("cannot block signals")?;
     let applied = apply(&machine, &folder, &plan, &owner, &mut |_| ())
         .map_err(|error| explained(&machine, &folder, error, false))?;
     for (change, why) in applied.refused().filter(|_| !args.quiet) {
         say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
     }
     check_refused(&applied, args.require)?;
-    if !args.quiet {
+    if args.quiet {
+        say_how_many_refused(&applied);
+    } else {
         plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     }
     let ended = inside(args, &plan.cpus, &machine, proof.as_ref(), &signals, out);
     let restored = tuned.restore();
-    drop(watcher);
     match (ended, restored) {
         // What the command ended with is said by the exit code, what was not restored by a message.
         (Ok(Exit::As(code @ 1..)), Err(error)) => {
@@ -130,10 +135,23 @@ fn check_refused(applied: &Applied, all: bool) -> anyhow::Result<()> {
     if all {
         anyhow::bail!("{changes} could not be made, and --require asks for all; {}: {why}", change.knob);
     }
-    if applied.count(Outcome::Changed) + applied.count(Outcome::Already) == 0 {
+    // What was so already is none of them.
+    if applied.count(Outcome::Changed) == 0 {
         anyhow::bail!("none of the changes could be made, so the command was not run; {}: {why}", change.knob);
     }
     Ok(())
+}
+
+/// Says in one line what is said change by change where more may be said.
+fn say_how_many_refused(applied: &Applied) {
+    let refused = applied.count(Outcome::Refused) + applied.count(Outcome::LeftOut);
+    if refused > 0 {
+        let were = if refused == 1 { "was" } else { "were" };
+        say(format_args!(
+            "{refused} of {} changes {were} refused, so that the CPUs are less quiet than planned; without --quiet they are named",
+            applied.changes.len()
+        ));
+    }
 }
 
 /// What happens while the settings are changed.
@@ -204,14 +222,15 @@ struct Tuned<'a> {
     machine: &'a LiveMachine,
     folder: &'a Folder,
     owner: &'a Owner,
-    restored: bool,
+    /// As long as nothing is restored.
+    watcher: Option<Watcher>,
 }
 
 impl Tuned<'_> {
     /// Restores, and says what could not be.
     fn restore(mut self) -> anyhow::Result<()> {
-        self.restored = true;
-        let restored = self.put_back()?;
+        let restored =
+            self.put_back().context("the settings are not restored; the process that watches tries again")?;
         restored.iter().for_each(tell);
         if let Some(restored) = restored.filter(|restored| !restored.is_complete()) {
             for attempt in &restored.changes {
@@ -227,18 +246,24 @@ impl Tuned<'_> {
         Ok(())
     }
 
-    fn put_back(&self) -> anyhow::Result<Option<Restored>> {
-        let restoring = Restoring { owner: Some(self.owner), foreign: Foreign::Leave };
-        Ok(restore(self.machine, self.folder, restoring, &mut |_| ())?)
+    /// Restores. Where that fails the watcher goes on when this process has ended.
+    fn put_back(&mut self) -> Result<Option<Restored>, TuneError> {
+        let watcher = self.watcher.take();
+        let restoring = Restoring { whose: Whose::Process(self.owner), foreign: Foreign::Leave };
+        let restored = restore_patiently(self.machine, self.folder, restoring, PATIENCE)?;
+        if let Some(watcher) = watcher {
+            watcher.dismiss();
+        }
+        Ok(restored)
     }
 }
 
 impl Drop for Tuned<'_> {
     fn drop(&mut self) {
-        if !self.restored
+        if self.watcher.is_some()
             && let Err(error) = self.put_back()
         {
-            say(format_args!("the settings are not restored: {error}; becalm tune restore does it"));
+            say(format_args!("the settings are not restored; the process that watches tries again: {error}"));
         }
     }
 }

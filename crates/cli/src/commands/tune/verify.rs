@@ -36,7 +36,10 @@ impl Proof {
     /// # Errors
     /// If the folder cannot be made, or holds such recordings already.
     pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> anyhow::Result<Self> {
-        let temporary = if keep.is_none() { Some(tempfile::tempdir()?) } else { None };
+        // Its name says whose it is, should becalm be killed.
+        let make = || tempfile::Builder::new().prefix("becalm-verify-").tempdir();
+        let temporary =
+            if keep.is_none() { Some(make().context("cannot make a folder for the recordings")?) } else { None };
         let folder = keep.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
         folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let (before, inside) = (folder.join("before.becalm"), folder.join("inside.becalm"));

@@ -8,11 +8,10 @@ use anyhow::Context;
 use becalm_linux::placed::apart_from_signals;
 use becalm_tune::{Folder, Owner};
 
-/// What the watcher reads before the pipe ends if becalm was not killed.
+/// What the watcher reads before the pipe ends if nothing is left for it to do.
 const DISMISSED: &[u8] = b"done";
 
-/// The watcher, as becalm sees it. On drop it is told that becalm lived to restore what it could, and waited for: it would
-/// only try in vain, for as long as becalm is there, what becalm has left as others changed it.
+/// The watcher, as becalm sees it. Unless it is dismissed, it restores what becalm changed as soon as becalm has ended.
 #[derive(Debug)]
 pub struct Watcher {
     process: Child,
@@ -35,10 +34,9 @@ impl Watcher {
             command.spawn().context("cannot start the process that restores the settings if becalm is killed")?;
         Ok(Self { process })
     }
-}
 
-impl Drop for Watcher {
-    fn drop(&mut self) {
+    /// Tells it that becalm has restored what it could, and waits until it is gone: what others changed, it would leave as well.
+    pub fn dismiss(mut self) {
         // One that is gone already needs no word.
         let _ = self.process.stdin.take().map(|mut pipe| pipe.write_all(DISMISSED));
         let _ = self.process.wait();
