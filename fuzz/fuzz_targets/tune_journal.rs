@@ -148,7 +148,7 @@ fn journal(edited: &Value) -> Vec<u8> {
 fn report(doing: TuneDoing, state: &becalm_tune::State, attempts: Vec<becalm_tune::Attempt>) {
     check_report(&TuneDoneReport {
         doing,
-        stage: Stage::Applied,
+        stage: Stage::Untuned,
         summary: "it is as it is".to_owned(),
         cpus: state.quiet(),
         attempts,

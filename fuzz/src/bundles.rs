@@ -3,7 +3,7 @@
 //! - `files`: the documents by their names in the bundle. A text is written as it is, anything else as JSON.
 //! - `rows`: the rows of its tables, one list a row, which becalm's own writers pack. So edited rows are whole tables.
 //! - `bytes`: changes of packed tables: `{"file": NAME, "at": N, "add": N}`, `{"file": NAME, "keep": N}` bytes, or
-//!   `{"file": NAME, "base64": BYTES}` for another file altogether.
+//!   `{"file": NAME, "deflated": BYTES}` for another file altogether, compressed as zlib does without a head, in base 64.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +18,7 @@ use becalm_model::cost::CostRun;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 use becalm_units::{CpuId, Nanos};
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde_json::{Value, json};
 
 use crate::tree;
@@ -26,6 +27,9 @@ use crate::tree;
 const KEPT: u64 = 45;
 /// So many phases of each rank.
 const PHASES: u64 = 12;
+
+/// No file that an input brings is larger, in bytes.
+const LARGEST: usize = 1 << 20;
 
 /// A valid bundle.
 pub struct Valid {
@@ -53,24 +57,30 @@ pub fn valid(name: &str) -> Option<&'static Valid> {
 
 fn all() -> BTreeMap<&'static str, Valid> {
     let made = tempfile::tempdir().expect("a temporary folder");
-    let at = |name: &str| made.path().join(format!("{name}.becalm"));
-    becalm_fixtures::write_all(made.path());
-    fs::create_dir(at("work")).expect("a new folder");
-    becalm_fixtures::work::write_all(&at("work"));
-    becalm_fixtures::costs::write_costs(made.path());
-    becalm_fixtures::phases::write_phases(made.path());
+    let at = |group: &str, name: &str| made.path().join(group).join(format!("{name}.becalm"));
+    let makers: [(&str, fn(&Path)); 4] = [
+        ("runs", becalm_fixtures::write_all),
+        ("work", becalm_fixtures::work::write_all),
+        ("costs", becalm_fixtures::costs::write_costs),
+        ("phases", becalm_fixtures::phases::write_phases),
+    ];
+    for (group, write) in makers {
+        let folder = made.path().join(group);
+        fs::create_dir(&folder).expect("a new folder");
+        write(&folder);
+    }
     let mut all = BTreeMap::new();
     for name in ["busy", "plain", "quiet"] {
-        all.insert(name, recording(&at(name)));
+        all.insert(name, recording(&at("runs", name)));
     }
     for name in ["brief", "untraced", "quanta"] {
-        all.insert(name, recording(&at("work").join(format!("{name}.becalm"))));
+        all.insert(name, recording(&at("work", name)));
     }
     for name in ["trap", "clock", "catalogue", "scheduler", "placement"] {
-        all.insert(name, costs(&at(name)));
+        all.insert(name, costs(&at("costs", name)));
     }
-    all.insert("tick", as_it_is(&at("tick")));
-    all.insert("job", phases(&at("job")));
+    all.insert("tick", as_it_is(&at("costs", "tick")));
+    all.insert("job", phases(&at("phases", "job")));
     let pair = made.path().join("both.becalm");
     for node in ["node1", "node2"] {
         let Valid { maker: Maker::Recording(doc), value, .. } = &all["busy"] else { unreachable!("it is a recording") };
@@ -140,8 +150,10 @@ fn recording(path: &Path) -> Valid {
                 detours.push(json!([batch.cpus()[at], batch.starts()[at], batch.durations()[at], batch.incomplete(at)]));
             }
         }
-        for cpu in &mut doc.cpus {
-            cpu.detours = cpu.detours.min(KEPT);
+        // As if it had been recorded for as long as these took: the less time, the less there is to compute.
+        let last = detours.iter().filter_map(|row| row[1].as_i64()).max().unwrap_or(0);
+        for cpu in doc.cpus.iter_mut().filter(|cpu| cpu.detours > KEPT) {
+            (cpu.detours, cpu.duration_ns) = (KEPT, Nanos::new(last) + Nanos::from_millis(1));
         }
         rows.insert("detours".to_owned(), detours.into());
     }
@@ -234,8 +246,9 @@ impl Valid {
 fn change_bytes(folder: &Path, change: &Value) {
     let Some(path) = change["file"].as_str().and_then(|name| tree::place(folder, name)) else { return };
     let Ok(mut bytes) = fs::read(&path) else { return };
-    if let Some(other) = change["base64"].as_str() {
-        bytes = BASE64_STANDARD.decode(other).unwrap_or_default();
+    if let Some(other) = change["deflated"].as_str() {
+        let deflated = BASE64_STANDARD.decode(other).unwrap_or_default();
+        bytes = decompress_to_vec_with_limit(&deflated, LARGEST).unwrap_or_default();
     }
     let keep = change["keep"].as_u64().map_or(bytes.len(), |keep| bytes.len().min(keep as usize));
     bytes.truncate(keep);
