@@ -94,7 +94,8 @@ fn kernel_itself(text: &str) {
             assert!(list.iter().all(|cpu| cpu.get() < CPUS), "{list} has CPUs that cannot be");
         }
     }
-    let _ = (KernelConfig::parse("config", text).has("NO_HZ_FULL"), CpuInfo::parse(text).has("tsc"), Lockdown::parse(text));
+    let _ =
+        (KernelConfig::parse("config", text).has("NO_HZ_FULL"), CpuInfo::parse(text).has("tsc"), Lockdown::parse(text));
     let _ = kernel::parameter(text, "nohz_full");
 }
 

@@ -130,7 +130,10 @@ impl Machine for Memory {
     fn systemctl(&self, arguments: &[&str]) -> io::Result<String> {
         let known = ["show", "--property", "--value", "set-property", "--runtime", "start", "stop"];
         for argument in arguments {
-            assert!(!argument.starts_with('-') || known.contains(argument), "systemctl would take '{argument}' for an option");
+            assert!(
+                !argument.starts_with('-') || known.contains(argument),
+                "systemctl would take '{argument}' for an option"
+            );
         }
         Ok("active\n".to_owned())
     }

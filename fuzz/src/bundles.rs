@@ -147,7 +147,12 @@ fn recording(path: &Path) -> Valid {
         for batch in bundle.detours(&doc.node).expect("our own table") {
             let batch = batch.expect("our own table");
             for at in (0..batch.len()).filter(|at| is_kept(batch.cpus()[*at])) {
-                detours.push(json!([batch.cpus()[at], batch.starts()[at], batch.durations()[at], batch.incomplete(at)]));
+                detours.push(json!([
+                    batch.cpus()[at],
+                    batch.starts()[at],
+                    batch.durations()[at],
+                    batch.incomplete(at)
+                ]));
             }
         }
         // As if it had been recorded for as long as these took: the less time, the less there is to compute.

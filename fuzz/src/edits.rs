@@ -214,8 +214,15 @@ fn any_place<'a>(document: &'a Value, random: &mut SplitMix64) -> (String, &'a V
 fn another(value: &Value, random: &mut SplitMix64) -> Value {
     match value {
         _ if random.below(12) == 0 => {
-            let others =
-                [Value::Null, true.into(), 0.into(), "".into(), Value::Array(Vec::new()), Map::new().into(), (-1).into()];
+            let others = [
+                Value::Null,
+                true.into(),
+                0.into(),
+                "".into(),
+                Value::Array(Vec::new()),
+                Map::new().into(),
+                (-1).into(),
+            ];
             others[random.below(others.len() as u64) as usize].clone()
         }
         Value::Bool(flag) => (!flag).into(),
