@@ -1,5 +1,5 @@
-//! Any text as each thing that a user types, and as a table that a user hands over: what is taken is printed as something that is taken, formulas of
-//! noise are noise or are refused, and the costs of a tick of two tables have a report.
+//! Any text as each thing that a user types, and as a table that a user hands over: what is taken is printed as something that is
+//! taken, formulas of noise are noise or are refused, and the costs of a tick of two tables have a report.
 //!
 //! The tables of times and of direct costs are parted by a line `==`.
 #![no_main]
