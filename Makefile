@@ -3,10 +3,10 @@
 RUN := target/latest.becalm
 PREFIX ?= /usr/local
 # Where cargo puts what it builds.
-TARGET := $(or $(CARGO_TARGET_DIR),target)
+BUILT := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help run install mpi test test-attack test-fresh bench fmt lint test-unit test-root test-lab lab test-browser test-mpi \
-	test-bench test-fuzz check-aarch64
+	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -14,24 +14,24 @@ help: ## this list
 run: ## record all CPUs for 10 s, with sources as far as this user may see them, and print the report
 	cargo build --release --package becalm
 	rm -rf $(RUN)
-	$(TARGET)/release/becalm record --duration 10s -o $(RUN)
+	$(BUILT)/release/becalm record --duration 10s -o $(RUN)
 
 install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	cargo build --release --package becalm
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(TARGET)/release/becalm
-	$(TARGET)/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/release/becalm
+	$(BUILT)/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
 	cd $(DESTDIR)$(PREFIX)/share && mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d
-	$(TARGET)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
-	$(TARGET)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
-	$(TARGET)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
+	$(BUILT)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
+	$(BUILT)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
+	$(BUILT)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang
 	@# The bindings do not notice by themselves that they are to be of another MPI than last time.
-	@export MPICC=$$(.ci/need --mpicc) && mkdir -p $(TARGET) && $$MPICC -show >$(TARGET)/mpicc.now && \
-		{ cmp -s $(TARGET)/mpicc.now $(TARGET)/mpicc.last || cargo clean --quiet --release --package mpi-sys; } && \
-		cargo build --release --package becalm-mpi && mv $(TARGET)/mpicc.now $(TARGET)/mpicc.last
-	@echo 'run it as: mpirun -n 2 $(TARGET)/release/becalm-mpi'
+	@export MPICC=$$(.ci/need --mpicc) && mkdir -p $(BUILT) && $$MPICC -show >$(BUILT)/mpicc.now && \
+		{ cmp -s $(BUILT)/mpicc.now $(BUILT)/mpicc.last || cargo clean --quiet --release --package mpi-sys; } && \
+		cargo build --release --package becalm-mpi && mv $(BUILT)/mpicc.now $(BUILT)/mpicc.last
+	@echo 'run it as: mpirun -n 2 $(BUILT)/release/becalm-mpi'
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
@@ -71,12 +71,18 @@ test-bench: ## a twentieth of each benchmark: that it runs, not how fast
 test-fuzz: ## every fuzz target for 20 s
 	@.ci/lanes fuzz
 
+fuzz: ## one fuzz target on all CPUs: TARGET=NAME [TIME=1h]; without TARGET it says which there are
+	@.ci/lanes hunt
+
+test-sanitize: ## the unsafe code, with every access to memory checked
+	@.ci/lanes sanitize
+
 check-aarch64: ## what differs on aarch64: type check, and its tests, emulated
 	@.ci/lanes aarch64
 
 bench: ## every claim about speed and quietness, both sides measured in one run, with a summary; see bench/README.md
 	cargo build --release --bins
-	$(TARGET)/release/becalm-bench
+	$(BUILT)/release/becalm-bench
 
 fmt: ## format everything
 	cargo fmt --all

@@ -3,10 +3,11 @@
 //! The dynamic linker says nothing to programs that have none, and a wrong library it leaves out with a line on standard
 //! error: the noise would just not be there.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use becalm_linux::file::open_regular;
 
 /// Why no library can be preloaded into a program.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,8 @@ pub enum ProgramError {
 
 /// How many scripts may interpret each other.
 const SCRIPTS: usize = 4;
+
+/// No more is read at once of a program, in bytes.
 const LIMIT: usize = 1 << 16;
 
 /// Looks at the program that a command names, or at the interpreter if it is a script.
@@ -55,7 +58,8 @@ pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     for _ in 0..SCRIPTS {
         let read = |cause| ProgramError::Read { path: path.clone(), cause };
         let refused = |why| ProgramError::Refused { path: path.clone(), why };
-        let mut file = File::open(&path).map_err(read)?;
+        // A pipe in the place of an interpreter would have us wait for ever.
+        let mut file = open_regular(&path).map_err(read)?;
         let meta = file.metadata().map_err(read)?;
         let mut head = Vec::new();
         Read::by_ref(&mut file).take(LIMIT as u64).read_to_end(&mut head).map_err(read)?;
@@ -141,7 +145,12 @@ fn interpreter(
     if size < 56 {
         return Err(NO_PROGRAM);
     }
-    let headers = read(table, usize::from(size) * usize::from(count)).map_err(|_| NO_PROGRAM)?;
+    let length = usize::from(size) * usize::from(count);
+    // The kernel refuses a longer table, too.
+    if length > LIMIT {
+        return Err(NO_PROGRAM);
+    }
+    let headers = read(table, length).map_err(|_| NO_PROGRAM)?;
     for header in headers.chunks_exact(usize::from(size)) {
         let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
         if kind == INTERP {
@@ -188,12 +197,28 @@ mod tests {
             let error = check(&script(name, text)).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+        let piped = script("g", &format!("#!{}\n", folder.join("pipe").display()));
+        assert!(std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+        assert!(check(&piped).unwrap_err().to_string().contains("it is a pipe"));
         let own = script("f", "");
         std::fs::write(&own, format!("#!{own}\n")).unwrap();
         assert!(check(&own).unwrap_err().to_string().contains("scripts of scripts"));
         std::fs::remove_dir_all(folder).unwrap();
         assert!(check("/nowhere/at/all").unwrap_err().to_string().contains("cannot read /nowhere/at/all"));
         assert!(check("no-such-command-anywhere").unwrap_err().to_string().contains("PATH"));
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_kernel_would() {
+        let mut program = std::fs::read("/proc/self/exe").unwrap();
+        program.truncate(LIMIT);
+        // A table of 65,535 entries of 65,535 bytes.
+        program[54..58].fill(0xff);
+        let refused = interpreter(&program, |_, length| {
+            assert!(length <= LIMIT, "{length} bytes were to be read");
+            Ok(vec![0; length])
+        });
+        assert!(refused.unwrap_err().contains("no program of this kind"));
     }
 
     proptest::proptest! {

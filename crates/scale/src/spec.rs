@@ -57,7 +57,7 @@ impl NoiseSpec {
                     return Err(TraceError::Negative { index: 0, start: Nanos::ZERO, duration: jitter });
                 }
                 let starts = (0..DRAWN as i64)
-                    .map(|turn| turn * interval.get() + stream.below(jitter.get() as u64 + 1) as i64)
+                    .map(|turn| (turn * interval.get()).saturating_add(stream.below(jitter.get() as u64 + 1) as i64))
                     .map(|start| (Nanos::new(start), detour));
                 NoiseTrace::new(length, starts)
             }
@@ -214,6 +214,7 @@ mod tests {
             "periodic:interval=1ms,detour=500us,jitter=900us",
             "poisson:rate=1kHz,detour=1ms",
             "periodic:interval=100000h,detour=1us,jitter=1us",
+            "periodic:interval=1h,detour=1us,jitter=2562047h",
         ] {
             assert!(text.parse::<NoiseSpec>().unwrap().trace(1).is_err(), "{text}");
         }

@@ -178,6 +178,10 @@ impl FromStr for CpuList {
             if first > last {
                 return Err(err(format!("the range {first}-{last} runs backwards")));
             }
+            // A short text could name the same million again and again.
+            if cpus.len() + ((last - first) / stride) as usize >= CpuId::LIMIT as usize {
+                return Err(err("it names more CPUs than any machine has".to_owned()));
+            }
             cpus.extend((first..=last).step_by(stride as usize).map(CpuId));
         }
         Ok(cpus.into_iter().collect())
@@ -224,10 +228,16 @@ mod tests {
             ("0-4294967295", "limit"),
             ("-1", "not a number"),
             ("0-4:0", "stride of 0"),
+            ("0-1048575,0", "more CPUs than any machine has"),
         ] {
             let error = text.parse::<CpuList>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn all_cpus_that_can_be_are_a_list() {
+        assert_eq!("0-1048575".parse::<CpuList>().unwrap().len(), CpuId::LIMIT as usize);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl InterruptLine {
     /// How often the interrupt came, over all CPUs.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.machine.unwrap_or(0) + self.counts.iter().sum::<u64>()
+        self.counts.iter().fold(self.machine.unwrap_or(0), |sum, count| sum.saturating_add(*count))
     }
 
     /// What makes it the same interrupt in two snapshots: numbers are given to other devices.

@@ -16,7 +16,7 @@ use crate::Plan;
 /// The CPUs of a machine in Slurm's order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Topology {
-    /// The name that Slurm knows the node by: the host's, without its domain.
+    /// The name that Slurm knows the node by: the host's, without its domain; empty if that is none of letters, digits, `-` and `_`.
     pub node: String,
     /// The cores, each with its hardware threads.
     cores: Vec<CpuList>,
@@ -54,7 +54,9 @@ impl Topology {
         }
         cores.sort_by_key(|(package, _)| order.iter().position(|it| it == package));
         let node = becalm_linux::procfs::kernel::hostname(root).unwrap_or_default();
-        let node = node.split('.').next().unwrap_or_default().to_owned();
+        // The kernel takes any bytes for a host's name, a line's end too. Such a one is no name in a file.
+        let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let node = node.split('.').next().filter(is_plain).unwrap_or_default().to_owned();
         Ok(Self { node, cores: cores.into_iter().map(|(_, threads)| threads).collect() })
     }
 

@@ -49,6 +49,19 @@ fn tree(packages: u32, cores: u32, threads: u32) -> tempfile::TempDir {
 }
 
 #[test]
+fn a_name_that_is_none_stays_out_of_files() {
+    let root = tree(1, 2, 1);
+    let folder = root.path().join("proc/sys/kernel");
+    fs::create_dir_all(&folder).unwrap();
+    for (hostname, node) in
+        [("node7.cluster\n", "node7"), ("rack-1_a\n", "rack-1_a"), ("a\nFORGED=yes.b", ""), ("a\u{1b}[2J", "")]
+    {
+        fs::write(folder.join("hostname"), hostname).unwrap();
+        assert_eq!(Topology::read(root.path()).unwrap().node, node, "{hostname:?}");
+    }
+}
+
+#[test]
 fn slurm_counts_threads_of_a_core_beside_each_other() {
     let root = tree(1, 4, 2);
     let topology = Topology::read(root.path()).unwrap();

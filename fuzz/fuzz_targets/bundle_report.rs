@@ -1,0 +1,195 @@
+//! Edited bundles of every kind, from the files to what is shown: read, summed up, and written as text, as JSON and as a page, and
+//! compared with the bundle as it was. What is wrong with one is an error in words, and never a panic, a hang or memory out of
+//! proportion.
+//!
+//! The first line names the bundle, and what is done beside the report: `page`, `compare`, `longest`.
+#![no_main]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use becalm_analyze::compare::compare;
+use becalm_analyze::cost::tick::Live;
+use becalm_analyze::job::JobPhases;
+use becalm_analyze::noise::NoiseInput;
+use becalm_analyze::picture::picture;
+use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, timelines};
+use becalm_analyze::work::summarize_work;
+use becalm_bundle::cost::tick as campaign;
+use becalm_bundle::{Bundle, Contents, PhaseRun, study};
+use becalm_fuzz::bundles::{Valid, valid};
+use becalm_fuzz::edits::{self, Edits};
+use becalm_fuzz::tree::scratch;
+use becalm_fuzz::truths::{check_page, check_report};
+use becalm_model::study::Outcome;
+use becalm_report::{
+    CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, Studied,
+    StudyReport, TickReport, WorkReport,
+};
+use becalm_scale::blame::blame;
+use becalm_scale::collective::Collective;
+use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::watch::ReplayWatch;
+use becalm_units::Nanos;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+const WORDS: [&str; 3] = ["page", "compare", "longest"];
+
+const EVERYTHING: Selection = Selection { node: None, cpus: None };
+
+/// For how many ranks slowdowns are predicted.
+const RANKS: [u64; 2] = [64, 1 << 10];
+
+/// Small: every input is asked it.
+fn question() -> Question {
+    Question {
+        grain: Nanos::from_millis(1),
+        phases: 5,
+        collective: Collective::Ideal,
+        network: "infiniband".parse().expect("a network that is known"),
+        bytes: 8,
+        per_node: 1,
+        synchronized: false,
+        seed: 1,
+        replicas: 2,
+    }
+}
+
+/// Shows what the folder holds.
+fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
+    if edits.subject() == "study" {
+        return show_study(path, edits);
+    }
+    match Contents::read(path)? {
+        Contents::Campaign => {
+            let (_, campaign) = campaign::load(path, None)?;
+            let live = Live::new(&campaign)?;
+            check_report(&TickReport::of_campaign(campaign, live));
+        }
+        Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
+        Contents::Phases => check_report(&JobPhases::of_run(&PhaseRun::open(path)?)?),
+        Contents::Recording => {
+            let bundle = Bundle::open(path)?;
+            if bundle.nodes().iter().any(|doc| doc.settings.work.is_some()) {
+                show_work(&bundle, of, edits)?;
+            } else {
+                show_detours(&bundle, of, edits)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show_work(bundle: &Bundle, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
+    let baseline = edits.has("compare").then(|| before(of)).transpose()?;
+    let summary = summarize_work(bundle, &EVERYTHING, baseline.as_ref())?;
+    let report = WorkReport { runs: &[summary] };
+    check_report(&report);
+    if edits.has("page") {
+        check_page(&report);
+    }
+    Ok(())
+}
+
+fn show_detours(bundle: &Bundle, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
+    let summary = summarize(bundle, &EVERYTHING)?;
+    check_report(&RunReport { summary: &summary, drawn: None });
+    for per_cpu in [false, true] {
+        check_report(&SourcesReport { summary: &summary, per_cpu });
+    }
+    if edits.has("longest") {
+        let timelines = timelines(bundle, &longest(bundle, &EVERYTHING, 5)?)?;
+        check_report(&DetoursReport { timelines: &timelines });
+    }
+    if edits.has("compare") {
+        let before = before(of)?;
+        let comparison = compare((&before, &EVERYTHING), (bundle, &EVERYTHING))?;
+        let report = CompareReport { comparison: &comparison, checks: &[] };
+        check_report(&report);
+        if edits.has("page") {
+            check_page(&report);
+        }
+    }
+    if edits.has("page") {
+        show_page(bundle, &summary)?;
+    }
+    Ok(())
+}
+
+/// The page of a run, with what it costs a job.
+fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
+    let picture = picture(bundle, summary, &mut |_| {})?;
+    let noise = NoiseInput::from_run(bundle, &EVERYTHING, summary.books == Books::Closed)
+        .or_else(|_| NoiseInput::from_run(bundle, &EVERYTHING, false))?;
+    let prediction = Prediction::new(&noise.noise, question())?;
+    let rows = RANKS.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
+    let names = noise.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
+    let mut blames = Vec::new();
+    if let Some(booked) = &noise.booked {
+        let found = blame(booked, question(), &RANKS[..1], 1, &vec![false; names.len()], ReplayWatch::NOBODY)?;
+        blames.push((question().grain, found));
+    }
+    let report = PredictReport {
+        name: &noise.name,
+        noise: &noise.noise,
+        without: &[],
+        question: question(),
+        rows: &rows,
+        blame: &blames,
+        sources: &names,
+        warnings: &noise.warnings,
+    };
+    check_report(&report);
+    let drawn = Some(Drawn { picture: &picture, scaling: Scaling::Predicted(report) });
+    check_page(&RunReport { summary, drawn });
+    Ok(())
+}
+
+fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
+    let doc = study::load(folder)?;
+    let mut all = Vec::new();
+    for configuration in &doc.configurations {
+        let Outcome::Recorded { run } = &configuration.outcome else {
+            all.push(None);
+            continue;
+        };
+        let bundle = Bundle::open(&folder.join(run))?;
+        let summary = summarize(&bundle, &EVERYTHING)?;
+        let mut noise = NoiseInput::from_run(&bundle, &EVERYTHING, false)?;
+        noise.take_out_kind("self")?;
+        let prediction = Prediction::new(&noise.noise, question())?;
+        let rows = RANKS.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
+        all.push(Some(Studied { summary, rows, warnings: noise.warnings.clone() }));
+    }
+    let report = StudyReport { doc: &doc, studied: &all, question: question() };
+    check_report(&report);
+    if edits.has("page") {
+        check_page(&report);
+    }
+    Ok(())
+}
+
+/// The bundle as it was, to be compared with.
+fn before(of: &Valid) -> anyhow::Result<Bundle> {
+    let folder = scratch().join("before.becalm");
+    let _ = fs::remove_dir_all(&folder);
+    of.write(&folder)?;
+    Ok(Bundle::open(&folder)?)
+}
+
+fuzz_target!(|input: &str| {
+    static EDITED: LazyLock<PathBuf> = LazyLock::new(|| scratch().join("edited.becalm"));
+    let edits = Edits::parse(input);
+    let Some(of) = valid(edits.subject()) else { return };
+    let _ = fs::remove_dir_all(&*EDITED);
+    if of.write_edited(&edits.applied_to(&of.value), &EDITED).is_ok() {
+        if let Err(error) = show(&EDITED, of, &edits) {
+            assert!(!error.to_string().is_empty(), "an error without words");
+        }
+    }
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    edits::mutate(data, size, max_size, seed, |name| valid(name).map(|valid| &valid.value), &WORDS)
+});

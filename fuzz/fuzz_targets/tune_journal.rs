@@ -1,0 +1,203 @@
+//! Edited journals of `becalm tune`, restored on a machine of memory: whatever a journal says, nothing but settings of the kernel and
+//! units of systemd are touched, what is complete is put away, and a second time there is nothing left to do.
+//!
+//! The first line may say `keep` or `force`, for what others changed.
+#![no_main]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use becalm_fuzz::edits::{self, Edits};
+use becalm_fuzz::machine::{MACHINE, put};
+use becalm_fuzz::tree::{contents, scratch};
+use becalm_fuzz::truths::check_report;
+use becalm_linux::procfs::placement::Placed;
+use becalm_linux::procfs::task::ListedThread;
+use becalm_model::tune::Stage;
+use becalm_report::{TuneDoing, TuneDoneReport};
+use becalm_tune::{Folder, Foreign, LiveMachine, Machine, Plan, Request, Restoring, plan, restore};
+use becalm_units::CpuList;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use serde_json::{Value, json};
+
+const WORDS: [&str; 2] = ["keep", "force"];
+
+/// Where becalm may write: the settings of the kernel, and the control groups of the machine, which are among them.
+const PLACES: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
+
+/// The files that the machine has on the disk: what is looked up below its root.
+static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let root = scratch().join("machine");
+    put(&root, &MACHINE, &mut Default::default());
+    root
+});
+
+/// A journal of a plan of which every step was made, and the files as they are since then.
+static VALID: LazyLock<Value> = LazyLock::new(|| {
+    let cpus: CpuList = "1,3".parse().expect("a list");
+    let request = Request { cpus, ..Request::default() };
+    let plan: Plan = plan(&LiveMachine::below(&ROOT), &request).expect("a plan for a valid machine");
+    let owner = json!({"pid": 1, "start_ticks": 1, "boot_id": "boot-1", "runs_command": false});
+    let mut records = vec![json!({"record": "begin", "version": 1, "owner": owner, "plan": plan})];
+    records.push(json!({"record": "threads", "threads": [{"tid": 1, "start_ticks": 1, "cpus": "0-3"}]}));
+    let mut files = serde_json::Map::new();
+    for (step, change) in plan.steps.iter().enumerate() {
+        records.push(json!({"record": "original", "step": step, "value": change.from}));
+        records.push(json!({"record": "done", "step": step, "value": change.to}));
+        if let becalm_tune::Knob::File { path, .. } = &change.knob {
+            files.insert(path.to_str().expect("our own path").to_owned(), change.to.clone().into());
+        }
+    }
+    records.push(json!({"record": "applied"}));
+    records.push(json!({"record": "restored", "step": 0, "gone": false}));
+    json!({"records": records, "files": files, "torn": 0})
+});
+
+/// A machine whose files, groups, threads and units are in memory.
+struct Memory {
+    files: RefCell<BTreeMap<PathBuf, String>>,
+}
+
+/// Refuses to be written where no setting is.
+fn check_place(path: &Path) {
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let known = PLACES.iter().any(|place| path.starts_with(place));
+    assert!(plain && known, "{} was to be changed, which is no setting", path.display());
+}
+
+fn missing() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+impl Machine for Memory {
+    fn root(&self) -> &Path {
+        &ROOT
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        self.files.borrow().get(path).cloned().ok_or_else(missing)
+    }
+
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        check_place(path);
+        let mut files = self.files.borrow_mut();
+        let file = files.get_mut(path).ok_or_else(missing)?;
+        text.clone_into(file);
+        Ok(())
+    }
+
+    fn has_folder(&self, path: &Path) -> bool {
+        self.files.borrow().keys().any(|file| file.starts_with(path) && file != path)
+    }
+
+    fn make_group(&self, path: &Path) -> io::Result<()> {
+        check_place(path);
+        self.files.borrow_mut().insert(path.join("cgroup.procs"), String::new());
+        Ok(())
+    }
+
+    fn remove_group(&self, path: &Path) -> io::Result<()> {
+        check_place(path);
+        self.files.borrow_mut().retain(|file, _| !file.starts_with(path));
+        Ok(())
+    }
+
+    fn tasks(&self) -> io::Result<Vec<Placed>> {
+        let of = |pid: i32, ppid, cpus: &str| Placed {
+            task: ListedThread { pid, tgid: pid, comm: format!("thread {pid}"), kthread: false },
+            ppid,
+            start_ticks: pid as u64,
+            bound: false,
+            cpus: cpus.parse().expect("a list"),
+        };
+        Ok(vec![of(1, 0, "0"), of(7, 1, "0"), of(8, 7, "0-3")])
+    }
+
+    fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
+        Ok(self.tasks()?.into_iter().find(|placed| placed.task.pid == tid).map(|found| (found.start_ticks, found.cpus)))
+    }
+
+    fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()> {
+        assert!(self.affinity(tid)?.is_some(), "thread {tid} was to be moved, which is not there");
+        if cpus.is_empty() { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(()) }
+    }
+
+    fn systemctl(&self, arguments: &[&str]) -> io::Result<String> {
+        let known = ["show", "--property", "--value", "set-property", "--runtime", "start", "stop"];
+        for argument in arguments {
+            assert!(
+                !argument.starts_with('-') || known.contains(argument),
+                "systemctl would take '{argument}' for an option"
+            );
+        }
+        Ok("active\n".to_owned())
+    }
+}
+
+/// The text of a journal.
+fn journal(edited: &Value) -> Vec<u8> {
+    let records = edited["records"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut text: Vec<u8> = records.iter().flat_map(|record| [contents(record), b"\n".to_vec()].concat()).collect();
+    let torn = edited["torn"].as_u64().unwrap_or(0) as usize;
+    text.truncate(text.len().saturating_sub(torn));
+    text
+}
+
+fn report(doing: TuneDoing, state: &becalm_tune::State, attempts: Vec<becalm_tune::Attempt>) {
+    check_report(&TuneDoneReport {
+        doing,
+        stage: Stage::Untuned,
+        summary: "it is as it is".to_owned(),
+        cpus: state.quiet(),
+        attempts,
+        journal: None,
+        advice: None,
+    });
+}
+
+fuzz_target!(|input: &str| {
+    static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let place = scratch().join("tune");
+        fs::create_dir(&place).expect("a new folder");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).expect("our own folder");
+        place
+    });
+    let edits = Edits::parse(input);
+    let edited = edits.applied_to(&VALID);
+    let folder = Folder::new(PLACE.as_path());
+    fs::write(folder.journal(), journal(&edited)).expect("our own file");
+    let files = edited["files"].as_object().into_iter().flatten();
+    let files = files.map(|(path, value)| (path.into(), String::from_utf8_lossy(&contents(value)).into_owned()));
+    let machine = Memory { files: RefCell::new(files.collect()) };
+    if let Ok(Some(state)) = folder.read() {
+        report(TuneDoing::Status, &state, state.in_force());
+        let spent = state.is_spent();
+        let foreign = match () {
+            () if edits.has("force") => Foreign::Force,
+            () if edits.has("keep") => Foreign::Keep,
+            () => Foreign::Leave,
+        };
+        let restoring = Restoring { owner: None, foreign };
+        if let Ok(Some(restored)) = restore(&machine, &folder, restoring, &mut |_| {}) {
+            assert!(!spent || restored.changes.is_empty(), "a journal of nothing, and something was restored");
+            report(TuneDoing::Restore, &state, restored.changes.clone());
+            if restored.is_complete() {
+                assert!(!folder.journal().exists(), "everything is back, and the journal is still there");
+                let again = restore(&machine, &folder, restoring, &mut |_| {});
+                assert!(matches!(again, Ok(None)), "{again:?}");
+            }
+        }
+    } else {
+        // Lines that are damaged are passed over.
+        let _ = restore(&machine, &folder, Restoring { owner: None, foreign: Foreign::Force }, &mut |_| {});
+    }
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    edits::mutate(data, size, max_size, seed, |_| Some(&VALID), &WORDS)
+});

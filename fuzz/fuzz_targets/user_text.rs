@@ -1,0 +1,87 @@
+//! Any text as each thing that a user types, and as a table that a user hands over: what is taken is printed as something that is
+//! taken, formulas of noise are noise or are refused, and the costs of a tick of two tables have a report.
+//!
+//! The tables of times and of direct costs are parted by a line `==`.
+#![no_main]
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use becalm_analyze::cost::tick::{Analysis, TableFile, read_tables};
+use becalm_fuzz::truths::check_report;
+use becalm_linux::sched::Policy;
+use becalm_measure::Threshold;
+use becalm_measure::work::Body;
+use becalm_model::Kind;
+use becalm_report::TickReport;
+use becalm_scale::collective::Collective;
+use becalm_scale::network::Network;
+use becalm_scale::spec::NoiseSpec;
+use becalm_tune::format::Format;
+use becalm_tune::study::Configuration;
+use becalm_tune::{Family, Profile};
+use becalm_units::{Count, CpuList, Nanos, Share};
+use libfuzzer_sys::fuzz_target;
+
+/// Reads a word of the command line.
+fn word<T>(text: &str) -> Option<T>
+where
+    T: FromStr + Display + Debug,
+    T::Err: Display + Debug,
+{
+    match text.parse::<T>() {
+        Ok(value) => {
+            // Times are rounded to be read; what is printed is taken again, and then is printed in the same way.
+            let printed = value.to_string();
+            let again = printed.parse::<T>().unwrap_or_else(|error| panic!("'{printed}' was printed: {error}"));
+            assert_eq!(again.to_string(), printed, "printed from {value:?}");
+            Some(value)
+        }
+        Err(error) => {
+            assert!(!error.to_string().is_empty(), "an error without words");
+            None
+        }
+    }
+}
+
+fn words(text: &str) {
+    if let Some(cpus) = word::<CpuList>(text) {
+        // A mask of a very high CPU is long, and printed for those only that a machine has.
+        if cpus.iter().last().is_none_or(|cpu| cpu.get() < 1 << 13) {
+            assert_eq!(CpuList::from_mask(&cpus.to_mask()), Ok(cpus));
+        }
+    }
+    let _ = CpuList::from_mask(text);
+    if let Ok(share) = text.parse::<Share>() {
+        // A percentage is rounded once more when it is printed.
+        let again = share.to_string().parse::<Share>().expect("what is printed is a share").ratio();
+        let close = (again - share.ratio()).abs() <= share.ratio() * 4.0 * f64::EPSILON;
+        assert!((0.0..=1.0).contains(&share.ratio()) && close, "{share:?}");
+    }
+    let _ = (word::<Nanos>(text), word::<Count>(text), word::<Policy>(text), word::<Threshold>(text));
+    let _ = (word::<Collective>(text), word::<Network>(text), word::<Body>(text), word::<Kind>(text));
+    let _ = (word::<Family>(text), word::<Profile>(text), word::<Format>(text), word::<Configuration>(text));
+}
+
+fn noise(text: &str) {
+    let Some(spec) = word::<NoiseSpec>(text) else { return };
+    if let Ok(trace) = spec.trace(1) {
+        let noise: i128 = trace.detours().map(|(_, duration)| i128::from(duration.get())).sum();
+        assert!(noise < i128::from(trace.length().get()), "{spec} is nothing but noise");
+    }
+}
+
+fn tables(text: &str) {
+    let (times, direct) = text.split_once("\n==\n").unwrap_or((text, "processor,trap_us,handler_us\nA,1,2\n"));
+    let file = |name, text| TableFile { name, text };
+    match read_tables(file("times.csv", times), file("direct.csv", direct), None) {
+        Ok(processors) => check_report(&TickReport::of_tables(processors.iter().map(Analysis::new).collect())),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error without words"),
+    }
+}
+
+fuzz_target!(|text: &str| {
+    words(text);
+    noise(text);
+    tables(text);
+});

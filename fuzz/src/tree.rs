@@ -1,0 +1,69 @@
+//! Folders of files, as an input describes them.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder of this process, which TMPDIR puts into memory where the targets are run; see .ci/fuzz. It is removed by nobody, as
+/// libFuzzer ends a process without a word, so that .ci/fuzz does it.
+///
+/// # Panics
+/// If it cannot be made.
+#[must_use]
+pub fn scratch() -> &'static Path {
+    static SCRATCH: OnceLock<TempDir> = OnceLock::new();
+    SCRATCH.get_or_init(|| tempfile::tempdir().expect("a folder for this process")).path()
+}
+
+/// The place of a file in a folder; nothing for names that would lead out of it or that no file can have.
+#[must_use]
+pub fn place(folder: &Path, name: &str) -> Option<PathBuf> {
+    let relative = Path::new(name.trim_start_matches('/'));
+    let plain = relative.components().all(|part| matches!(part, Component::Normal(part) if part.len() < 256));
+    let usable = plain && !relative.as_os_str().is_empty() && name.len() < 1_000 && !name.contains('\0');
+    usable.then(|| folder.join(relative))
+}
+
+/// Writes a file of a folder, and the folders above it. What cannot be written, as a folder of its name is there, is left out.
+pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
+    let Some(path) = place(folder, name) else { return };
+    if let Some(above) = path.parent() {
+        let _ = fs::create_dir_all(above);
+    }
+    let _ = fs::write(path, bytes);
+}
+
+/// What the file of a JSON value holds: a text as it is, anything else as JSON.
+#[must_use]
+pub fn contents(value: &Value) -> Vec<u8> {
+    match value {
+        Value::String(text) => text.clone().into_bytes(),
+        other => other.to_string().into_bytes(),
+    }
+}
+
+/// Every file below a folder with its name from there, sorted.
+///
+/// # Panics
+/// If it cannot be read.
+#[must_use]
+pub fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).expect("our own folder") {
+            let path = entry.expect("our own folder").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).expect("it is below").to_str().expect("our own name").to_owned();
+            found.push((name, fs::read(&path).expect("our own file")));
+        }
+    }
+    found.sort();
+    found
+}
