@@ -14,6 +14,7 @@ use becalm_linux::clock::{Counter, MonotonicRaw, Native, Source, calibrate};
 use becalm_linux::memory::LockedWords;
 use becalm_linux::placed::Thread;
 use becalm_linux::procfs::kernel::RtThrottling;
+use becalm_linux::rights::give_up_of_this_thread;
 use becalm_linux::sched::Policy;
 use becalm_model::inject::{InjectedPlace, NoisePlace};
 use becalm_scale::NoiseTrace;
@@ -151,6 +152,8 @@ impl Injection {
             let thread = thread.spawn(move |settled| {
                 settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
                 set_timer_slack(1);
+                // In its place and class, it needs no right any more.
+                give_up_of_this_thread().map_err(InjectError::Thread)?;
                 drop(placing);
                 Ok(worker.run::<C>(&alarm, start_ns))
             });

@@ -11,6 +11,8 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_inject::{Delivered, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
+use becalm_linux::procfs::status::Capability;
+use becalm_linux::rights::{self, Left};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
@@ -24,6 +26,7 @@ use clap::{ArgGroup, Args};
 use crate::exit::{Exit, UsageError};
 use crate::noise;
 use crate::output::{Output, emit};
+use crate::rights::CommandUserArgs;
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
@@ -106,7 +109,10 @@ pub struct InjectArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// A command to run under the noise, which ends with it
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// A command to run under the noise, as the user who called sudo where it was called; the noise ends with it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -127,16 +133,29 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
             format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
         return Err(UsageError(why).into());
     }
+    let user = args.command_user.user();
+    let left = args.command_user.left(user.clone(), !args.command.is_empty());
+    if args.signal {
+        // Only a recording that is replayed may be somebody else's; the files that COMMAND opens must be its user's.
+        let kept = if args.replay.is_some() { left.kept.with(Capability::DacReadSearch) } else { left.kept };
+        rights::give_up(&Left { kept, ..left.clone() })?;
+    }
     let (name, traces) = noise(args)?;
     let request = request(args, root, traces)?;
-    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
     let injector = request.start(root)?;
+    // The threads are placed and have their class; the files of what COMMAND loads are there. First detours come after it.
+    rights::give_up(&Left { user: left.user.filter(|_| !args.signal), ..left })?;
+    // Not before, as the kernel forgets it when a process becomes another user's.
+    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
     let started = Instant::now();
     let command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
         command.args(arguments).envs(injector.environment());
+        if let Some(user) = &user {
+            user.equip(&mut command);
+        }
         if args.json {
             // Standard output holds one document.
             command.stdout(io::stderr());

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::Thread;
+use becalm_linux::rights;
 use becalm_linux::sched::{self, Policy, SchedError, Usage};
 use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
@@ -190,6 +191,8 @@ fn measure<C: Counter, L: Loop>(
             made
         },
     );
+    // It has its place, its class and its counters; what is left to do needs no right.
+    let prepared = prepared.and_then(|made| Ok(rights::give_up_of_this_thread().map(|()| made)?));
     let (made, said) = match prepared {
         Ok(made) => (Some(made), Ok(())),
         Err(error) => (None, Err(error)),
@@ -212,8 +215,9 @@ fn accompany<C: Counter, L: Loop>(
     ring: &L::Ring,
     calibration: &OnceLock<L::Calibration>,
 ) -> u64 {
+    let stripped = rights::give_up_of_this_thread();
     common.kind.accompany::<C>(cpu, ring, || match common.start.wait() {
-        Go::At(_) if placed.is_ok() => calibration.get(),
+        Go::At(_) if placed.is_ok() && stripped.is_ok() => calibration.get(),
         _ => None,
     })
 }

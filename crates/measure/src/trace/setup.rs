@@ -69,7 +69,7 @@ impl Tracing {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, TracefsError> {
         let proc_root = plan.root.join("proc");
-        let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT))?;
+        let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT), janitor.as_ref())?;
         // Instances of becalms that were killed together with their janitors cost every event of everybody.
         remove_dead(&tracefs, &proc_root)?;
         // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.
