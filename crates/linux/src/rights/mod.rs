@@ -8,6 +8,8 @@
 //! - [`lower`] for a while, where another set-up follows;
 //! - [`give_up_of_this_thread`] in each measuring thread, once it has its place, its class and its counters.
 //!
+//! What needs which rights is said in [`Need`].
+//!
 //! The kernel keeps the rights of each *thread*. Identities are changed through the C library, whose `setgroups`, `setresgid`
 //! and `setresuid` do so in all threads of the process, as POSIX demands; from user 0 to another one the kernel then clears the
 //! capabilities of each of them. Capabilities have no such call: `capset` concerns the calling thread and those that it starts
@@ -15,9 +17,11 @@
 
 mod capabilities;
 mod leave;
+mod needs;
 mod user;
 
 pub(crate) use capabilities::keep_of_this_thread;
 pub use leave::{Left, Lowered, RightsError, give_up, give_up_of_this_thread, keep_only, lower};
+pub use needs::Need;
 pub use user::User;
 pub(crate) use user::becoming_in_child;

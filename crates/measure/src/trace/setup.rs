@@ -7,6 +7,7 @@ use std::sync::Arc;
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::rights::Need;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
@@ -91,7 +92,7 @@ impl Tracing {
         let symbols = match Kallsyms::read(&plan.root) {
             Ok(symbols) => Some(symbols),
             Err(error) => {
-                warnings.push(warning::no_symbols(&error.to_string()));
+                warnings.push(warning::no_symbols(&error.to_string(), Need::Symbols.advice()));
                 None
             }
         };
