@@ -144,9 +144,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let request = request(args, root, traces)?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
-    let injector = request.start(root)?;
-    // The threads are placed and have their class; the files of what COMMAND loads are there. First detours come after it.
-    rights::give_up(&Left { user: left.user.filter(|_| !args.signal), ..left })?;
+    let injector = request.start(root, &left)?;
     // Not before, as the kernel forgets it when a process becomes another user's.
     signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
     let started = Instant::now();
@@ -230,15 +228,21 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<No
 const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 impl NoiseRequest {
-    fn start(self, root: &Path) -> Result<Injector> {
+    /// Starts to make it. What it takes to place threads is given up when they are.
+    fn start(self, root: &Path, left: &Left) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {
                 let throttling = kernel::rt_throttling(root).ok();
                 memory::lock_current_pages();
-                let injection = Injection::start(&plan, clock::choose(root).source, throttling);
+                let give_up = || rights::give_up(left);
+                let injection = Injection::start_after(&plan, clock::choose(root).source, throttling, give_up);
                 Ok(Injector::Cpus(injection?))
             }
-            Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan)?)),
+            Self::Command(plan) => {
+                // The process is the user's already; what was left to read a recording goes.
+                rights::give_up(&Left { user: None, ..left.clone() })?;
+                Ok(Injector::Command(SignalNoise::prepare(&plan)?))
+            }
         }
     }
 }

@@ -192,8 +192,9 @@ fn top_puts_its_rights_down_while_it_records() {
     let pid = running.pid();
     running.wait_until("all is put down", || {
         let tasks = Task::all(pid);
-        let acting = |task: &Task| task.effective == 0 && task.users[1] == USER && task.users[3] == USER;
-        tasks.len() > 2 && tasks.iter().all(acting)
+        let recorder = tasks.iter().find(|task| task.name == "becalm");
+        let acts = recorder.is_some_and(|task| task.users[1] == USER && task.users[3] == USER && task.groups == [USER]);
+        acts && tasks.len() > 2 && tasks.iter().all(|task| task.effective == 0)
     });
     // Whoever draws and whoever measures have nothing to take up again.
     let tasks = Task::all(pid);
@@ -393,9 +394,10 @@ fn readers_behind_sudo_read_and_write_where_root_may() {
         let noise = folder.path().join("noise.txt");
         let words = ["export", "--to", "loggopsim", path(&bundle), "--cpus", "0", "-o", path(&noise)];
         run(sudo(becalm(&words))).expect(0, &[]);
-        fs::write(folder.path().join("selfish"), "100 2000\n5000 3000\n").unwrap();
+        let text = folder.path().join("selfish");
+        fs::write(&text, "100 2000\n5000 3000\n").unwrap();
         let imported = folder.path().join("imported.becalm");
-        let words = ["import", "--from", "selfish", path(&folder.path().join("selfish")), "-o", path(&imported)];
+        let words = ["import", "--from", "selfish", path(&text), "-o", path(&imported)];
         run(sudo(becalm(&words))).expect(0, &[]);
         belongs_to_user(&imported);
     }

@@ -1,13 +1,14 @@
 //! Giving rights up, for good or for a while.
 
 use std::io;
+use std::marker::PhantomData;
 
 use rustix::thread::{set_keep_capabilities, set_no_new_privs};
 
 use crate::procfs::status::Capabilities;
 
 use super::capabilities::{empty_bounding_set, has_none, keep_of_this_thread, put_down, take_up};
-use super::user::{self, User};
+use super::user::{self, Acting, User};
 
 /// What a process is left with when it has set up everything that needs rights.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,7 +35,8 @@ fn failed<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Ri
 }
 
 /// Gives up all rights of this process but what it is left with, for good. The capabilities are those of the calling thread and of
-/// the threads that it starts from now on; where the process becomes another user, the other threads lose all of theirs.
+/// the threads that it starts from now on; where the process becomes another user, the other threads lose all of theirs. No thread may
+/// have given up its own before.
 ///
 /// # Errors
 /// If the kernel refuses. The process may have lost a part of its rights then, and is not to go on.
@@ -83,32 +85,30 @@ pub fn give_up_of_this_thread() -> io::Result<()> {
     keep_of_this_thread(Capabilities::default())
 }
 
-/// Rights that are put down for a while. Dropping it takes them up again.
+/// Rights that are put down for a while. Dropping it takes them up again, in the thread that put them down.
 #[derive(Debug)]
 pub struct Lowered {
-    /// Groups, group and user before; `None` where they were not changed.
-    before: Option<(Vec<u32>, u32, u32)>,
+    /// Whom the thread acted as before; `None` where that was not changed.
+    before: Option<Acting>,
+    /// The rights are those of the thread which made this.
+    _here: PhantomData<*const ()>,
 }
 
-/// Puts rights down until what is returned is dropped, for a process that has to set up more later on. Code of an attacker could
-/// take them up again; a mistake cannot.
-///
-/// The process acts as this user meanwhile, in all threads; capabilities are put down in the calling thread, and in those that
-/// it starts.
+/// Puts the rights of the calling thread down until what is returned is dropped, for a process that has to set up more later on: it has
+/// no capability meanwhile, and acts as this user. Code of an attacker could take them up again; a mistake cannot.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub fn lower(user: Option<&User>) -> Result<Lowered, RightsError> {
-    let mut lowered = Lowered { before: None };
+    let mut lowered = Lowered { before: None, _here: PhantomData };
     if let Some(user) = user {
         let act_as = || failed(format!("act as user {}, who called sudo", user.uid));
-        lowered.before = Some(user::acting().map_err(act_as())?);
-        user::act_as(user).map_err(act_as())?;
+        lowered.before = Some(Acting::now().map_err(act_as())?);
+        Acting::of(user).assume().map_err(act_as())?;
     }
-    if has_none().map_err(failed("read capabilities"))? {
-        return Ok(lowered);
+    if !has_none().map_err(failed("read capabilities"))? {
+        put_down().map_err(failed("put down capabilities"))?;
     }
-    put_down().map_err(failed("put down capabilities"))?;
     Ok(lowered)
 }
 
@@ -116,7 +116,7 @@ impl Drop for Lowered {
     fn drop(&mut self) {
         // If this fails, the next set-up says what it lacks.
         if let Some(before) = &self.before {
-            let _ = user::return_to(before);
+            let _ = before.assume();
         }
         let _ = take_up();
     }

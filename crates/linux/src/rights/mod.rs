@@ -13,7 +13,8 @@
 //! The kernel keeps the rights of each *thread*. Identities are changed through the C library, whose `setgroups`, `setresgid`
 //! and `setresuid` do so in all threads of the process, as POSIX demands; from user 0 to another one the kernel then clears the
 //! capabilities of each of them. Capabilities have no such call: `capset` concerns the calling thread and those that it starts
-//! afterwards. So every thread that was started before gives up its own.
+//! afterwards. So every thread that was started before gives up its own; not before the process has become another user, since the C library
+//! ends a process of whose threads some may do so and others may not.
 
 mod capabilities;
 mod leave;

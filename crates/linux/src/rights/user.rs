@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
+use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
 use crate::access::sudo_caller;
 use crate::procfs::status::{Capabilities, Capability};
 
@@ -126,7 +129,8 @@ fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     }
 }
 
-/// Makes this process one of this user: all of its threads, through the C library.
+/// Makes this process one of this user: all of its threads, through the C library. It ends a process of whose threads some may do
+/// that and some may not; so none may have given up its capabilities by then.
 pub(super) fn become_user(user: &User) -> io::Result<()> {
     let checked = |result: libc::c_int| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // In this order: without user 0 the other two would be refused.
@@ -141,8 +145,6 @@ pub(super) fn become_user(user: &User) -> io::Result<()> {
 /// What makes a child one of this user, between fork and its own life. It makes the raw system calls, which concern one thread: the
 /// child has no other, and the C library's own may take a lock that another thread held at the fork.
 pub(crate) fn becoming_in_child(user: &User) -> impl Fn() -> io::Result<()> + Send + Sync + 'static {
-    use rustix::process::{Gid, Uid};
-    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     move || {
@@ -154,36 +156,36 @@ pub(crate) fn becoming_in_child(user: &User) -> impl Fn() -> io::Result<()> + Se
     }
 }
 
-/// Gives this process the files' rights of this user and lets it come back, see [`return_to`].
-pub(super) fn act_as(user: &User) -> io::Result<()> {
-    switch(&user.groups, user.gid, user.uid)
+/// The effective identity of a thread.
+#[derive(Debug)]
+pub(super) struct Acting {
+    groups: Vec<Gid>,
+    gid: Gid,
+    uid: Uid,
 }
 
-/// The groups, the group and the user that this process acts as.
-pub(super) fn acting() -> io::Result<(Vec<u32>, u32, u32)> {
-    let groups = rustix::process::getgroups()?.into_iter().map(rustix::process::Gid::as_raw).collect();
-    Ok((groups, rustix::process::getegid().as_raw(), rustix::process::geteuid().as_raw()))
-}
-
-/// Undoes [`act_as`].
-pub(super) fn return_to((groups, gid, uid): &(Vec<u32>, u32, u32)) -> io::Result<()> {
-    const SAME: u32 = u32::MAX;
-    // SAFETY: plain numbers. First the user, who may do the rest.
-    if unsafe { libc::setresuid(SAME, *uid, SAME) } != 0 {
-        return Err(io::Error::last_os_error());
+impl Acting {
+    /// That of the calling thread.
+    pub(super) fn now() -> io::Result<Self> {
+        Ok(Self { groups: getgroups()?, gid: getegid(), uid: geteuid() })
     }
-    switch(groups, *gid, *uid)
-}
 
-/// Changes the effective identity in all threads, and leaves the real and the saved one.
-fn switch(groups: &[u32], gid: u32, uid: u32) -> io::Result<()> {
-    const SAME: u32 = u32::MAX;
-    let checked = |result: libc::c_int| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    // SAFETY: the list of groups is as long as it says; the other two take plain numbers.
-    unsafe {
-        checked(libc::setgroups(groups.len(), groups.as_ptr()))?;
-        checked(libc::setresgid(SAME, gid, SAME))?;
-        checked(libc::setresuid(SAME, uid, SAME))
+    /// That of a user.
+    pub(super) fn of(user: &User) -> Self {
+        let groups = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+        Self { groups, gid: Gid::from_raw(user.gid), uid: Uid::from_raw(user.uid) }
+    }
+
+    /// Gives it to the calling thread alone, by the raw system calls; the real and the saved identity stay, by which the thread can come
+    /// back.
+    pub(super) fn assume(&self) -> io::Result<()> {
+        // Whoever comes back must be root first to do the rest.
+        if self.uid.is_root() {
+            set_thread_res_uid(None, self.uid, None)?;
+        }
+        set_thread_groups(&self.groups)?;
+        set_thread_res_gid(None, self.gid, None)?;
+        Ok(set_thread_res_uid(None, self.uid, None)?)
     }
 }
 

@@ -1,7 +1,5 @@
 //! What every kind of loop has: a ring, a calibration, and the measuring itself.
 
-use std::io;
-
 use becalm_linux::clock::Counter;
 use becalm_linux::memory::MemoryError;
 use becalm_linux::sched::{SchedError, Usage};
@@ -22,9 +20,6 @@ pub enum LoopError {
     /// Its work cannot be done on this machine.
     #[error(transparent)]
     Work(#[from] Unsupported),
-    /// Its thread cannot give up its rights.
-    #[error("a measuring thread cannot give up its capabilities: {0}")]
-    Rights(#[from] io::Error),
     /// The threshold lies within the loop's own steps.
     #[error(
         "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \

@@ -191,8 +191,6 @@ fn measure<C: Counter, L: Loop>(
             made
         },
     );
-    // It has its place, its class and its counters; what is left to do needs no right.
-    let prepared = prepared.and_then(|made| Ok(rights::give_up_of_this_thread().map(|()| made)?));
     let (made, said) = match prepared {
         Ok(made) => (Some(made), Ok(())),
         Err(error) => (None, Err(error)),
@@ -201,6 +199,9 @@ fn measure<C: Counter, L: Loop>(
     let _ = ready.send((index, Pid(sched::current_tid()), said));
     drop(ready);
     let (Go::At(start), Some(made)) = (common.start.wait(), made) else { return None };
+    // Not before: until then the process may become another user, for which every thread must have the right. The first reading lies
+    // ahead still.
+    rights::give_up_of_this_thread().ok()?;
     let before = Usage::of_current_thread();
     let (tally, counted) = common.kind.measure::<C>(made, cpu, ring, start);
     let usage = Usage::of_current_thread().since(before);
@@ -215,9 +216,8 @@ fn accompany<C: Counter, L: Loop>(
     ring: &L::Ring,
     calibration: &OnceLock<L::Calibration>,
 ) -> u64 {
-    let stripped = rights::give_up_of_this_thread();
     common.kind.accompany::<C>(cpu, ring, || match common.start.wait() {
-        Go::At(_) if placed.is_ok() && stripped.is_ok() => calibration.get(),
+        Go::At(_) if placed.is_ok() && rights::give_up_of_this_thread().is_ok() => calibration.get(),
         _ => None,
     })
 }
