@@ -264,13 +264,7 @@ fn limit_answers(socket: &OwnedFd) {
     let length = size_of::<libc::timeval>() as libc::socklen_t;
     // SAFETY: the limit is readable for its length. A refusal, of which there is none, would leave it without one.
     unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVTIMEO,
-            (&raw const limit).cast(),
-            length,
-        );
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length);
     }
 }
 

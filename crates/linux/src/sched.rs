@@ -63,7 +63,10 @@ fn affinity_hint(error: &io::Error) -> &'static str {
 fn class_hint(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => {
-            format!("; {}; in a cgroup v1 with RT_GROUP_SCHED it also needs cpu.rt_runtime_us > 0", Need::Realtime.advice())
+            format!(
+                "; {}; in a cgroup v1 with RT_GROUP_SCHED it also needs cpu.rt_runtime_us > 0",
+                Need::Realtime.advice()
+            )
         }
         _ => String::new(),
     }

@@ -84,11 +84,7 @@ pub fn missing_events(missing: &[String]) -> Warning {
 /// The kernel's functions have no names, for this reason; and how to get them.
 #[must_use]
 pub fn no_symbols(why: &str, advice: &str) -> Warning {
-    Warning::new(
-        "no_symbols",
-        format!("work items and handlers go by address: {why}"),
-        advice,
-    )
+    Warning::new("no_symbols", format!("work items and handlers go by address: {why}"), advice)
 }
 
 /// The loops' memory could not be locked; and how to get the right to.

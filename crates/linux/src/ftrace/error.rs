@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::rights::Need;
 use super::format::EventFormatError;
 use crate::file::FileError;
+use crate::rights::Need;
 
 /// Tracing cannot be set up, read or removed.
 #[derive(Debug, thiserror::Error)]

@@ -292,8 +292,7 @@ impl Instance {
             Some(switch) => switch.write_all_at(value.as_bytes(), 0),
             None => Err(io::ErrorKind::NotFound.into()),
         };
-        written
-            .map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join("tracing_on"), error))
+        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join("tracing_on"), error))
     }
 
     /// Opens the buffer of a CPU for reading.

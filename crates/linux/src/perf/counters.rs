@@ -15,11 +15,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use becalm_units::Nanos;
 
-use crate::rights::Need;
 use super::attributes::{
     Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE,
     READ_GROUP, SOFTWARE, WHOLE_GROUP, control,
 };
+use crate::rights::Need;
 
 /// The events of a thread that can be counted.
 #[derive(

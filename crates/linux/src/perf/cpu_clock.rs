@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use becalm_units::{CpuId, Nanos};
 
-use crate::rights::Need;
 use super::attributes::{Attributes, DISABLE, ENABLE, SOFTWARE, control};
 use crate::file::FileError;
+use crate::rights::Need;
 
 /// The number of the event, `PERF_COUNT_SW_CPU_CLOCK`: a timer of the kernel that interrupts the CPU.
 const CPU_CLOCK: u64 = 0;

@@ -128,7 +128,8 @@ mod tests {
         std::fs::write(&procs, "").unwrap();
         let mut command = Command::new("grep");
         command.args(["Cpus_allowed_list", "/proc/self/status"]);
-        let start = ProgramStart { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch), user: None };
+        let start =
+            ProgramStart { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch), user: None };
         begin_in(&mut command, start, None).unwrap();
         let output = command.output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));

@@ -203,7 +203,10 @@ mod tests {
     #[test]
     fn who_is_not_known_has_a_number_and_nothing_else() {
         let nobody = User::look_up(3_999_999_999, 77);
-        assert_eq!((nobody.uid, &nobody.groups[..], nobody.home.as_os_str()), (3_999_999_999, &[77][..], OsStr::new("/")));
+        assert_eq!(
+            (nobody.uid, &nobody.groups[..], nobody.home.as_os_str()),
+            (3_999_999_999, &[77][..], OsStr::new("/"))
+        );
         let mut command = Command::new("true");
         nobody.equip(&mut command);
         let set: Vec<_> = command.get_envs().collect();

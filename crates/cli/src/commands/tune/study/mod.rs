@@ -139,7 +139,11 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     let recorded = if args.from.is_none() { Some(record_all(args)?) } else { None };
     // From here on it reads what was recorded.
-    if args.html.is_some() { rights::only_files()? } else { rights::only_read()? }
+    if args.html.is_some() {
+        rights::only_files()?
+    } else {
+        rights::only_read()?
+    }
     let (folder, doc, exit) = match (recorded, &args.from) {
         (Some(recorded), _) => recorded,
         (None, Some(folder)) => (folder.clone(), study::load(folder)?, Exit::Done),
