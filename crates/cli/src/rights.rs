@@ -32,16 +32,11 @@ impl CommandUserArgs {
     pub fn user(&self) -> Option<User> {
         if self.as_root { None } else { User::behind_sudo() }
     }
-
-    /// What becalm is left with once everything is set up for a COMMAND of this user, if there is one.
-    pub fn left(&self, user: Option<User>, starts_command: bool) -> Left {
-        left(user, starts_command)
-    }
 }
 
 /// What a recording that starts no program is left with.
 pub fn give_up_after_set_up() -> AfterSetUp {
-    AfterSetUp::GiveUp(left(User::behind_sudo(), false))
+    AfterSetUp::GiveUp(left_as(User::behind_sudo(), false))
 }
 
 /// What a recording does with its rights when another one is to be set up after it.
@@ -49,7 +44,9 @@ pub fn lower_while_recording() -> AfterSetUp {
     AfterSetUp::Lower(User::behind_sudo())
 }
 
-fn left(user: Option<User>, starts_programs: bool) -> Left {
+/// What becalm is left with as this user, or as who it is, once everything is set up. Whether it starts a COMMAND then, which may call
+/// `sudo` itself or is root's.
+pub fn left_as(user: Option<User>, starts_programs: bool) -> Left {
     // Who does not become the user that the files are given to must give them, and write in folders of that user's.
     let gives = user.is_none() && Access::guarded().is_given();
     let kept = if gives { &[Capability::Chown, Capability::DacOverride][..] } else { &[] };

@@ -26,7 +26,7 @@ use clap::{ArgGroup, Args};
 use crate::exit::{Exit, UsageError};
 use crate::noise;
 use crate::output::{Output, emit};
-use crate::rights::CommandUserArgs;
+use crate::rights::{CommandUserArgs, left_as};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
@@ -134,7 +134,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         return Err(UsageError(why).into());
     }
     let user = args.command_user.user();
-    let left = args.command_user.left(user.clone(), !args.command.is_empty());
+    let left = left_as(user.clone(), !args.command.is_empty());
     if args.signal {
         // Only a recording that is replayed may be somebody else's; the files that COMMAND opens must be its user's.
         let kept = if args.replay.is_some() { left.kept.with(Capability::DacReadSearch) } else { left.kept };

@@ -23,7 +23,7 @@ use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::{self, ReadingProgress};
-use crate::rights::CommandUserArgs;
+use crate::rights::{CommandUserArgs, left_as};
 
 /// Watch CPUs as a busy thread would, catch every detour, say who took the time
 ///
@@ -189,7 +189,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     };
     plan.segment = args.segment;
     let user = args.command_user.user();
-    plan.rights = AfterSetUp::GiveUp(args.command_user.left(user.clone(), !args.command.is_empty()));
+    plan.rights = AfterSetUp::GiveUp(left_as(user.clone(), !args.command.is_empty()));
     plan.command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
         command.args(arguments);

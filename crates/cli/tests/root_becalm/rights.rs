@@ -190,11 +190,11 @@ fn a_recording_by_plain_root_keeps_no_capability() {
 #[test]
 fn top_puts_its_rights_down_while_it_records() {
     let Some(_alone) = alone() else { return };
-    let mut running = Running::start(sudo(becalm(&["top", "--iterations", "3", "--interval", "500ms"])));
+    let mut running = Running::start(sudo(becalm(&["top", "--iterations", "6", "--interval", "500ms"])));
     let pid = running.pid();
     running.wait_until("all is put down", || {
         let tasks = Task::all(pid);
-        let recorder = tasks.iter().find(|task| task.name == "becalm");
+        let recorder = Task::read(Path::new(&format!("/proc/{pid}/status")));
         let acts = recorder.is_some_and(|task| task.users[1] == USER && task.users[3] == USER && task.groups == [USER]);
         acts && tasks.len() > 2 && tasks.iter().all(|task| task.effective == 0)
     });
@@ -250,20 +250,19 @@ fn the_command_of_a_recording_runs_as_the_user() {
         let folder = users_folder();
         let bundle = folder.path().join(format!("run-{number}.becalm"));
         let words = [&["record", "--quiet", "-o", path(&bundle)], sources].concat();
-        let command = |more: &[&str]| {
-            let _ = fs::remove_dir_all(&bundle);
-            becalm(&[&words, more, &["--", "sh", "-c", SAY]].concat())
+        let run = |start: fn(Command) -> Command, more: &[&str]| {
+            let ended = run(start(becalm(&[&words, more, &["--", "sh", "-c", SAY]].concat())));
+            ended.expect(0, &[]);
+            ended
         };
-        let ended = run(sudo(command(&[])));
-        ended.expect(0, &[]);
+        let ended = run(sudo, &[]);
         ran_as_user(&ended);
         // The class of the loops is not that of the command.
         assert!(ended.stdout.contains("class 0\n"), "{ended:?}");
         belongs_to_user(&bundle);
-        for command in [sudo(command(&["--as-root"])), plain(command(&[]))] {
-            let ended = run(command);
-            ended.expect(0, &[]);
-            ran_as_root(&ended);
+        for (start, more) in [(sudo as fn(Command) -> Command, &["--as-root"][..]), (plain, &[])] {
+            fs::remove_dir_all(&bundle).unwrap();
+            ran_as_root(&run(start, more));
         }
     }
 }
