@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::contents::Contents;
 use super::draft::Draft;
+use super::held::HeldFolder;
 use super::{BundleError, layout, nodes};
 
 /// No document is larger, in bytes: that of a campaign of millions of cells, and more than memory takes well.
@@ -40,12 +41,12 @@ impl Stored for PhasesDoc {
 }
 
 /// Writes a document as the draft of a file of the bundle, and returns its size in bytes.
-pub(super) fn write<D: Stored>(bundle: &Path, path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
+pub(super) fn write<D: Stored>(bundle: &HeldFolder, path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
     check(path, doc.node(), doc)?;
     let mut text = serde_json::to_vec_pretty(doc)
         .map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
     text.push(b'\n');
-    let draft = Draft::within(bundle, path.to_owned())?;
+    let draft = Draft::below(bundle, path.to_owned())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", path))?;
     let size = draft.sync()?;
     Ok((draft, size))
@@ -55,7 +56,8 @@ pub(super) fn write<D: Stored>(bundle: &Path, path: &Path, doc: &D) -> Result<(D
 pub(crate) fn replace<D: Stored>(bundle: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
     let target = layout::document(bundle, node);
     check(&target, node, doc)?;
-    write(bundle, &target, doc)?.0.publish()
+    let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
+    write(&held, &target, doc)?.0.publish()
 }
 
 /// The one field that every version has, and that says how to read the others.

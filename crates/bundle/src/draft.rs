@@ -1,6 +1,6 @@
 //! Files that get their name only when they are complete and on the disk.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use becalm_linux::access::Access;
 use becalm_linux::folder::{Folder, Place};
 
 use super::BundleError;
+use super::held::HeldFolder;
 
 /// A file under a hidden name in the folder of the final one. Dropped without having been published, it is removed.
 #[derive(Debug)]
@@ -45,9 +46,15 @@ impl Draft {
     /// # Errors
     /// If no file can be made there.
     pub(crate) fn within(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
-        let (folder, name) = open_parent(bundle, &target).map_err(BundleError::io("create", &target))?;
+        let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
+        Self::below(&held, target)
+    }
+
+    /// The same in a folder that is held open.
+    pub(crate) fn below(bundle: &HeldFolder, target: PathBuf) -> Result<Self, BundleError> {
+        let (folder, name) = bundle.parent_of(&target).map_err(BundleError::io("create", &target))?;
         let name = name.to_owned();
-        Self::begin(folder, name, target, Access::guarded())
+        Self::begin(folder, name, target, bundle.access)
     }
 
     /// Opens a draft under a name that neither another writer uses nor a killed one left.
@@ -135,26 +142,26 @@ impl Drop for Draft {
     }
 }
 
-/// The folder of a file of a bundle, and the file's name.
-fn open_parent<'a>(bundle: &Path, target: &'a Path) -> io::Result<(Folder, &'a OsStr)> {
-    let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it does not lie in its bundle");
-    let path = target.strip_prefix(bundle).map_err(|_| outside())?;
-    let name = path.file_name().ok_or_else(outside)?;
-    Ok((Folder::open(bundle)?.below(path.parent().unwrap_or(Path::new("")))?, name))
-}
-
 /// Makes a folder of a bundle, or the bundle's own; no if something has that name already.
 pub(crate) fn make_folder(bundle: &Path, folder: &Path) -> io::Result<bool> {
     if folder == bundle {
         return becalm_linux::folder::make(bundle, Access::guarded());
     }
-    let (parent, name) = open_parent(bundle, folder)?;
-    parent.make(name, Access::guarded())
+    let held = HeldFolder::open(bundle)?;
+    let (parent, name) = held.parent_of(folder)?;
+    parent.make(name, held.access)
 }
 
 /// Removes a file of a bundle that is not to count. If that fails, it stays.
 pub(crate) fn remove(bundle: &Path, file: &Path) {
-    let _ = open_parent(bundle, file).and_then(|(folder, name)| folder.remove(name));
+    if let Ok(held) = HeldFolder::open(bundle) {
+        remove_below(&held, file);
+    }
+}
+
+/// The same in a folder that is held open.
+pub(crate) fn remove_below(bundle: &HeldFolder, file: &Path) {
+    let _ = bundle.parent_of(file).and_then(|(folder, name)| folder.remove(name));
 }
 
 /// Space on the disk that is held for the closing document, so that a disk which the recording itself filled does not
@@ -166,8 +173,8 @@ pub(crate) struct Reserve(#[expect(dead_code, reason = "held for the space that 
 
 impl Reserve {
     /// Takes `bytes` in the folder of `target`, a file of the bundle.
-    pub(crate) fn new(bundle: &Path, target: &Path, bytes: usize) -> Result<Self, BundleError> {
-        let draft = Draft::within(bundle, target.with_extension("reserve"))?;
+    pub(crate) fn new(bundle: &HeldFolder, target: &Path, bytes: usize) -> Result<Self, BundleError> {
+        let draft = Draft::below(bundle, target.with_extension("reserve"))?;
         let error = |cause| BundleError::io("reserve space for", target)(cause);
         let mut file = draft.file().try_clone().map_err(error)?;
         drop(draft);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
 use super::document::{self, Stored};
+use super::held::HeldFolder;
 use super::{BundleError, draft, layout, nodes};
 
 /// Makes a bundle, or joins the one of other nodes, with this document. The folders that were made for it are removed
@@ -15,7 +16,8 @@ pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, B
     let mut made = MadeFolders::below(bundle);
     make_bundle(bundle, D::CONTENTS, &mut made)?;
     let target = layout::document(bundle, doc.node());
-    let (draft, _) = document::write(bundle, &target, doc)?;
+    let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
+    let (draft, _) = document::write(&held, &target, doc)?;
     if draft.publish_new()? {
         return Ok(made);
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::RowBatch;
 use super::decode::TableDecoder;
+use super::held::HeldFolder;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
@@ -15,7 +16,12 @@ use becalm_model::NodeDoc;
 /// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
 #[derive(Debug)]
 pub struct Bundle {
+    /// The folder by the name that the user knows.
     path: PathBuf,
+    /// By which it is read: that name, or that of the held folder.
+    reached: PathBuf,
+    /// The folder, where it is held open: the other name holds for as long.
+    _held: Option<Arc<HeldFolder>>,
     nodes: Vec<NodeDoc>,
     progress: ReadProgress,
 }
@@ -42,7 +48,16 @@ impl Bundle {
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { path, nodes, progress: ReadProgress::default() })
+        Ok(Self { reached: path.clone(), path, _held: None, nodes, progress: ReadProgress::default() })
+    }
+
+    /// Opens the bundle in a folder that is held open, and that this process may not be able to reach by its path any more.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub fn open_held(held: Arc<HeldFolder>) -> Result<Self, BundleError> {
+        let opened = Self::open(&held.own_path())?;
+        Ok(Self { path: held.path().to_owned(), _held: Some(held), ..opened })
     }
 
     /// The folder in which the bundle was found, which may have the suffix that the path asked for had not.
@@ -76,7 +91,7 @@ impl Bundle {
     }
 
     fn bytes_of(&self, table: &Table) -> u64 {
-        let folders = self.nodes.iter().map(|doc| layout::table_folder(&self.path, table.name, &doc.node));
+        let folders = self.nodes.iter().map(|doc| layout::table_folder(&self.reached, table.name, &doc.node));
         let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
@@ -87,7 +102,7 @@ impl Bundle {
     /// If there is no such node, or one of its segments is missing.
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
-        let folder = layout::table_folder(&self.path, DETOURS.name, node);
+        let folder = layout::table_folder(&self.reached, DETOURS.name, node);
         Ok(DetourBatches(Batches::new(folder, segments, self.progress())))
     }
 
@@ -98,7 +113,7 @@ impl Bundle {
     /// If there is no such node, or one of its segments is missing.
     pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
         let segments = self.count_segments(node, &SAMPLES)?;
-        let folder = layout::table_folder(&self.path, SAMPLES.name, node);
+        let folder = layout::table_folder(&self.reached, SAMPLES.name, node);
         Ok(SampleBatches(Batches::new(folder, segments, self.progress())))
     }
 
@@ -109,11 +124,11 @@ impl Bundle {
     pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
         let table = self.nodes.iter().find(|doc| doc.node == node).map_or(&DETOURS, main_table);
         let segments = self.count_segments(node, table)?;
-        let folder = layout::table_folder(&self.path, ACTIVITIES.name, node);
+        let folder = layout::table_folder(&self.reached, ACTIVITIES.name, node);
         for number in 0..segments {
             let path = folder.join(layout::segment(number));
             if !path.exists() {
-                let counted = layout::table_folder(&self.path, table.name, node);
+                let counted = layout::table_folder(&self.reached, table.name, node);
                 return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
             }
         }
@@ -130,7 +145,7 @@ impl Bundle {
                 nodes: nodes.join(", "),
             });
         }
-        layout::count_segments(&layout::table_folder(&self.path, table.name, node))
+        layout::count_segments(&layout::table_folder(&self.reached, table.name, node))
     }
 }
 

@@ -1,10 +1,12 @@
 //! One node's part of a bundle, while it is recorded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::contents::Contents;
 use super::draft::{Draft, Reserve};
 use super::encode::{self, Counts};
+use super::held::HeldFolder;
 use super::order::RowOrder;
 use super::place::{MadeFolders, make_bundle};
 use super::reader::main_table;
@@ -17,7 +19,7 @@ use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 /// All that was written stays readable whatever happens to the writer. It holds some space on the disk for the
 /// closing document until it is dropped or the process dies.
 pub struct BundleWriter {
-    path: PathBuf,
+    held: Arc<HeldFolder>,
     node: String,
     /// The table whose segments count.
     main: &'static Table,
@@ -41,8 +43,9 @@ impl BundleWriter {
         layout::check_node_name(&doc.node)?;
         let mut made = MadeFolders::below(path);
         make_bundle(path, Contents::Recording, &mut made)?;
+        let held = HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?;
         let mut writer = Self {
-            path: path.to_owned(),
+            held: Arc::new(held),
             node: doc.node.clone(),
             main: main_table(doc),
             next_segment: 0,
@@ -61,8 +64,8 @@ impl BundleWriter {
             }
         }
         let target = layout::document(path, &doc.node);
-        writer.reserve = Some(Reserve::new(path, &target, reserved_bytes(doc))?);
-        let (draft, size) = document::write(path, &target, doc)?;
+        writer.reserve = Some(Reserve::new(&writer.held, &target, reserved_bytes(doc))?);
+        let (draft, size) = document::write(&writer.held, &target, doc)?;
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
@@ -95,8 +98,10 @@ impl BundleWriter {
         }
         let path = bundle.path();
         let target = layout::document(path, &doc.node);
+        let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?);
         let mut writer = Self {
-            path: path.to_owned(),
+            reserve: Some(Reserve::new(&held, &target, reserved_bytes(doc))?),
+            held,
             node: doc.node.clone(),
             main,
             next_segment: layout::count_segments(&layout::table_folder(path, main.name, &doc.node))?,
@@ -104,7 +109,6 @@ impl BundleWriter {
             rows_order,
             // That they go on behind those of the segments before follows from the numbers of their samples.
             activities_order: RowOrder::default(),
-            reserve: Some(Reserve::new(path, &target, reserved_bytes(doc))?),
             bytes_written: 0,
         };
         writer.write_doc(doc)?;
@@ -167,10 +171,10 @@ impl BundleWriter {
         let mut rows_order = self.rows_order.clone();
         let mut activities_order = self.activities_order.clone();
 
-        let rows_draft = Draft::within(&self.path, path)?;
+        let rows_draft = Draft::below(&self.held, path)?;
         encode_rows(&rows_draft, segment, &mut rows_order, &mut counts)?;
         let activities_path = self.folder(&ACTIVITIES).join(layout::segment(segment));
-        let activities_draft = Draft::within(&self.path, activities_path.clone())?;
+        let activities_draft = Draft::below(&self.held, activities_path.clone())?;
         let numbers = (&self.counts, &counts);
         encode::activities(&activities_draft, segment, activities, labels, &mut activities_order, numbers)?;
         let bytes = activities_draft.sync()? + rows_draft.sync()?;
@@ -178,7 +182,7 @@ impl BundleWriter {
         activities_draft.publish()?;
         if let Err(error) = rows_draft.publish() {
             // They do not count without their detours, and the next attempt would replace them.
-            draft::remove(&self.path, &activities_path);
+            draft::remove_below(&self.held, &activities_path);
             return Err(error);
         }
 
@@ -195,13 +199,13 @@ impl BundleWriter {
     /// # Errors
     /// If the document is not valid or of another node, and if the system refuses. The former document stays then.
     pub fn write_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
-        let target = layout::document(&self.path, &self.node);
+        let target = layout::document(self.path(), &self.node);
         if doc.node != self.node {
             let why = format!("it is of node '{}'", doc.node);
             return Err(BundleError::Document { path: target, why });
         }
-        let written = match document::write(&self.path, &target, doc) {
-            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&self.path, &target, doc),
+        let written = match document::write(&self.held, &target, doc) {
+            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&self.held, &target, doc),
             written => written,
         };
         let (draft, size) = written?;
@@ -213,7 +217,13 @@ impl BundleWriter {
     /// The folder into which the bundle is written.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.held.path()
+    }
+
+    /// The bundle's folder as it is held open, by which [`Bundle::open_held`] reads what was written.
+    #[must_use]
+    pub fn held(&self) -> Arc<HeldFolder> {
+        Arc::clone(&self.held)
     }
 
     /// How many bytes were written, among them those of documents that were replaced since.
@@ -223,11 +233,11 @@ impl BundleWriter {
     }
 
     fn folder(&self, table: &Table) -> PathBuf {
-        layout::table_folder(&self.path, table.name, &self.node)
+        layout::table_folder(self.path(), table.name, &self.node)
     }
 
     fn recorded(&self, existing: PathBuf) -> BundleError {
-        BundleError::Recorded { bundle: self.path.clone(), node: self.node.clone(), existing }
+        BundleError::Recorded { bundle: self.path().to_owned(), node: self.node.clone(), existing }
     }
 }
 

@@ -11,11 +11,13 @@ mod messages;
 mod noise;
 mod output;
 mod progress;
+mod rights;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use becalm_linux::limits;
+use becalm_linux::rights::RightsError;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Exit;
@@ -59,23 +61,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     limits::report_file_size();
     let mut out = output::UntilClosed::new(io::stdout().lock());
-    let result = match arguments.command {
-        None => commands::audit::run(arguments.json, &mut out).map(|()| Exit::Done),
-        Some(Command::Record(args)) => commands::record::run(args, &mut out),
-        Some(Command::Report(args)) => commands::report::run(&args, &mut out),
-        Some(Command::Sources(args)) => commands::sources::run(&args, &mut out),
-        Some(Command::Top(args)) => commands::top::run(&args),
-        Some(Command::Compare(args)) => commands::compare::run(&args, &mut out),
-        Some(Command::Work(args)) => commands::work::run(&args, &mut out),
-        Some(Command::Predict(args)) => commands::predict::run(&args, &mut out),
-        Some(Command::Law(args)) => commands::law::run(&args, &mut out),
-        Some(Command::Cost(args)) => commands::cost::run(&args, &mut out),
-        Some(Command::Inject(args)) => commands::inject::run(&args, &mut out),
-        Some(Command::Tune(args)) => commands::tune::run(&args, &mut out),
-        Some(Command::Import(args)) => commands::import::run(&args),
-        Some(Command::Export(args)) => commands::export::run(&args),
-        Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), &mut out),
-        Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), &mut out),
+    let result = match arguments.command.as_ref().map_or(Ok(()), Command::leave_rights) {
+        Ok(()) => run(arguments, &mut out),
+        Err(error) => Err(error.into()),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));
@@ -85,6 +73,42 @@ fn main() -> ExitCode {
             messages::say(format_args!("{}", messages::of_error(&error)));
             exit::of_error(&error).into()
         }
+    }
+}
+
+impl Command {
+    /// Gives up what a command that only reads and writes files does not need. The others do so when they are set up.
+    fn leave_rights(&self) -> Result<(), RightsError> {
+        match self {
+            Self::Report(args) if args.writes() => rights::only_files(),
+            Self::Compare(args) if args.writes() => rights::only_files(),
+            Self::Import(_) | Self::Export(_) => rights::only_files(),
+            Self::Report(_) | Self::Compare(_) | Self::Sources(_) | Self::Predict(_) | Self::Law(_) => {
+                rights::only_read()
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    match arguments.command {
+        None => commands::audit::run(arguments.json, out).map(|()| Exit::Done),
+        Some(Command::Record(args)) => commands::record::run(args, out),
+        Some(Command::Report(args)) => commands::report::run(&args, out),
+        Some(Command::Sources(args)) => commands::sources::run(&args, out),
+        Some(Command::Top(args)) => commands::top::run(&args),
+        Some(Command::Compare(args)) => commands::compare::run(&args, out),
+        Some(Command::Work(args)) => commands::work::run(&args, out),
+        Some(Command::Predict(args)) => commands::predict::run(&args, out),
+        Some(Command::Law(args)) => commands::law::run(&args, out),
+        Some(Command::Cost(args)) => commands::cost::run(&args, out),
+        Some(Command::Inject(args)) => commands::inject::run(&args, out),
+        Some(Command::Tune(args)) => commands::tune::run(&args, out),
+        Some(Command::Import(args)) => commands::import::run(&args),
+        Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), out),
+        Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), out),
     }
 }
 

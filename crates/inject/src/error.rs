@@ -1,6 +1,7 @@
 //! What keeps noise from being made as it was asked for.
 
 use becalm_linux::clock::RateError;
+use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
 use becalm_units::{CpuId, Nanos};
 
@@ -103,6 +104,9 @@ pub enum InjectError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
+    /// The process cannot give up its rights, and does not go on with them.
+    #[error(transparent)]
+    Rights(RightsError),
     /// There is no memory for a log.
     #[error("cannot keep a log of {entries} detours: {cause}")]
     Log {

@@ -14,6 +14,7 @@ use becalm_linux::clock::{Counter, MonotonicRaw, Native, Source, calibrate};
 use becalm_linux::memory::LockedWords;
 use becalm_linux::placed::Thread;
 use becalm_linux::procfs::kernel::RtThrottling;
+use becalm_linux::rights::{RightsError, give_up_of_this_thread};
 use becalm_linux::sched::Policy;
 use becalm_model::inject::{InjectedPlace, NoisePlace};
 use becalm_scale::NoiseTrace;
@@ -89,6 +90,13 @@ impl Delivered {
     }
 }
 
+/// When all threads begin, by `CLOCK_MONOTONIC` and by the wall clock, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Begin {
+    start_ns: u64,
+    wall_ns: u64,
+}
+
 /// Threads that inject. Dropping it ends them.
 #[derive(Debug)]
 pub struct Injection {
@@ -105,13 +113,31 @@ impl Injection {
     /// If a CPU or a priority is refused; if the noise cannot be made exactly and is to be; if the kernel's limit on
     /// real-time threads, `throttling`, is in its way.
     pub fn start(plan: &PreemptPlan, counter: Source, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
+        Self::start_after(plan, counter, throttling, || Ok(()))
+    }
+
+    /// The same, and calls `placed` when every thread has its CPU and its class, before the first detour is due: to give up the rights
+    /// that this took. The threads give up their own then.
+    ///
+    /// # Errors
+    /// As of [`Self::start`], and what `placed` answers.
+    pub fn start_after(
+        plan: &PreemptPlan,
+        counter: Source,
+        throttling: Option<RtThrottling>,
+        placed: impl FnOnce() -> Result<(), RightsError>,
+    ) -> Result<Self, InjectError> {
         match counter {
-            Source::Native => Self::with::<Native>(plan, throttling),
-            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, throttling),
+            Source::Native => Self::with::<Native>(plan, throttling, placed),
+            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, throttling, placed),
         }
     }
 
-    fn with<C: Counter + 'static>(plan: &PreemptPlan, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
+    fn with<C: Counter + 'static>(
+        plan: &PreemptPlan,
+        throttling: Option<RtThrottling>,
+        in_place: impl FnOnce() -> Result<(), RightsError>,
+    ) -> Result<Self, InjectError> {
         let rate = calibrate::<C>(CALIBRATION)?.rate;
         let mut workers = Vec::with_capacity(plan.cpus.len());
         let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
@@ -132,18 +158,12 @@ impl Injection {
         for (worker, ..) in &workers {
             worker.check(throttling)?;
         }
-        // All start together.
-        let now = monotonic_ns();
-        let head_start = HEAD_START_NS * (1 + plan.cpus.len() as u64);
-        let (start_ns, wall_at_start) = (now + head_start, wall_ns() + head_start);
         let mut injection = Self { alarm: Arc::new(Alarm::new()), threads: Vec::new(), rate };
-        let policy = plan.policy;
+        let (policy, synchronized) = (plan.policy, plan.synchronized);
         let (placing, placed) = channel::<()>();
+        let mut starts = Vec::with_capacity(workers.len());
         for (mut worker, place, circle) in workers {
-            worker.schedule.begin_at(match plan.synchronized {
-                true => Nanos::new((wall_at_start % circle.get() as u64) as i64),
-                false => place,
-            });
+            let (start, begin) = channel::<Begin>();
             let alarm = Arc::clone(&injection.alarm);
             let placing = placing.clone();
             let cpu = worker.cpu;
@@ -152,13 +172,30 @@ impl Injection {
                 settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
                 set_timer_slack(1);
                 drop(placing);
-                Ok(worker.run::<C>(&alarm, start_ns))
+                // Nobody lets it go where the others have failed.
+                let begin = begin.recv().map_err(|_| InjectError::Thread(std::io::ErrorKind::BrokenPipe.into()))?;
+                give_up_of_this_thread().map_err(InjectError::Thread)?;
+                worker.schedule.begin_at(match synchronized {
+                    true => Nanos::new((begin.wall_ns % circle.get() as u64) as i64),
+                    false => place,
+                });
+                Ok(worker.run::<C>(&alarm, begin.start_ns))
             });
             injection.threads.push(thread.map_err(InjectError::Thread)?);
+            starts.push(start);
         }
         // Until they have their class they are threads like the caller's, who may be about to keep their CPUs busy.
         drop(placing);
         let _ = placed.recv();
+        in_place().map_err(InjectError::Rights)?;
+        // All start together.
+        let now = monotonic_ns();
+        let head_start = HEAD_START_NS * (1 + plan.cpus.len() as u64);
+        let begin = Begin { start_ns: now + head_start, wall_ns: wall_ns() + head_start };
+        for start in starts {
+            // One that could not be placed says so when it is joined.
+            let _ = start.send(begin);
+        }
         Ok(injection)
     }
 

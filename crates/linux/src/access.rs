@@ -24,19 +24,13 @@ impl Access {
     /// as its variables `SUDO_UID` and `SUDO_GID` say. Of other users the umask says how open they are.
     #[must_use]
     pub fn guarded() -> Self {
-        let variable = |name| env::var(name).ok();
-        let is_root = rustix::process::geteuid().is_root();
-        Self::of_user(is_root, variable("SUDO_UID").as_deref(), variable("SUDO_GID").as_deref())
+        Self { closed: rustix::process::geteuid().is_root(), owner: sudo_caller() }
     }
 
-    /// What [`Self::guarded`] says for this user, whose name and group `sudo` told.
+    /// As [`Self::guarded`] decides it.
+    #[cfg(test)]
     pub(crate) fn of_user(is_root: bool, user: Option<&str>, group: Option<&str>) -> Self {
-        if !is_root {
-            return Self::by_umask();
-        }
-        // The largest number stands for no user.
-        let number = |text: Option<&str>| text?.parse().ok().filter(|number| *number != u32::MAX);
-        Self { closed: true, owner: number(user).zip(number(group)) }
+        Self { closed: is_root, owner: caller(is_root, user, group) }
     }
 
     pub(crate) const fn file_mode(self) -> u32 {
@@ -48,7 +42,8 @@ impl Access {
     }
 
     /// Whether it changes its owner.
-    pub(crate) const fn is_given(self) -> bool {
+    #[must_use]
+    pub const fn is_given(self) -> bool {
         self.owner.is_some()
     }
 
@@ -58,6 +53,19 @@ impl Access {
             let _ = fchown(file, Some(user), Some(group));
         }
     }
+}
+
+/// The user and the group that called `sudo`; `None` if this process is not root's, or nobody did.
+pub(crate) fn sudo_caller() -> Option<(u32, u32)> {
+    let variable = |name| env::var(name).ok();
+    let is_root = rustix::process::geteuid().is_root();
+    caller(is_root, variable("SUDO_UID").as_deref(), variable("SUDO_GID").as_deref())
+}
+
+fn caller(is_root: bool, user: Option<&str>, group: Option<&str>) -> Option<(u32, u32)> {
+    // The largest number stands for no user.
+    let number = |text: Option<&str>| text?.parse().ok().filter(|number| *number != u32::MAX);
+    if is_root { number(user).zip(number(group)) } else { None }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -79,6 +79,21 @@ impl Folder {
     /// write, which belongs neither to this user nor to the folder's owner.
     pub fn open(path: &Path) -> io::Result<Self> {
         walk(path, false).map(|(folder, _)| folder)
+    }
+
+    /// The same folder, held once more.
+    ///
+    /// # Errors
+    /// If too many files are open.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    /// A path by which this process reaches the folder, and nobody else does: also where it may not search a folder on the way any
+    /// more. It holds for as long as this value.
+    #[must_use]
+    pub fn own_path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
     /// Opens a folder below this one, following no link at all.
@@ -312,6 +327,16 @@ mod tests {
     fn place(path: &Path) -> io::Result<(bool, OsString)> {
         let place = Place::find(path)?;
         Ok((place.is_special()?, place.name))
+    }
+
+    #[test]
+    fn a_held_folder_is_reached_wherever_it_lies() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("a")).unwrap();
+        let held = Folder::open(&place.path().join("a")).unwrap();
+        std::fs::rename(place.path().join("a"), place.path().join("b")).unwrap();
+        std::fs::write(place.path().join("b/file"), "text").unwrap();
+        assert_eq!(std::fs::read_to_string(held.again().unwrap().own_path().join("file")).unwrap(), "text");
     }
 
     #[test]

@@ -6,15 +6,22 @@
 //! waits it sleeps in one system call and is never woken. Should it be killed too, the next run removes the leftovers
 //! ([`remove_dead`](crate::ftrace::remove_dead)).
 //!
-//! Only trace instances are guarded. Settings that becalm changes elsewhere are restored from a journal.
+//! The janitor also removes instances while becalm lives: by the end of a recording becalm has given up the rights that this takes,
+//! and the janitor keeps them, does nothing else, and takes no further paths once becalm has given them up.
+//!
+//! Only trace instances, and the mount that they are in where becalm made it, are guarded. Settings that becalm changes elsewhere are
+//! restored from a journal.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::procfs::status::{Capabilities, Capability};
+use crate::rights::keep_of_this_thread;
 
 /// How many instances can be guarded at a time.
 const SLOTS: usize = 16;
@@ -23,8 +30,23 @@ const PATH_MAX: usize = 512;
 /// How often a removal is tried, 20 ms apart: the files of a dying process may still be open.
 const ATTEMPTS: u32 = 100;
 
+/// Guard the instance with this path.
 const ADD: u8 = b'+';
+/// Guard it no longer.
 const REMOVE: u8 = b'-';
+/// Remove it now, and answer.
+const TAKE_AWAY: u8 = b'!';
+/// Guard the mount at this path, of which there is one at most.
+const ADD_MOUNT: u8 = b'm';
+/// Undo it now, and answer.
+const UNMOUNT: u8 = b'u';
+/// Guard nothing more.
+const SEAL: u8 = b'.';
+
+/// The rights that removing an instance and undoing a mount take where the user has them by capabilities alone.
+const KEPT: Capabilities = Capabilities::of(&[Capability::DacOverride, Capability::SysAdmin]);
+/// How long an answer is waited for, in seconds: longer than all attempts to remove an instance.
+const ANSWER_SECONDS: libc::time_t = 5;
 
 /// The janitor's process, as its parent sees it. On drop it is told to finish, removes what is still guarded, and is
 /// waited for, which takes no time where nothing is left.
@@ -32,7 +54,14 @@ const REMOVE: u8 = b'-';
 pub struct Janitor {
     socket: Option<OwnedFd>,
     process: libc::pid_t,
-    guarded: Mutex<Vec<CString>>,
+    guarded: Mutex<Guarded>,
+}
+
+/// What the parent knows of what the janitor guards.
+#[derive(Debug, Default)]
+struct Guarded {
+    instances: Vec<CString>,
+    sealed: bool,
 }
 
 /// No janitor could be started.
@@ -86,6 +115,7 @@ impl Janitor {
         if forked == -1 {
             return Err(system("fork")(error));
         }
+        limit_answers(&ours);
         Ok(Self { socket: Some(ours), process: forked, guarded: Mutex::default() })
     }
 
@@ -98,22 +128,21 @@ impl Janitor {
     /// Has the trace instance in that folder removed when this process ends, in whatever way. It need not exist yet.
     ///
     /// # Errors
-    /// The path is relative, too long or holds a zero; too many are guarded; or the janitor is gone.
+    /// The path is relative, too long or holds a zero; too many are guarded; it is sealed; or the janitor is gone.
     pub fn guard(&self, instance: &Path) -> io::Result<()> {
-        let invalid = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message.to_owned());
-        let path = CString::new(instance.as_os_str().as_bytes())?;
-        if !instance.is_absolute() || path.as_bytes_with_nul().len() > PATH_MAX {
-            return Err(invalid("the janitor takes absolute paths of up to 511 bytes"));
-        }
-        let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        if guarded.contains(&path) {
+        let path = path_of(instance)?;
+        let mut guarded = self.guarded();
+        if guarded.instances.contains(&path) {
             return Ok(());
         }
-        if guarded.len() == SLOTS {
+        if guarded.sealed {
+            return Err(invalid("the janitor guards nothing more, as rights were given up"));
+        }
+        if guarded.instances.len() == SLOTS {
             return Err(invalid("the janitor guards 16 instances at most"));
         }
         self.tell(ADD, &path)?;
-        guarded.push(path);
+        guarded.instances.push(path);
         Ok(())
     }
 
@@ -122,22 +151,120 @@ impl Janitor {
     /// # Errors
     /// The janitor is gone.
     pub fn release(&self, instance: &Path) -> io::Result<()> {
-        let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = guarded.iter().position(|path| OsStr::from_bytes(path.as_bytes()) == instance) else {
-            return Ok(());
-        };
-        let path = guarded.swap_remove(at);
+        let mut guarded = self.guarded();
+        let Some(at) = guarded.position(instance) else { return Ok(()) };
+        let path = guarded.instances.swap_remove(at);
         self.tell(REMOVE, &path)
     }
 
-    fn tell(&self, what: u8, path: &CString) -> io::Result<()> {
+    /// Removes a guarded instance, with the rights that this process may have given up. All that reads it must be closed.
+    ///
+    /// # Errors
+    /// It is not guarded, the kernel's error, or the janitor is gone. It is still guarded then.
+    pub fn take_away(&self, instance: &Path) -> io::Result<()> {
+        let mut guarded = self.guarded();
+        let at = guarded.position(instance).ok_or_else(|| invalid("the janitor does not guard it"))?;
+        self.tell(TAKE_AWAY, &guarded.instances[at])?;
+        self.answer()?;
+        guarded.instances.swap_remove(at);
+        Ok(())
+    }
+
+    /// Has a mount that this process is about to make undone when it ends, in whatever way.
+    ///
+    /// # Errors
+    /// The path is relative, too long or holds a zero; it is sealed; or the janitor is gone.
+    pub fn guard_mount(&self, point: &Path) -> io::Result<()> {
+        if self.guarded().sealed {
+            return Err(invalid("the janitor guards nothing more, as rights were given up"));
+        }
+        self.tell(ADD_MOUNT, &path_of(point)?)
+    }
+
+    /// Undoes the guarded mount.
+    ///
+    /// # Errors
+    /// The kernel's error, or the janitor is gone.
+    pub fn unmount(&self, point: &Path) -> io::Result<()> {
+        // So that no other thread takes the answer.
+        let _guarded = self.guarded();
+        self.tell(UNMOUNT, &path_of(point)?)?;
+        self.answer()
+    }
+
+    /// Has the janitor guard nothing more from now on. To be called before this process gives up its rights: whoever had it do
+    /// something else afterwards could not have the janitor remove what is not becalm's.
+    ///
+    /// # Errors
+    /// The janitor is gone.
+    pub fn seal(&self) -> io::Result<()> {
+        let mut guarded = self.guarded();
+        guarded.sealed = true;
+        self.tell(SEAL, c"/")
+    }
+
+    fn guarded(&self) -> MutexGuard<'_, Guarded> {
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, what: u8, path: &CStr) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
-        let message = [&[what], path.as_bytes_with_nul()].concat();
+        let message = [&[what], path.to_bytes_with_nul()].concat();
         // A janitor that is gone is an error here, and no signal.
         // SAFETY: the message is readable for its whole length.
         let sent =
             unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL) };
         if sent == message.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Waits for how the last request went.
+    fn answer(&self) -> io::Result<()> {
+        let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
+        let mut error = [0_u8; 4];
+        let (room, length) = (error.as_mut_ptr(), error.len());
+        loop {
+            // SAFETY: the four bytes are writable.
+            match unsafe { libc::recv(socket.as_raw_fd(), room.cast(), length, 0) } {
+                4 => break,
+                0 => return Err(io::ErrorKind::BrokenPipe.into()),
+                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                -1 => return Err(io::Error::last_os_error()),
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+        match i32::from_ne_bytes(error) {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+impl Guarded {
+    fn position(&self, instance: &Path) -> Option<usize> {
+        self.instances.iter().position(|path| OsStr::from_bytes(path.as_bytes()) == instance)
+    }
+}
+
+fn invalid(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message.to_owned())
+}
+
+/// A path as the janitor takes it.
+fn path_of(path: &Path) -> io::Result<CString> {
+    let taken = CString::new(path.as_os_str().as_bytes())?;
+    if !path.is_absolute() || taken.as_bytes_with_nul().len() > PATH_MAX {
+        return Err(invalid("the janitor takes absolute paths of up to 511 bytes"));
+    }
+    Ok(taken)
+}
+
+/// Has the parent not wait for an answer for ever, should the janitor be stopped.
+fn limit_answers(socket: &OwnedFd) {
+    let limit = libc::timeval { tv_sec: ANSWER_SECONDS, tv_usec: 0 };
+    let length = size_of::<libc::timeval>() as libc::socklen_t;
+    // SAFETY: the limit is readable for its length. A refusal, of which there is none, would leave it without one.
+    unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length);
     }
 }
 
@@ -156,25 +283,41 @@ impl Drop for Janitor {
 /// A path, with its final zero.
 type Slot = [u8; PATH_MAX];
 
+/// What the janitor guards.
+struct Kept {
+    /// An empty path is a free slot.
+    instances: [Slot; SLOTS],
+    /// Empty if there is none.
+    mount: Slot,
+    sealed: bool,
+}
+
 /// The janitor's life. Makes system calls and uses its stack; allocates nothing.
 fn tend(socket: i32) -> ! {
     settle(socket);
-    // An empty path is a free slot.
-    let mut slots = [[0_u8; PATH_MAX]; SLOTS];
+    let mut kept = Kept { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
     let mut message = [0_u8; PATH_MAX + 1];
     loop {
         // SAFETY: the message is writable for the length given.
         let length = unsafe { libc::recv(socket, message.as_mut_ptr().cast(), message.len(), 0) };
         match length {
             -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-            1.. => note(&mut slots, &message[..length as usize]),
+            1.. => {
+                if let Some(error) = note(&mut kept, &message[..length as usize]) {
+                    // SAFETY: the four bytes are readable. A parent that is gone wants no answer.
+                    unsafe { libc::send(socket, error.to_ne_bytes().as_ptr().cast(), 4, libc::MSG_NOSIGNAL) };
+                }
+            }
             _ => break,
         }
     }
-    for slot in &slots {
+    for slot in &kept.instances {
         if slot[0] != 0 {
             remove(slot);
         }
+    }
+    if kept.mount[0] != 0 {
+        unmount(&kept.mount);
     }
     // SAFETY: ends the process at once, without running anything that the parent registered for its own end.
     unsafe { libc::_exit(0) }
@@ -201,6 +344,8 @@ fn settle(socket: i32) {
         libc::prctl(libc::PR_SET_NAME, c"becalm-janitor".as_ptr());
         let ordinary = libc::sched_param { sched_priority: 0 };
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
+        // One that keeps more than it needs still does nothing else.
+        let _ = keep_of_this_thread(KEPT);
         libc::chdir(c"/".as_ptr());
         let below = socket == 0 || libc::syscall(libc::SYS_close_range, 0_u32, (socket - 1) as u32, 0_u32) == 0;
         let above = libc::syscall(libc::SYS_close_range, (socket + 1) as u32, u32::MAX, 0_u32) == 0;
@@ -213,37 +358,69 @@ fn settle(socket: i32) {
     }
 }
 
-/// Takes a message of the parent: one byte what, then a path with its final zero.
-fn note(slots: &mut [Slot; SLOTS], message: &[u8]) {
-    let Some((&what, path)) = message.split_first() else { return };
+/// Takes a message of the parent: one byte what, then a path with its final zero. Returns the answer where one is due: the number of
+/// an error, or 0.
+fn note(kept: &mut Kept, message: &[u8]) -> Option<i32> {
+    let (&what, path) = message.split_first()?;
     if path.len() < 2 || path.len() > PATH_MAX || path.last() != Some(&0) {
-        return;
+        return None;
     }
-    let known = slots.iter_mut().find(|slot| slot.get(..path.len()) == Some(path));
+    let has = |slot: &Slot| slot.get(..path.len()) == Some(path);
+    let known = kept.instances.iter_mut().find(|slot| has(slot));
     match (what, known) {
+        (SEAL, _) => kept.sealed = true,
         (REMOVE, Some(slot)) => *slot = [0; PATH_MAX],
-        (ADD, None) => {
-            if let Some(slot) = slots.iter_mut().find(|slot| slot[0] == 0) {
+        (ADD, None) if !kept.sealed => {
+            if let Some(slot) = kept.instances.iter_mut().find(|slot| slot[0] == 0) {
                 slot[..path.len()].copy_from_slice(path);
             }
         }
+        (ADD_MOUNT, _) if !kept.sealed => kept.mount[..path.len()].copy_from_slice(path),
+        (TAKE_AWAY, Some(slot)) => {
+            let error = remove(slot);
+            if error == 0 {
+                *slot = [0; PATH_MAX];
+            }
+            return Some(error);
+        }
+        (UNMOUNT, _) if has(&kept.mount) => {
+            let error = unmount(&kept.mount);
+            kept.mount = [0; PATH_MAX];
+            return Some(error);
+        }
+        (TAKE_AWAY | UNMOUNT, _) => return Some(libc::ENOENT),
         _ => {}
     }
+    None
 }
 
-/// Stops an instance and removes it.
-fn remove(instance: &Slot) {
+/// Stops an instance and removes it. Returns the error's number if it is still there, else 0.
+fn remove(instance: &Slot) -> i32 {
     write_zero(instance, b"/tracing_on\0");
     write_zero(instance, b"/events/enable\0");
+    let mut error = 0;
     for _ in 0..ATTEMPTS {
         // SAFETY: the path ends in a zero, as `note` made sure.
-        let result = unsafe { libc::rmdir(instance.as_ptr().cast()) };
-        if result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EBUSY) {
-            return;
+        if unsafe { libc::rmdir(instance.as_ptr().cast()) } == 0 {
+            return 0;
+        }
+        error = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        if error != libc::EBUSY {
+            break;
         }
         let pause = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         // SAFETY: the duration is readable; no remainder is asked for.
         unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+    }
+    if error == libc::ENOENT { 0 } else { error }
+}
+
+/// Undoes a mount, also while somebody else looks into it. Returns the error's number, or 0.
+fn unmount(point: &Slot) -> i32 {
+    // SAFETY: the path ends in a zero, as `note` made sure.
+    match unsafe { libc::umount2(point.as_ptr().cast(), libc::MNT_DETACH) } {
+        0 => 0,
+        _ => io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
     }
 }
 
@@ -267,24 +444,50 @@ fn write_zero(instance: &Slot, file: &[u8]) {
 mod tests {
     use super::*;
 
-    fn slots_after(messages: &[&[u8]]) -> Vec<Vec<u8>> {
-        let mut slots = [[0; PATH_MAX]; SLOTS];
+    fn kept_after(messages: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>) {
+        let mut kept = Kept { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
         for message in messages {
-            note(&mut slots, message);
+            note(&mut kept, message);
         }
         let path = |slot: &Slot| slot.iter().copied().take_while(|byte| *byte != 0).collect::<Vec<u8>>();
-        slots.iter().map(path).filter(|path| !path.is_empty()).collect()
+        (kept.instances.iter().map(path).filter(|path| !path.is_empty()).collect(), path(&kept.mount))
+    }
+
+    fn instances_after(messages: &[&[u8]]) -> Vec<Vec<u8>> {
+        kept_after(messages).0
     }
 
     #[test]
     fn paths_are_noted_and_forgotten() {
-        assert_eq!(slots_after(&[b"+/a\0", b"+/ab\0", b"+/a\0", b"-/ab\0", b"-/x\0"]), [b"/a"]);
+        assert_eq!(instances_after(&[b"+/a\0", b"+/ab\0", b"+/a\0", b"-/ab\0", b"-/x\0"]), [b"/a"]);
+        assert_eq!(kept_after(&[b"m/t\0"]).1, b"/t");
+    }
+
+    #[test]
+    fn nothing_is_added_once_it_is_sealed() {
+        let (instances, mount) = kept_after(&[b"+/a\0", b"./\0", b"+/etc\0", b"m/home\0"]);
+        assert_eq!((instances, mount), (vec![b"/a".to_vec()], Vec::new()));
+    }
+
+    #[test]
+    fn what_is_not_guarded_is_not_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("x");
+        fs::create_dir(&folder).unwrap();
+        let mut kept = Kept { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
+        let message = |what: u8| [&[what], folder.as_os_str().as_bytes(), b"\0"].concat();
+        assert_eq!(note(&mut kept, &message(TAKE_AWAY)), Some(libc::ENOENT));
+        assert_eq!(note(&mut kept, &message(UNMOUNT)), Some(libc::ENOENT));
+        assert!(folder.exists());
+        assert_eq!(note(&mut kept, &message(ADD)), None);
+        assert_eq!(note(&mut kept, &message(TAKE_AWAY)), Some(0));
+        assert!(!folder.exists() && kept.instances.iter().all(|slot| slot[0] == 0));
     }
 
     #[test]
     fn nonsense_is_ignored() {
         let long = [b"+/".as_slice(), &[b'a'; PATH_MAX], b"\0"].concat();
-        assert!(slots_after(&[b"", b"+", b"+\0", b"+/a", b"?/a\0", &long]).is_empty());
+        assert!(instances_after(&[b"", b"+", b"+\0", b"+/a", b"?/a\0", &long]).is_empty());
     }
 
     #[test]

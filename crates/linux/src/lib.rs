@@ -20,6 +20,7 @@ pub mod private;
 pub mod probe;
 pub mod procfs;
 pub mod relay;
+pub mod rights;
 pub mod sched;
 pub mod shared;
 pub mod signals;

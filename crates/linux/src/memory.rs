@@ -93,11 +93,28 @@ impl Drop for LockedWords {
     }
 }
 
-/// Locks everything that the process has mapped now (code, data, stacks), so that no measuring thread meets a page
+/// Locks everything that the process has mapped now (code, data, stacks of threads), so that no measuring thread meets a page
 /// that was evicted or never loaded. Returns whether the user may do so.
+///
+/// The first thread's stack is let go again. It grows as it is used, and the kernel lets a locked one grow only within the user's
+/// limit, or with `CAP_IPC_LOCK`: once that is given up, a deeper call would end the process.
 pub fn lock_current_pages() -> bool {
     // SAFETY: changes only the residence of pages, not their content.
-    unsafe { libc::mlockall(libc::MCL_CURRENT) == 0 }
+    let locked = unsafe { libc::mlockall(libc::MCL_CURRENT) == 0 };
+    if locked && let Some((start, length)) = first_stack() {
+        // SAFETY: as above.
+        unsafe { libc::munlock(start as *const libc::c_void, length) };
+    }
+    locked
+}
+
+/// Where the first thread's stack begins, and how long it is at the moment, in bytes.
+fn first_stack() -> Option<(usize, usize)> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let (range, _) = maps.lines().find(|line| line.ends_with("[stack]"))?.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).ok());
+    Some((start?, end?.checked_sub(start?)?))
 }
 
 /// Unlocks all pages of the process, those that [`lock_current_pages`] locked among them.
@@ -134,6 +151,12 @@ mod tests {
         // pages) makes whoever touches one meanwhile wait in a fault. Memory that was not there would fault 512 times.
         let passes: Vec<_> = (0..50).map(pass).collect();
         assert!(passes.contains(&0) && passes[0] < 256, "{passes:?}");
+    }
+
+    #[test]
+    fn the_first_stack_is_found() {
+        let (start, length) = first_stack().unwrap();
+        assert!(start > 0 && length >= 4096 && start.is_multiple_of(4096), "{start:x} {length}");
     }
 
     #[test]

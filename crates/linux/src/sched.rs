@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use becalm_units::{CpuId, CpuList};
 
+use crate::rights::Need;
+
 /// A thread could not be placed or given its scheduling class.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedError {
@@ -58,12 +60,15 @@ fn affinity_hint(error: &io::Error) -> &'static str {
     }
 }
 
-fn class_hint(error: &io::Error) -> &'static str {
+fn class_hint(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => {
-            " (needs root, CAP_SYS_NICE or a limit RLIMIT_RTPRIO; in a cgroup v1 with RT_GROUP_SCHED also cpu.rt_runtime_us > 0)"
+            format!(
+                "; {}; in a cgroup v1 with RT_GROUP_SCHED it also needs cpu.rt_runtime_us > 0",
+                Need::Realtime.advice()
+            )
         }
-        _ => "",
+        _ => String::new(),
     }
 }
 

@@ -219,3 +219,22 @@ fn a_killed_janitor_is_an_error_and_no_signal() {
     });
     assert_eq!(parent.line(), "true");
 }
+
+/// By the end of a recording the parent has not the right to any more, and may be another's by then.
+#[test]
+fn a_sealed_janitor_removes_what_it_guards_and_takes_nothing_more() {
+    let root = tempfile::tempdir().unwrap();
+    let [guarded, other, _] = folders(root.path());
+    let mut parent = Forked::run(|output| {
+        let janitor = Janitor::spawn(Path::new("/proc")).unwrap();
+        janitor.guard(&guarded).unwrap();
+        janitor.seal().unwrap();
+        let refused = janitor.guard(&other).is_err() && janitor.guard_mount(&other).is_err();
+        let unknown = janitor.take_away(&other).is_err() && janitor.unmount(&other).is_err();
+        let taken = janitor.take_away(&guarded).is_ok() && !guarded.exists();
+        say(output, format!("{refused} {unknown} {taken}"));
+    });
+    assert_eq!(parent.line(), "true true true");
+    parent.wait();
+    assert!(other.exists());
+}

@@ -522,7 +522,7 @@ fn tracefs_is_mounted_where_it_is_not_and_unmounted_after() {
             assert!(gone, "{}", found.root().display());
         }
         let point = Path::new(Tracefs::MOUNT_POINT);
-        let mounted = Tracefs::find_or_mount(Path::new("/"), point).unwrap();
+        let mounted = Tracefs::find_or_mount(Path::new("/"), point, None).unwrap();
         assert_eq!(mounted.mounted_here(), Some(point));
         let instance = create(&mounted, &config(64));
         drop(mounted);

@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc::Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use becalm_linux::rights;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::KernelCounters;
 use becalm_report::Value;
@@ -127,6 +128,8 @@ fn show(showing: &Showing, session: &LiveSession, free: &CpuList, tid: &Sender<i
         // Beside real-time loops on every CPU it would never run.
         let _ = sched::set_policy(Policy::Fifo((showing.policy.priority() + 1).min(99)));
     }
+    // Whoever reads keys and draws names that others chose needs none.
+    rights::give_up_of_this_thread()?;
     let _ = tid.send(sched::current_tid());
     let mut counters = CountersShown::new(showing);
     match showing.front {

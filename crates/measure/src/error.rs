@@ -5,6 +5,7 @@ use std::io;
 use becalm_linux::clock::RateError;
 use becalm_linux::ftrace::TracefsError;
 use becalm_linux::memory::MemoryError;
+use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
 use becalm_units::CpuId;
 
@@ -49,6 +50,9 @@ pub enum RecordError<S> {
         /// The error of tracefs.
         source: TracefsError,
     },
+    /// The process cannot give up its rights, and does not go on with them.
+    #[error(transparent)]
+    Rights(#[from] RightsError),
     /// The command that was to run meanwhile cannot be started.
     #[error("cannot start the command '{command}': {source}")]
     Command {

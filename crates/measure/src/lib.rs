@@ -19,7 +19,7 @@ pub use error::RecordError;
 pub use loops::StepProfile;
 pub use machine::describe as describe_machine;
 pub use machine::{CpuError, CpuSelection, KernelCounters, select_cpus};
-pub use plan::{LoopTask, RecordPlan, Threshold, WorkPlan};
+pub use plan::{AfterSetUp, LoopTask, RecordPlan, Threshold, WorkPlan};
 pub use recorder::{Collector, Companion, Progress, Recording, TraceSide, record};
 pub use sink::{Batch, Sink};
 pub use trace::{EventClock, Names, Translator};

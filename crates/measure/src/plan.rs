@@ -7,6 +7,7 @@ use std::process::Command;
 use std::str::FromStr;
 
 use becalm_linux::perf::PerfEvent;
+use becalm_linux::rights::{Left, User};
 use becalm_linux::sched::Policy;
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
@@ -97,8 +98,22 @@ pub struct RecordPlan {
     /// How long real-time loops on every CPU go on while nothing is collected from them. Without such an end a collector that
     /// the kernel no longer lets run would leave the machine to them.
     pub unattended: Nanos,
+    /// What becomes of the process's rights once everything that needs them is open, before the loops begin.
+    pub rights: AfterSetUp,
     /// The root of the file system: `/` outside of tests.
     pub root: PathBuf,
+}
+
+/// What becomes of the process's rights once a recording is set up. Those of the measuring threads go in any case.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum AfterSetUp {
+    /// The recorder is a part of a process that has more to do with them.
+    #[default]
+    Keep,
+    /// They are put down until the recording has ended, as another one is to be set up then; it acts as this user meanwhile.
+    Lower(Option<User>),
+    /// They are given up for good, but for what is left.
+    GiveUp(Left),
 }
 
 impl RecordPlan {
@@ -117,6 +132,7 @@ impl RecordPlan {
             trace_bytes: 16 << 20,
             backlog_bytes: 256 << 20,
             unattended: Nanos::from_secs(30),
+            rights: AfterSetUp::Keep,
             root: PathBuf::from("/"),
         }
     }

@@ -82,23 +82,19 @@ pub fn missing_events(missing: &[String]) -> Warning {
     )
 }
 
-/// The kernel's functions have no names, for this reason.
+/// The kernel's functions have no names, for this reason; and how to get them.
 #[must_use]
-pub fn no_symbols(why: &str) -> Warning {
-    Warning::new(
-        "no_symbols",
-        format!("work items and handlers go by address: {why}"),
-        "run as root with kernel.kptr_restrict at 1 or 0",
-    )
+pub fn no_symbols(why: &str, advice: &str) -> Warning {
+    Warning::new("no_symbols", format!("work items and handlers go by address: {why}"), advice)
 }
 
-/// The loops' memory could not be locked.
+/// The loops' memory could not be locked; and how to get the right to.
 #[must_use]
-pub fn not_locked() -> Warning {
+pub fn not_locked(advice: &str) -> Warning {
     Warning::new(
         "memory_not_locked",
         "the loops' memory could not be locked, so that a page fault of their own may show as a detour".to_owned(),
-        "run as root, with CAP_IPC_LOCK or a larger limit (ulimit -l)",
+        advice,
     )
 }
 

@@ -1,9 +1,10 @@
 //! The store of detours: a bundle as `becalm record` makes it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use becalm_attribute::Tally;
-use becalm_bundle::{BundleError, BundleWriter};
+use becalm_bundle::{BundleError, BundleWriter, HeldFolder};
 use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::warning;
@@ -50,6 +51,12 @@ impl DetourStore {
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.output.as_ref().map_or(0, |output| output.writer.bytes_written())
+    }
+
+    /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<HeldFolder>> {
+        self.output.as_ref().map(|output| output.writer.held())
     }
 
     /// Stores nothing from now on.

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use becalm_attribute::Tally;
-use becalm_bundle::{Bundle, BundleError};
+use becalm_bundle::{Bundle, BundleError, HeldFolder};
 use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoopDoc};
 use becalm_model::warning;
@@ -61,6 +62,12 @@ impl SampleStore {
         let Some(output) = &mut self.output else { return false };
         output.fail(warning::work_failed(why));
         true
+    }
+
+    /// The folder that is written into; `None` before the run begins.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<HeldFolder>> {
+        self.output.as_ref().map(|output| output.writer.held())
     }
 
     /// Opens the run that goes on, behind its samples.

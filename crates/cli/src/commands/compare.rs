@@ -80,6 +80,13 @@ pub struct CompareArgs {
     html: Option<PathBuf>,
 }
 
+impl CompareArgs {
+    /// Whether it writes a file.
+    pub const fn writes(&self) -> bool {
+        self.html.is_some()
+    }
+}
+
 /// The figures that can be limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum CheckedMetric {

@@ -11,6 +11,8 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_inject::{Delivered, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
+use becalm_linux::procfs::status::Capability;
+use becalm_linux::rights::{self, Left};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
@@ -24,6 +26,7 @@ use clap::{ArgGroup, Args};
 use crate::exit::{Exit, UsageError};
 use crate::noise;
 use crate::output::{Output, emit};
+use crate::rights::{CommandUserArgs, left_as};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///
@@ -106,7 +109,10 @@ pub struct InjectArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// A command to run under the noise, which ends with it
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// A command to run under the noise, as the user who called sudo where it was called; the noise ends with it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -127,16 +133,27 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
             format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
         return Err(UsageError(why).into());
     }
+    let user = args.command_user.user();
+    let left = left_as(user.clone(), !args.command.is_empty());
+    if args.signal {
+        // Only a recording that is replayed may be somebody else's; the files that COMMAND opens must be its user's.
+        let kept = if args.replay.is_some() { left.kept.with(Capability::DacReadSearch) } else { left.kept };
+        rights::give_up(&Left { kept, ..left.clone() })?;
+    }
     let (name, traces) = noise(args)?;
     let request = request(args, root, traces)?;
-    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
-    let injector = request.start(root)?;
+    let injector = request.start(root, &left)?;
+    // Not before, as the kernel forgets it when a process becomes another user's.
+    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
     let started = Instant::now();
     let command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
         command.args(arguments).envs(injector.environment());
+        if let Some(user) = &user {
+            user.equip(&mut command);
+        }
         if args.json {
             // Standard output holds one document.
             command.stdout(io::stderr());
@@ -211,15 +228,21 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<No
 const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 impl NoiseRequest {
-    fn start(self, root: &Path) -> Result<Injector> {
+    /// Starts to make it. What it takes to place threads is given up when they are.
+    fn start(self, root: &Path, left: &Left) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {
                 let throttling = kernel::rt_throttling(root).ok();
                 memory::lock_current_pages();
-                let injection = Injection::start(&plan, clock::choose(root).source, throttling);
+                let give_up = || rights::give_up(left);
+                let injection = Injection::start_after(&plan, clock::choose(root).source, throttling, give_up);
                 Ok(Injector::Cpus(injection?))
             }
-            Self::Command(plan) => Ok(Injector::Command(SignalNoise::prepare(&plan)?)),
+            Self::Command(plan) => {
+                // The process is the user's already; what was left to read a recording goes.
+                rights::give_up(&Left { user: None, ..left.clone() })?;
+                Ok(Injector::Command(SignalNoise::prepare(&plan)?))
+            }
         }
     }
 }

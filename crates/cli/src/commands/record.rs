@@ -8,7 +8,7 @@ use std::process;
 use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
-use becalm_measure::{Progress, RecordPlan};
+use becalm_measure::{AfterSetUp, Progress, RecordPlan};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_record::{DetourStore, Failure, Recorded, Session};
 use becalm_report::RunReport;
@@ -23,6 +23,7 @@ use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::{self, ReadingProgress};
+use crate::rights::{CommandUserArgs, left_as};
 
 /// Watch CPUs as a busy thread would, catch every detour, and say who took the time
 ///
@@ -72,7 +73,10 @@ pub struct RecordArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// A command to run meanwhile; the recording ends with it
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// A command to run meanwhile, as the user who called sudo where it was called; the recording ends with it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -107,10 +111,12 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         }
     };
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
-    let Recorded { node, mut command, .. } = recorded;
+    let Recorded { node, mut command, store, .. } = recorded;
 
-    if args.json || !args.quiet {
-        let bundle = Bundle::open(&path)?;
+    if let Some(held) = store.held()
+        && (args.json || !args.quiet)
+    {
+        let bundle = Bundle::open_held(held)?;
         // A bundle may hold other nodes beside this one.
         // The loops have ended.
         let reading = ReadingProgress::begin(&bundle, 1);
@@ -182,9 +188,15 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
         None => plan.duration,
     };
     plan.segment = args.segment;
+    let user = args.command_user.user();
+    plan.rights = AfterSetUp::GiveUp(left_as(user.clone(), !args.command.is_empty()));
     plan.command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
         command.args(arguments);
+        if let Some(user) = &user {
+            // It starts as the user that the recorder has become by then.
+            user.equip(&mut command);
+        }
         if args.json {
             // Standard output holds one document.
             command.stdout(io::stderr());

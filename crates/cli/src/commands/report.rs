@@ -46,6 +46,13 @@ pub struct ReportArgs {
     baseline: Option<PathBuf>,
 }
 
+impl ReportArgs {
+    /// Whether it writes a file.
+    pub const fn writes(&self) -> bool {
+        self.html.is_some()
+    }
+}
+
 /// Whether a bundle holds samples of work.
 pub fn is_work(bundle: &Bundle) -> bool {
     bundle.nodes().iter().any(|doc| doc.settings.work.is_some())

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use becalm_live::{Front, LiveError, ViewSettings};
+use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::{Count, Nanos};
 use clap::Args;
@@ -13,6 +14,7 @@ use crate::arguments::default_path;
 use crate::exit::{self, Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::{say, terminal_is_dumb};
+use crate::rights;
 
 /// Watch what interrupts the CPUs, live
 ///
@@ -57,7 +59,9 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
     let settings = settings(args, root)?;
     // While the process has one thread.
     let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
-    let shown = becalm_live::show(&recording, &settings, || args.measuring.plan(root)).map_err(|error| match error {
+    let rights = rights::lower_while_recording();
+    let plan = || RecordPlan { rights: rights.clone(), ..args.measuring.plan(root) };
+    let shown = becalm_live::show(&recording, &settings, plan).map_err(|error| match error {
         LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
         LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
         LiveError::BufferFull => anyhow::anyhow!(

@@ -9,6 +9,7 @@ mod cost;
 mod inject;
 mod kills;
 mod names;
+mod rights;
 mod robust;
 mod top;
 mod tune;

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The right to run alone, where the machine has what every test here needs.
-fn alone() -> Option<MutexGuard<'static, ()>> {
+pub fn alone() -> Option<MutexGuard<'static, ()>> {
     machine_has(&[Need::Root, Need::Tracefs]).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -342,7 +342,7 @@ fn root_two_recordings_disturb_neither_each_other_nor_other_users_of_tracing() {
 }
 
 /// The program where everybody may run it, which the folder of the build need not be.
-fn public_program(folder: &TempDir) -> PathBuf {
+pub fn public_program(folder: &TempDir) -> PathBuf {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let program = folder.path().join("becalm");
     fs::copy(env!("CARGO_BIN_EXE_becalm"), &program).unwrap();

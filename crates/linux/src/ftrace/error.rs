@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::EventFormatError;
 use crate::file::FileError;
+use crate::rights::Need;
 
 /// Tracing cannot be set up, read or removed.
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +61,9 @@ impl TracefsError {
 }
 
 /// What a user can do about a failure at tracefs, as the end of a message; empty where there is nothing to say.
-fn advice(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EACCES) => {
-            "; tracing needs root, or a group that tracefs was mounted for (mount -o remount,gid=GROUP,mode=750)"
-        }
+fn advice(error: &io::Error) -> String {
+    let advice = match error.raw_os_error() {
+        Some(libc::EACCES) => return format!("; {}", Need::Trace.advice()),
         Some(libc::EPERM) => {
             "; if this is root, kernel lockdown (see /sys/kernel/security/lockdown) or the container forbids tracing"
         }
@@ -73,7 +72,8 @@ fn advice(error: &io::Error) -> &'static str {
         Some(libc::ENOMEM) => "; the kernel has no memory for the trace buffers: ask for smaller ones",
         Some(libc::ENODEV) => "; the kernel was built without tracing (CONFIG_TRACING, CONFIG_EVENT_TRACING)",
         _ => "",
-    }
+    };
+    advice.to_owned()
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
             |code| TracefsError::io("write '1' to", Path::new("/t/tracing_on"), io::Error::from_raw_os_error(code));
         let message = at(libc::EACCES).to_string();
         assert!(message.starts_with("cannot write '1' to /t/tracing_on: Permission denied"), "{message}");
-        assert!(message.contains("needs root"), "{message}");
+        assert!(message.contains("CAP_DAC_OVERRIDE"), "{message}");
         assert!(at(libc::EPERM).to_string().contains("lockdown"));
         assert!(at(libc::EROFS).to_string().contains("container"));
         assert!(at(libc::EIO).to_string().ends_with("(os error 5)"));

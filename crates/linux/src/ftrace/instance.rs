@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,6 +66,9 @@ pub struct Instance {
     enabled: Vec<EventPath>,
     missing: Vec<MissingEvent>,
     janitor: Option<Arc<Janitor>>,
+    /// `tracing_on`, open for writing, so that recording begins and ends also without the right to open it. `None` until it is set
+    /// up, and where it is to be removed.
+    switch: Option<fs::File>,
     /// Keeps a mount of our own for as long as the instance needs it.
     _tracefs: Tracefs,
 }
@@ -136,6 +140,7 @@ impl Instance {
             enabled: Vec::new(),
             missing: Vec::new(),
             janitor,
+            switch: None,
             _tracefs: tracefs.clone(),
         };
         instance.set_up(config)?;
@@ -145,7 +150,10 @@ impl Instance {
     /// Sets everything, in an order in which nothing is recorded and no setting undoes another: a change of clock or of
     /// the sub-buffers' size empties the buffers.
     fn set_up(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
-        self.set("tracing_on", "0")?;
+        let switch = self.folder.join("tracing_on");
+        let opened = fs::OpenOptions::new().write(true).truncate(true).open(&switch);
+        self.switch = Some(opened.map_err(|error| TracefsError::io("open", &switch, error))?);
+        self.turn("0")?;
         for (option, on) in OPTIONS {
             let value = if *on { (*option).to_owned() } else { format!("no{option}") };
             match self.set("trace_options", &value) {
@@ -268,7 +276,7 @@ impl Instance {
     /// # Errors
     /// `tracing_on` cannot be written.
     pub fn start(&self) -> Result<(), TracefsError> {
-        self.set("tracing_on", "1")
+        self.turn("1")
     }
 
     /// Stops to record. What was recorded can still be read.
@@ -276,7 +284,15 @@ impl Instance {
     /// # Errors
     /// `tracing_on` cannot be written.
     pub fn stop(&self) -> Result<(), TracefsError> {
-        self.set("tracing_on", "0")
+        self.turn("0")
+    }
+
+    fn turn(&self, value: &str) -> Result<(), TracefsError> {
+        let written = match &self.switch {
+            Some(switch) => switch.write_all_at(value.as_bytes(), 0),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join("tracing_on"), error))
     }
 
     /// Opens the buffer of a CPU for reading.
@@ -322,8 +338,12 @@ impl Instance {
             return Ok(());
         }
         let folder = std::mem::take(&mut self.folder);
-        remove_instance(&folder, REMOVAL_PATIENCE)?;
-        if let Some(janitor) = &self.janitor {
+        // Whatever is open of it keeps the kernel from removing it.
+        self.switch = None;
+        let Some(janitor) = &self.janitor else { return remove_instance(&folder, REMOVAL_PATIENCE) };
+        // By then this process may have given up the right to. A janitor that was killed can be done without as long as it has not.
+        if janitor.take_away(&folder).is_err() {
+            remove_instance(&folder, REMOVAL_PATIENCE)?;
             // Should this fail, the janitor tries to remove what is gone, which does no harm.
             let _ = janitor.release(&folder);
         }

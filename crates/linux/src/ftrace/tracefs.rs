@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::error::TracefsError;
 use crate::file::{self, FileError, below};
+use crate::janitor::Janitor;
 use crate::procfs::mountinfo::{Mount, mounts};
 
 /// A mounted tracefs, whose root holds `events` and `instances`.
@@ -54,16 +55,21 @@ impl Tracefs {
 
     /// As [`Self::find`], but mounts tracefs below `root` at `mount_point` (normally [`Self::MOUNT_POINT`]) where none is mounted.
     /// [`Self::mounted_here`] then says so. The mount goes when the last clone of this value and the last instance made
-    /// through it are dropped; after a kill it stays, which harms nothing: the kernel's tracing is then just visible.
+    /// through it are dropped; after a kill the janitor undoes it. Without one it stays then, which harms nothing: the kernel's tracing
+    /// is just visible.
     ///
     /// # Errors
     /// As [`Self::find`]; [`TracefsError::NotMounted`] where there is no such folder to mount at; or the mount fails,
     /// for want of privilege or because the kernel has no tracing.
-    pub fn find_or_mount(root: &Path, mount_point: &Path) -> Result<Self, TracefsError> {
+    pub fn find_or_mount(
+        root: &Path,
+        mount_point: &Path,
+        janitor: Option<&Arc<Janitor>>,
+    ) -> Result<Self, TracefsError> {
         match Self::find(root) {
             Err(TracefsError::NotMounted) if below(root, mount_point).is_dir() => {
                 let mount_point = below(root, mount_point);
-                let mounted = Mounted::new(&mount_point)?;
+                let mounted = Mounted::new(&mount_point, janitor.cloned())?;
                 let mut tracefs = Self::at(mount_point)?;
                 tracefs.mounted = Some(Arc::new(mounted));
                 Ok(tracefs)
@@ -81,7 +87,7 @@ impl Tracefs {
     /// Where becalm mounted it; `None` where it was mounted before.
     #[must_use]
     pub fn mounted_here(&self) -> Option<&Path> {
-        self.mounted.as_ref().map(|mounted| mounted.0.as_path())
+        self.mounted.as_ref().map(|mounted| mounted.point.as_path())
     }
 
     /// The trace clocks that this kernel offers, the chosen one first.
@@ -113,23 +119,35 @@ fn printk_formats(text: &str) -> BTreeMap<u64, String> {
 
 /// A mount that is undone on drop.
 #[derive(Debug)]
-struct Mounted(PathBuf);
+struct Mounted {
+    point: PathBuf,
+    /// Undoes it, as this process may have given up the right to; `None` where it does so itself.
+    janitor: Option<Arc<Janitor>>,
+}
 
 impl Mounted {
-    fn new(mount_point: &Path) -> Result<Self, TracefsError> {
+    fn new(mount_point: &Path, janitor: Option<Arc<Janitor>>) -> Result<Self, TracefsError> {
         let fail = |error| TracefsError::io("mount tracefs at", mount_point, error);
         let target = CString::new(mount_point.as_os_str().as_bytes()).map_err(|error| fail(error.into()))?;
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RELATIME;
         // SAFETY: the three strings end in a zero and outlive the call; tracefs takes no data.
         let result =
             unsafe { libc::mount(c"nodev".as_ptr(), target.as_ptr(), c"tracefs".as_ptr(), flags, std::ptr::null()) };
-        if result == 0 { Ok(Self(mount_point.to_owned())) } else { Err(fail(io::Error::last_os_error())) }
+        if result != 0 {
+            return Err(fail(io::Error::last_os_error()));
+        }
+        // Not before: it is not becalm's to undo until it is there.
+        let janitor = janitor.filter(|janitor| janitor.guard_mount(mount_point).is_ok());
+        Ok(Self { point: mount_point.to_owned(), janitor })
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if let Ok(target) = CString::new(self.0.as_os_str().as_bytes()) {
+        if self.janitor.as_ref().is_some_and(|janitor| janitor.unmount(&self.point).is_ok()) {
+            return;
+        }
+        if let Ok(target) = CString::new(self.point.as_os_str().as_bytes()) {
             // Detached, so that it goes even while somebody else looks into it. A failure leaves a harmless mount.
             // SAFETY: the string ends in a zero and outlives the call.
             unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
@@ -230,7 +248,7 @@ mod tests {
         assert!(matches!(error, TracefsError::NotMounted));
         assert!(error.to_string().contains("mount -t tracefs"));
         // Where the kernel offers no place to mount at, that is all that can be said.
-        let error = Tracefs::find_or_mount(machine.path(), Path::new("/nonexistent")).unwrap_err();
+        let error = Tracefs::find_or_mount(machine.path(), Path::new("/nonexistent"), None).unwrap_err();
         assert!(matches!(error, TracefsError::NotMounted));
     }
 

@@ -19,6 +19,7 @@ use super::attributes::{
     Attributes, CACHE, DISABLE, DISABLED, ENABLE, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, EXCLUDE_USER, HARDWARE,
     READ_GROUP, SOFTWARE, WHOLE_GROUP, control,
 };
+use crate::rights::Need;
 
 /// The events of a thread that can be counted.
 #[derive(
@@ -242,7 +243,7 @@ fn why_not(error: &io::Error, in_group: bool) -> String {
             "the processor, or its hypervisor, has no such counter".to_owned()
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "not permitted (needs root, CAP_PERFMON or a lower kernel.perf_event_paranoid)".to_owned()
+            format!("not permitted ({})", Need::KernelCounts.advice())
         }
         Some(libc::ENOSYS) => "this kernel was built without perf events".to_owned(),
         Some(libc::EINVAL | libc::ENOSPC) if in_group => "the processor has too few counters for it".to_owned(),

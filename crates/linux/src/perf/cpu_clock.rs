@@ -13,6 +13,7 @@ use becalm_units::{CpuId, Nanos};
 
 use super::attributes::{Attributes, DISABLE, ENABLE, SOFTWARE, control};
 use crate::file::FileError;
+use crate::rights::Need;
 
 /// The number of the event, `PERF_COUNT_SW_CPU_CLOCK`: a timer of the kernel that interrupts the CPU.
 const CPU_CLOCK: u64 = 0;
@@ -53,15 +54,16 @@ pub enum PerfError {
     },
 }
 
-fn hint(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
+fn hint(error: &io::Error) -> String {
+    let hint = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
-            " (events of a whole CPU need root, CAP_PERFMON or kernel.perf_event_paranoid below 1)"
+            return format!(" (for events of a whole CPU, {})", Need::CpuEvents.advice());
         }
         Some(libc::ENOSYS) => " (this kernel was built without perf events)",
         Some(libc::ENODEV | libc::EINVAL) => " (the CPU is offline or does not exist)",
         _ => "",
-    }
+    };
+    hint.to_owned()
 }
 
 /// An event that interrupts its CPU until it is stopped or dropped; also the end of the process ends it.

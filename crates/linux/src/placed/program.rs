@@ -12,6 +12,7 @@ use std::process::Command;
 use becalm_units::CpuList;
 
 use crate::relay::Relay;
+use crate::rights::{User, becoming_in_child};
 use crate::sched::{Policy, affinity_mask};
 
 /// Where a program begins. What is `None` stays as it is.
@@ -23,6 +24,9 @@ pub struct ProgramStart<'a> {
     pub cpus: Option<&'a CpuList>,
     /// The scheduling class that the program gets.
     pub policy: Option<Policy>,
+    /// The user that it runs as, without any capability. All else is set before with the rights of this process, and stays: a
+    /// change of the user changes neither CPUs nor class nor group.
+    pub user: Option<&'a User>,
 }
 
 /// Has a program begin there, with the signals let through that were so before they were relayed.
@@ -36,6 +40,10 @@ pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&R
     let mask = start.cpus.map(affinity_mask);
     let policy = start.policy;
     let signals = relay.map(Relay::previous);
+    let become_user = start.user.map(becoming_in_child);
+    if let Some(user) = start.user {
+        user.equip(command);
+    }
     let settle = move || {
         if let Some(procs) = &procs {
             enter(procs)?;
@@ -51,7 +59,7 @@ pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&R
             // SAFETY: the set is one that the kernel filled in.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals, std::ptr::null_mut()) };
         }
-        Ok(())
+        become_user.as_ref().map_or(Ok(()), |become_user| become_user())
     };
     // SAFETY: the closure makes system calls on memory that was allocated before the fork, allocates nothing itself, and takes
     // no lock.
@@ -120,7 +128,8 @@ mod tests {
         std::fs::write(&procs, "").unwrap();
         let mut command = Command::new("grep");
         command.args(["Cpus_allowed_list", "/proc/self/status"]);
-        let start = ProgramStart { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch) };
+        let start =
+            ProgramStart { group: Some(folder.path()), cpus: Some(&last), policy: Some(Policy::Batch), user: None };
         begin_in(&mut command, start, None).unwrap();
         let output = command.output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));

@@ -42,8 +42,7 @@ pub enum KallsymsError {
     File(#[from] FileError),
     /// Every address reads as zero, so that the kernel hides them from this process.
     #[error(
-        "cannot use the kernel's symbols in {}: all {symbols} addresses read as zero; run as root with \
-         kernel.kptr_restrict at 1 or less", path.display()
+        "cannot use the kernel's symbols in {}: all {symbols} addresses read as zero", path.display()
     )]
     Hidden {
         /// The path of the file, with the root folder in front.

@@ -27,25 +27,63 @@ pub struct Status {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Capabilities(pub u64);
 
-/// The capabilities that becalm asks about, by their numbers in `linux/capability.h`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The capabilities that becalm asks about, by their numbers in `linux/capability.h`. Their names are the kernel's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[repr(u8)]
 pub enum Capability {
+    /// Give files to other users.
+    #[strum(serialize = "CAP_CHOWN")]
+    Chown = 0,
     /// Open files whatever their permissions are.
+    #[strum(serialize = "CAP_DAC_OVERRIDE")]
     DacOverride = 1,
+    /// Read files and search folders whatever their permissions are.
+    #[strum(serialize = "CAP_DAC_READ_SEARCH")]
+    DacReadSearch = 2,
+    /// Do to files what only their owner may, as to replace them in folders for everybody.
+    #[strum(serialize = "CAP_FOWNER")]
+    FileOwner = 3,
+    /// Take other groups.
+    #[strum(serialize = "CAP_SETGID")]
+    SetGid = 6,
+    /// Become another user.
+    #[strum(serialize = "CAP_SETUID")]
+    SetUid = 7,
     /// Lock any amount of memory.
+    #[strum(serialize = "CAP_IPC_LOCK")]
     IpcLock = 14,
     /// Mount file systems, and much else.
+    #[strum(serialize = "CAP_SYS_ADMIN")]
     SysAdmin = 21,
     /// Use real-time scheduling classes, and move any thread to other CPUs.
+    #[strum(serialize = "CAP_SYS_NICE")]
     SysNice = 23,
     /// Read the addresses of kernel symbols.
+    #[strum(serialize = "CAP_SYSLOG")]
     Syslog = 34,
     /// Open perf events whatever `perf_event_paranoid` says.
+    #[strum(serialize = "CAP_PERFMON")]
     Perfmon = 38,
 }
 
 impl Capabilities {
+    /// The set of these.
+    #[must_use]
+    pub const fn of(capabilities: &[Capability]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < capabilities.len() {
+            bits |= 1 << capabilities[at] as u8;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// The set and this one.
+    #[must_use]
+    pub const fn with(self, capability: Capability) -> Self {
+        Self(self.0 | 1 << capability as u8)
+    }
+
     /// Whether the set holds the capability.
     #[must_use]
     pub const fn has(self, capability: Capability) -> bool {

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::Thread;
+use becalm_linux::rights;
 use becalm_linux::sched::{self, Policy, SchedError, Usage};
 use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
@@ -203,6 +204,9 @@ fn measure<C: Counter, L: Loop>(
     let _ = ready.send((index, Pid(sched::current_tid()), said));
     drop(ready);
     let (Go::At(start), Some(made)) = (common.start.wait(), made) else { return None };
+    // Not before: until then the process may become another user, for which every thread must have the right. The first reading lies
+    // ahead still.
+    rights::give_up_of_this_thread().ok()?;
     let before = Usage::of_current_thread();
     let (tally, counted) = common.kind.measure::<C>(made, cpu, ring, start);
     let usage = Usage::of_current_thread().since(before);
@@ -218,7 +222,7 @@ fn accompany<C: Counter, L: Loop>(
     calibration: &OnceLock<L::Calibration>,
 ) -> u64 {
     common.kind.accompany::<C>(cpu, ring, || match common.start.wait() {
-        Go::At(_) if placed.is_ok() => calibration.get(),
+        Go::At(_) if placed.is_ok() && rights::give_up_of_this_thread().is_ok() => calibration.get(),
         _ => None,
     })
 }

@@ -94,8 +94,10 @@ impl Companion {
             if let Some(child) = &mut self.child
                 && self.status.is_none()
             {
-                let _ = child.kill();
-                self.status = child.wait().ok();
+                // One that has become another user's cannot be killed, and is not waited for.
+                if child.kill().is_ok() {
+                    self.status = child.wait().ok();
+                }
             }
         }
         self.child = None;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use becalm_linux::clock::{self, Calibration, Counter};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::memory;
+use becalm_linux::rights::Need;
 use becalm_linux::sched::{self, AffinityGuard};
 use becalm_model::node::{ClockDoc, Warning};
 use becalm_model::warning;
@@ -102,7 +103,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     /// Runs the loops and collects from them until the recording ends.
     pub fn run<S: Sink>(mut self, outside: Outside<'_, S>) -> Result<Recording, RecordError<S::Error>> {
         if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
-            self.warnings.push(warning::not_locked());
+            self.warnings.push(warning::not_locked(Need::LockedMemory.advice()));
         }
         // Becoming a quiet neighbor before the loops exist, so that their calibration is not disturbed.
         let apart = AffinityGuard::keep_on(&self.free)?;

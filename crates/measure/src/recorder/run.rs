@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Counter, MonotonicRaw};
 use becalm_linux::memory;
+use becalm_linux::procfs::status::Capability;
+use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals;
 use becalm_model::node::Ended;
@@ -19,6 +21,7 @@ use super::{Outside, Progress, Recording};
 use crate::error::RecordError;
 use crate::loops::{Lanes, Loop, LoopCalibration as _};
 use crate::machine::KernelCounters;
+use crate::plan::AfterSetUp;
 use crate::sink::Sink;
 use crate::trace::{EventClock, Translator};
 
@@ -52,6 +55,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let mut collector = self.collector(&lanes, &onset)?;
 
         let above = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
+        // Everything is open and in its place; the command, too, starts with what is left.
+        let lowered = self.leave_rights()?;
         if let Some(tracing) = &self.tracing {
             tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
         }
@@ -69,6 +74,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
         let after = KernelCounters::take(&self.plan.root);
         drop(above);
+        drop(lowered);
         let (seen, measured) = (seen?, measured?);
 
         collector.take(true).map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
@@ -97,6 +103,26 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             memory::lock_current_pages();
         }
         Ok(lanes)
+    }
+
+    /// Gives the process's rights up, or puts them down. The janitor keeps its own, and takes nothing more to guard once this process
+    /// could be made to do what it should not.
+    fn leave_rights<E>(&self) -> Result<Option<Lowered>, RecordError<E>> {
+        match &self.plan.rights {
+            AfterSetUp::Keep => Ok(None),
+            AfterSetUp::Lower(user) => Ok(Some(rights::lower(user.as_ref())?)),
+            AfterSetUp::GiveUp(left) => {
+                let mut left = left.clone();
+                match &self.guard {
+                    Ok(janitor) if janitor.seal().is_ok() => {}
+                    // Nobody else would remove the trace instance in the end.
+                    _ if self.tracing.is_some() => left.kept = left.kept.with(Capability::DacOverride),
+                    _ => {}
+                }
+                rights::give_up(&left)?;
+                Ok(None)
+            }
+        }
     }
 
     /// Chooses the origin, a little ahead, and names our own threads.

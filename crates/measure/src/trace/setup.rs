@@ -7,6 +7,7 @@ use std::sync::Arc;
 use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::rights::Need;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
@@ -69,7 +70,7 @@ impl Tracing {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, TracefsError> {
         let proc_root = plan.root.join("proc");
-        let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT))?;
+        let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT), janitor.as_ref())?;
         // Instances of becalms that were killed together with their janitors cost every event of everybody.
         remove_dead(&tracefs, &proc_root)?;
         // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.
@@ -91,7 +92,7 @@ impl Tracing {
         let symbols = match Kallsyms::read(&plan.root) {
             Ok(symbols) => Some(symbols),
             Err(error) => {
-                warnings.push(warning::no_symbols(&error.to_string()));
+                warnings.push(warning::no_symbols(&error.to_string(), Need::Symbols.advice()));
                 None
             }
         };

@@ -251,7 +251,7 @@ impl Sink for OneCpu {
 
 /// A trace of this CPU, stamped with the counter; not started yet.
 fn trace_of(root: &Path, cpu: CpuId) -> Instance {
-    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT)).expect("tracefs is there");
+    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT), None).expect("tracefs is there");
     let only: CpuList = [cpu].into_iter().collect();
     let config = InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None };
     Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")

@@ -6,6 +6,7 @@ use becalm_linux::identity::Identity;
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::limits::Limits;
 use becalm_linux::procfs::status::Capability;
+use becalm_linux::rights::Need;
 use becalm_linux::sysfs::cgroup::CgroupLimits;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
 use becalm_model::audit::{Ability, Answer};
@@ -87,9 +88,8 @@ pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Answer> {
         Err(_) => 0,
     };
     if highest == 0 {
-        let advice = "run as root, or give CAP_SYS_NICE or a limit on rtprio in limits.conf";
         let what = "this process may not take real-time priorities";
-        return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
+        return vec![Answer::missing(Ability::Realtime, what, consequence, Need::Realtime.advice())];
     }
     if let Some(group) = CgroupLimits::read(root).ok().and_then(|limits| limits.no_realtime) {
         let what = format!("the control group {} has no real-time budget", group.display());
@@ -117,7 +117,7 @@ pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Answer> {
 /// Whether the loops' buffers can be kept in memory.
 pub(super) fn memory(root: &Path, identity: &Identity) -> Answer {
     let consequence = "buffers above the limit are touched but not locked; page faults during a run are counted";
-    let advice = "run as root, or raise memlock in limits.conf";
+    let advice = Need::LockedMemory.advice();
     match Limits::read(root) {
         _ if identity.can(Capability::IpcLock) => {
             Answer::available(Ability::Memory, "any amount of memory can be locked")

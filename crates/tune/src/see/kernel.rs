@@ -14,6 +14,7 @@ use becalm_linux::procfs::kernel::kptr_restrict;
 use becalm_linux::procfs::mountinfo::mounts;
 use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::procfs::stat::Stat;
+use becalm_linux::rights::Need;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::audit::{Ability, Answer};
 
@@ -50,7 +51,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
     let become_root = if identity.in_container {
         "run becalm on the host, or in a privileged container with -v /sys/kernel/tracing:/sys/kernel/tracing"
     } else {
-        "run becalm as root"
+        Need::Trace.advice()
     };
     let mounts = mounts(root).map_err(|error| (error.to_string(), "mount proc at /proc"))?;
     let folder = ftrace::mount_point(&mounts).ok_or_else(|| {
@@ -74,7 +75,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
     };
     if !may {
         // Whoever sees a tracefs that can be written lacks only the right, also in a container.
-        let advice = if identity.on_the_machine { "run becalm as root" } else { become_root };
+        let advice = if identity.on_the_machine { Need::Trace.advice() } else { become_root };
         return Err((format!("tracefs at {} is not open to this user", folder.display()), advice));
     }
     // Security modules deny what permissions allow.
@@ -146,13 +147,9 @@ pub(super) fn symbols(root: &Path) -> Answer {
         Ok(true) => Answer::available(Ability::Symbols, "kernel functions can be named from /proc/kallsyms"),
         Ok(false) => {
             let setting = kptr_restrict(root).ok().flatten();
-            let advice = match setting {
-                Some(2..) => "sysctl kernel.kptr_restrict=1, and run as root",
-                _ => "run as root",
-            };
             let setting = setting.map_or(String::new(), |value| format!(" (kernel.kptr_restrict is {value})"));
             let what = format!("the kernel hides its addresses{setting}");
-            Answer::missing(Ability::Symbols, what, consequence, advice)
+            Answer::missing(Ability::Symbols, what, consequence, Need::Symbols.advice())
         }
         Err(error) => Answer::missing(Ability::Symbols, error.to_string(), consequence, ""),
     }

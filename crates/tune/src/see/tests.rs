@@ -5,6 +5,7 @@ use std::path::Path;
 
 use becalm_linux::file::below;
 use becalm_linux::ftrace::WANTED;
+use becalm_linux::rights::Need;
 use becalm_model::audit::{Answer, Availability};
 
 use super::*;
@@ -85,7 +86,7 @@ fn an_unprivileged_user() {
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Proc);
     assert!(worst(&audit, Ability::Tracing).what.contains("not open to this user"));
-    assert_eq!(worst(&audit, Ability::Tracing).advice, "run becalm as root");
+    assert_eq!(worst(&audit, Ability::Tracing).advice, Need::Trace.advice());
     assert_eq!(audit.access(Ability::Events), None);
     assert_eq!(audit.access(Ability::Realtime), Some(Availability::Missing));
     assert_eq!(worst(&audit, Ability::Memory).what, "8192 KiB of memory can be locked");

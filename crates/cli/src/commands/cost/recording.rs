@@ -10,6 +10,8 @@ use becalm_model::node::Ended;
 use becalm_record::{MemoryStore, Session};
 use becalm_units::{CpuList, Nanos};
 
+use crate::rights;
+
 /// How long the CPU is recorded.
 const LENGTH: Nanos = Nanos::from_secs(2);
 
@@ -24,6 +26,8 @@ pub fn probes(site: &Site, session: &Session) -> Result<Vec<Probe>> {
     plan.duration = Some(LENGTH);
     plan.policy = site.policy;
     plan.root = root.to_owned();
+    // The other probes come after it.
+    plan.rights = rights::lower_while_recording();
     plan.limit_trace_buffers();
     let (node, memory) = match session.record(plan, MemoryStore::default(), &mut |_| {}) {
         Ok(recording) => (recording.node, recording.store),

@@ -84,9 +84,8 @@ impl JournalArgs {
 /// Refuses to begin what will fail for want of rights.
 pub fn need_rights() -> anyhow::Result<()> {
     let identity = Identity::read(Path::new("/"));
-    let wanted = [(Capability::SysAdmin, "CAP_SYS_ADMIN"), (Capability::SysNice, "CAP_SYS_NICE")];
-    let missing: Vec<&str> =
-        wanted.into_iter().filter(|(right, _)| !identity.can(*right)).map(|(_, name)| name).collect();
+    let wanted = [Capability::SysAdmin, Capability::SysNice];
+    let missing: Vec<&str> = wanted.into_iter().filter(|right| !identity.can(*right)).map(<&str>::from).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! `becalm tune run`: a command on quiet CPUs, and everything as it was when it ends, however it ends.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -25,6 +25,7 @@ use super::watcher::Watcher;
 use crate::arguments::refuse_missing;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
+use crate::rights::CommandUserArgs;
 
 /// For how long restoring is tried while another process holds the lock. Then it is left to the watcher.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -69,7 +70,10 @@ pub struct TuneRunArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// The command; with --verify it may be left out
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// The command, which runs as the user who called sudo where it was called; with --verify it may be left out
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -163,6 +167,7 @@ fn inside(
     signals: &Relay,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
+    let user = args.command_user.user();
     let place = CpusetPlace::find(machine);
     let group = match &place {
         CpusetPlace::Group(group) => Some(group.as_path()),
@@ -171,13 +176,19 @@ fn inside(
     if let Some(proof) = proof {
         proof.inside(group, args.priority, signals)?;
         // Standard output is the command's.
-        if args.command.is_empty() { proof.print(out)? } else { proof.print(&mut io::stderr())? }
+        proof.print(args.command.is_empty(), out)?;
     }
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Exit::Done) };
     let mut command = match place {
         CpusetPlace::Slice(slice) => {
             let mut command = Command::new("systemd-run");
-            command.args(["--scope", "--quiet", "--collect", &format!("--slice={slice}"), "--", program]);
+            command.args(["--scope", "--quiet", "--collect", &format!("--slice={slice}")]);
+            if let Some(user) = &user {
+                // Only root may make a scope, so it is systemd that changes the user.
+                user.equip(&mut command);
+                command.args([format!("--uid={}", user.uid), format!("--gid={}", user.gid)]);
+            }
+            command.args(["--", program]);
             command
         }
         _ => Command::new(program),
@@ -186,7 +197,8 @@ fn inside(
     // In a slice it is systemd that chooses the CPUs; before that, the process may not have them.
     let own = !matches!(place, CpusetPlace::Slice(_));
     let policy = Some(args.priority).filter(|priority| *priority != Policy::Other);
-    begin_in(&mut command, ProgramStart { group, cpus: own.then_some(cpus), policy }, Some(signals))?;
+    let start = ProgramStart { group, cpus: own.then_some(cpus), policy, user: user.as_ref().filter(|_| own) };
+    begin_in(&mut command, start, Some(signals))?;
     let child = command
         .spawn()
         .with_context(|| format!("cannot start '{program}' on CPU {cpus} in the class {}", args.priority))?;

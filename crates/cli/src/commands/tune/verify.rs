@@ -1,23 +1,18 @@
 //! Proof that tuning helps: the CPUs recorded before it and inside it, and held against each other.
 
 use std::env;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use becalm_analyze::compare::compare;
-use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
-use becalm_report::CompareReport;
 use becalm_units::{CpuList, Nanos};
 
 use crate::arguments::refuse_existing;
-use crate::output::{Output, emit};
 
 /// Two recordings of the same CPUs.
 #[derive(Debug)]
@@ -83,14 +78,19 @@ impl Proof {
         Ok(())
     }
 
-    /// Prints what changed.
+    /// Prints what changed: on `out`, or on standard error where standard output is a command's. Another process reads the
+    /// recordings, which needs none of the rights that this one keeps to restore what it changed.
     ///
     /// # Errors
     /// If a recording cannot be read, the two have nothing in common, or `out` cannot be written.
-    pub fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let (before, inside) = (Bundle::open(&self.before)?, Bundle::open(&self.inside)?);
-        let all = Selection { node: None, cpus: None };
-        let comparison = compare((&before, &all), (&inside, &all))?;
-        emit(&CompareReport { comparison: &comparison, checks: &[] }, Output::new(false, false), out)
+    pub fn print(&self, is_result: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+        let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
+        command.arg("compare").args([&self.before, &self.inside]).stdin(Stdio::null());
+        command.stdout(if is_result { Stdio::inherit() } else { io::stderr().into() });
+        // Before what another process prints.
+        out.flush()?;
+        let status = command.status().context("cannot compare the recordings")?;
+        anyhow::ensure!(status.success(), "the recordings could not be compared; see above");
+        Ok(())
     }
 }

@@ -8,9 +8,10 @@ use anyhow::Result;
 use becalm_analyze::work::{WorkError, comparable};
 use becalm_bundle::Bundle;
 use becalm_linux::perf::PerfEvent;
+use becalm_linux::procfs::status::Capability;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
-use becalm_measure::{LoopTask, Progress, RecordPlan, WorkPlan};
+use becalm_measure::{AfterSetUp, LoopTask, Progress, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::{CpuId, CpuList, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -19,6 +20,7 @@ use super::WorkArgs;
 use crate::arguments::default_path;
 use crate::arguments::refuse_existing;
 use crate::exit::UsageError;
+use crate::rights;
 
 /// Samples of a run that does not say how many.
 const SAMPLES: u64 = 10_000;
@@ -145,6 +147,17 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Has the last run give up the process's rights, and those before it put them down while they last.
+pub fn leave_rights(parts: &mut [Part], has_baseline: bool) {
+    let Some((last, others)) = parts.split_last_mut() else { return };
+    others.iter_mut().for_each(|part| part.plan.rights = rights::lower_while_recording());
+    last.plan.rights = rights::give_up_after_set_up();
+    // Its samples are read when the runs have ended.
+    if has_baseline && let AfterSetUp::GiveUp(left) = &mut last.plan.rights {
+        left.kept = left.kept.with(Capability::DacReadSearch);
+    }
 }
 
 /// The same plan with other work.

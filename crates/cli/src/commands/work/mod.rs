@@ -5,11 +5,12 @@ mod campaign;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, HeldFolder};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_record::{Failure, SampleStore, Session};
 use becalm_report::WorkReport;
@@ -27,24 +28,25 @@ use crate::output::{Output, emit};
 pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let resumed = args.resume.as_deref().map(campaign::Resumed::open).transpose()?;
-    let parts = campaign::parts(args, resumed.as_ref(), root)?;
+    let mut parts = campaign::parts(args, resumed.as_ref(), root)?;
     // Found out before anything is measured, not after.
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
     if let Some(baseline) = &baseline {
         campaign::check_baseline(baseline, &parts)?;
     }
+    campaign::leave_rights(&mut parts, baseline.is_some());
     let session = Session::begin(root, !args.no_sources).context("cannot block signals")?;
     let mut stored = Vec::new();
     let mut interrupted = false;
     for part in parts {
         let path = part.path.clone();
-        let node = measure(args, part, resumed.as_ref(), &session)?;
+        let (node, held) = measure(args, part, resumed.as_ref(), &session)?;
         if !args.quiet {
             say(format_args!("stored in {}", path.display()));
         }
         interrupted = node.ended == Some(Ended::Signal);
         let ended = node.ended;
-        stored.push((path.clone(), node.node));
+        stored.push((path.clone(), held, node.node));
         match ended {
             Some(Ended::BufferFull) => anyhow::bail!(
                 "a buffer was full, so the run ended early; what was recorded is in {}; give --buffer more than {} KiB, \
@@ -69,9 +71,9 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     if args.json || !args.quiet {
         let mut summaries = Vec::new();
-        for (path, node) in &stored {
+        for (path, held, node) in &stored {
             let selection = Selection { node: Some(node.clone()), cpus: None };
-            match summarize_work(&Bundle::open(path)?, &selection, baseline.as_ref()) {
+            match summarize_work(&Bundle::open_held(Arc::clone(held))?, &selection, baseline.as_ref()) {
                 Ok(summary) => summaries.push(summary),
                 Err(WorkError::Nothing { .. }) if interrupted => {
                     say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
@@ -82,7 +84,7 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
         emit(&WorkReport { runs: &summaries }, Output::new(args.json, false), out)?;
     }
     if interrupted && !args.quiet {
-        let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, _)| path.clone());
+        let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, ..)| path.clone());
         say(format_args!("interrupted; becalm work --resume {} goes on", last.display()));
     }
     Ok(Exit::Done)
@@ -94,7 +96,7 @@ fn measure(
     part: CampaignPart,
     resumed: Option<&campaign::Resumed>,
     session: &Session,
-) -> Result<NodeDoc> {
+) -> Result<(NodeDoc, Arc<HeldFolder>)> {
     let bar = campaign::progress_bar(args, part.work());
     let CampaignPart { path, plan } = part;
     let store = match resumed {
@@ -115,5 +117,6 @@ fn measure(
         }
     };
     recorded.complete().with_context(|| format!("cannot complete the run {}", path.display()))?;
-    Ok(recorded.node)
+    let held = recorded.store.held().context("a complete run was stored nowhere")?;
+    Ok((recorded.node, held))
 }

@@ -31,7 +31,7 @@ pub fn record_timer<T>(
     during: impl FnOnce() -> Result<T, TickError>,
 ) -> Result<(T, TicksDoc), TickError> {
     let proc_root = root.join("proc");
-    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT))?;
+    let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT), janitor.as_ref())?;
     remove_dead(&tracefs, &proc_root)?;
     let config = InstanceConfig {
         cpus: [cpu].into_iter().collect(),

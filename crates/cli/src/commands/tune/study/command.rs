@@ -36,7 +36,8 @@ pub fn command(configuration: Configuration, cpus: &CpuList, recording: &RecordC
         if configuration.has_priority() {
             words.extend(["--priority", sched].map(str::to_owned));
         }
-        words.push("--".to_owned());
+        // A recording needs rights until it is set up, and gives them up itself.
+        words.extend(["--as-root", "--"].map(str::to_owned));
     }
     let record = ["becalm", "record", "--quiet", "--cpus", &cpus, "--duration", &duration, "--sched", sched];
     words.extend(record.map(str::to_owned));
@@ -75,7 +76,7 @@ mod tests {
         let combined = command(Configuration::Combined, "1");
         assert_eq!(
             combined.join(" "),
-            "becalm tune run --cpus 1 --profile hpc --priority rr:80 -- becalm record --quiet --cpus 1 --duration 5s --sched \
+            "becalm tune run --cpus 1 --profile hpc --priority rr:80 --as-root -- becalm record --quiet --cpus 1 --duration 5s --sched \
              rr:80 --output s.study/combined.becalm"
         );
         let words = arguments(&combined, Path::new("/opt/becalm"));

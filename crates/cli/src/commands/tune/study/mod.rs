@@ -38,6 +38,7 @@ use crate::messages::say;
 use crate::noise;
 use crate::output::{Output, emit};
 use crate::progress;
+use crate::rights;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
 ///
@@ -136,9 +137,17 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, false),
     };
-    let (folder, doc, exit) = match &args.from {
-        Some(folder) => (folder.clone(), study::load(folder)?, Exit::Done),
-        None => record_all(args)?,
+    let recorded = if args.from.is_none() { Some(record_all(args)?) } else { None };
+    // From here on it reads what was recorded.
+    if args.html.is_some() {
+        rights::only_files()?
+    } else {
+        rights::only_read()?
+    }
+    let (folder, doc, exit) = match (recorded, &args.from) {
+        (Some(recorded), _) => recorded,
+        (None, Some(folder)) => (folder.clone(), study::load(folder)?, Exit::Done),
+        (None, None) => unreachable!("it is recorded where it is not read"),
     };
     let studied = doc
         .configurations

@@ -1,0 +1,71 @@
+//! What becomes of each command's rights where it has more than an ordinary user: by root, by `sudo`, by capabilities.
+//!
+//! | command | what it keeps, and until when |
+//! | --- | --- |
+//! | `report`, `sources`, `compare`, `predict`, `law` | from the start: only the right to read any file; becomes the user behind `sudo` |
+//! | the same with `--html`, `export`, `import` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
+//! | `record`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
+//! | `top`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
+//! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start |
+//! | `tune study` | everything until all is recorded, then as the readers |
+//! | `tune run` | everything, as it restores in the end; it decodes nothing |
+//! | `tune apply`, `restore`, `watch`, `check` and `plan`, the rest of `cost` | everything: it is what they are for |
+//!
+//! Where a trace instance is to be removed at the end, the janitor keeps that right.
+
+use becalm_linux::access::Access;
+use becalm_linux::procfs::status::{Capabilities, Capability};
+use becalm_linux::rights::{self, Left, RightsError, User};
+use becalm_measure::AfterSetUp;
+use clap::Args;
+
+/// As whom the user's COMMAND runs: what every command that starts one takes.
+#[derive(Args, Debug)]
+pub struct CommandUserArgs {
+    /// Run COMMAND as root also where becalm was started by sudo, instead of as the user who called it
+    #[arg(long, requires = "command")]
+    as_root: bool,
+}
+
+impl CommandUserArgs {
+    /// The user that COMMAND is to run as; `None` if it runs as becalm does.
+    pub fn user(&self) -> Option<User> {
+        if self.as_root { None } else { User::behind_sudo() }
+    }
+}
+
+/// What a recording that starts no program is left with.
+pub fn give_up_after_set_up() -> AfterSetUp {
+    AfterSetUp::GiveUp(left_as(User::behind_sudo(), false))
+}
+
+/// What a recording does with its rights when another one is to be set up after it.
+pub fn lower_while_recording() -> AfterSetUp {
+    AfterSetUp::Lower(User::behind_sudo())
+}
+
+/// What becalm is left with as this user, or as who it is, once everything is set up. Whether it starts a COMMAND then, which may call
+/// `sudo` itself or is root's.
+pub fn left_as(user: Option<User>, starts_programs: bool) -> Left {
+    // Who does not become the user that the files are given to must give them, and write in folders of that user's.
+    let gives = user.is_none() && Access::guarded().is_given();
+    let kept = if gives { &[Capability::Chown, Capability::DacOverride][..] } else { &[] };
+    Left { user, kept: Capabilities::of(kept), starts_programs }
+}
+
+/// Before a command that only reads: it may read what root may, in root's folders and in others', and write nothing.
+///
+/// # Errors
+/// If the rights cannot be given up.
+pub fn only_read() -> Result<(), RightsError> {
+    let kept = Capabilities::of(&[Capability::DacReadSearch]);
+    rights::give_up(&Left { user: User::behind_sudo(), kept, starts_programs: false })
+}
+
+/// Before a command that reads, and writes a file that may be meant for a folder of root's or of somebody else's.
+///
+/// # Errors
+/// If the rights cannot be given up.
+pub fn only_files() -> Result<(), RightsError> {
+    rights::keep_only(Capabilities::of(&[Capability::Chown, Capability::DacOverride, Capability::FileOwner]))
+}
