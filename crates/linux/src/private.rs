@@ -13,6 +13,15 @@ const OTHERS: u32 = 0o077;
 /// The mode bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 
+/// The users who may decide what this process does: this one, root, and whoever has the first folder of all and so everything, who in
+/// a container or a user namespace need not be user 0.
+///
+/// # Errors
+/// If the first folder of all cannot be looked at.
+pub(crate) fn trusted_users() -> io::Result<[u32; 3]> {
+    Ok([0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()])
+}
+
 /// Makes a folder, and those above it that are missing, for this user alone. One that is there must be this user's, and
 /// nobody else may write in it.
 ///
