@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::Batch;
 use super::decode::Decoder;
+use super::names::SourcePool;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
@@ -18,6 +19,7 @@ pub struct Bundle {
     path: PathBuf,
     nodes: Vec<NodeDoc>,
     progress: ReadProgress,
+    sources: SourcePool,
 }
 
 /// How much of a bundle's tables was read, by whoever reads it; clones look at the same count.
@@ -42,7 +44,7 @@ impl Bundle {
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { path, nodes, progress: ReadProgress::default() })
+        Ok(Self { path, nodes, progress: ReadProgress::default(), sources: SourcePool::default() })
     }
 
     /// The bundle's folder.
@@ -88,7 +90,7 @@ impl Bundle {
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.path, DETOURS.name, node);
-        Ok(DetourBatches(Batches::new(folder, segments, self.progress())))
+        Ok(DetourBatches(Batches::new(folder, segments, self)))
     }
 
     /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
@@ -99,7 +101,7 @@ impl Bundle {
     pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
         let segments = self.count_segments(node, &SAMPLES)?;
         let folder = layout::table_folder(&self.path, SAMPLES.name, node);
-        Ok(SampleBatches(Batches::new(folder, segments, self.progress())))
+        Ok(SampleBatches(Batches::new(folder, segments, self)))
     }
 
     /// The activities of a node, batch after batch, of the same segments as the detours (or samples).
@@ -117,7 +119,7 @@ impl Bundle {
                 return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
             }
         }
-        Ok(ActivityBatches(Batches::new(folder, segments, self.progress())))
+        Ok(ActivityBatches(Batches::new(folder, segments, self)))
     }
 
     /// A segment counts if its detours are there; activities without them are what a killed writer left.
@@ -179,6 +181,7 @@ struct Batches<B> {
     open: Option<Segment>,
     order: RowOrder,
     progress: ReadProgress,
+    sources: SourcePool,
     /// Ties the batches to their table.
     kind: std::marker::PhantomData<fn() -> B>,
 }
@@ -191,9 +194,10 @@ struct Segment {
 }
 
 impl<B: Batch> Batches<B> {
-    fn new(folder: PathBuf, segments: u32, progress: ReadProgress) -> Self {
+    fn new(folder: PathBuf, segments: u32, bundle: &Bundle) -> Self {
         let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
-        Self { folder, segments: 0..segments, open: None, order, progress, kind }
+        let (progress, sources) = (bundle.progress(), bundle.sources.clone());
+        Self { folder, segments: 0..segments, open: None, order, progress, sources, kind }
     }
 
     fn next(&mut self) -> Option<Result<B, BundleError>> {
@@ -212,7 +216,7 @@ impl<B: Batch> Batches<B> {
                 None => {
                     let Some(number) = self.segments.next() else { return Ok(None) };
                     let path = self.folder.join(layout::segment(number));
-                    let decoder = Decoder::open(&path, B::TABLE)?;
+                    let decoder = Decoder::open(&path, B::TABLE, &self.sources)?;
                     self.order.begin_segment();
                     self.open.insert(Segment { number, path, decoder })
                 }
