@@ -121,7 +121,9 @@ mod tests {
     use super::*;
     use becalm_testing::{Need, machine_has};
     use std::io::{Read, Write};
-    use std::os::unix::fs::{OpenOptionsExt, chown};
+    use std::os::unix::fs::{OpenOptionsExt, chown, lchown};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
 
     fn special(path: &Path) -> io::Result<Option<File>> {
         Destination::of(path)?.open_special()
@@ -176,6 +178,26 @@ mod tests {
             assert!(refused.starts_with("it is a pipe of user 65534") && refused.ends_with("give another name"));
         }
         drop(held);
+    }
+
+    #[test]
+    fn links_of_others_do_not_lead_to_what_their_processes_read() {
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let mut theirs = Command::new("sleep");
+        let mut theirs = theirs.arg("60").uid(65_534).gid(65_534).stdin(Stdio::piped()).spawn().unwrap();
+        std::os::unix::fs::symlink(format!("/proc/{}/fd/0", theirs.id()), &link).unwrap();
+        let own = special(&link).map(|found| found.is_some());
+        lchown(&link, Some(65_534), None).unwrap();
+        let others = special(&link).map(|found| found.is_some());
+        theirs.kill().unwrap();
+        theirs.wait().unwrap();
+        assert!(own.unwrap());
+        assert!(others.unwrap_err().to_string().contains("leads to a process"));
     }
 
     #[test]

@@ -274,11 +274,12 @@ impl ForeignLink {
         Ok(Some(found))
     }
 
-    /// Refuses a link that leads to a folder in which its user could not do everything.
+    /// Refuses a link that leads to a folder in which its user could not do everything, or to what a process has open.
     fn check(&self, end: &Folder) -> io::Result<()> {
         match fs::fstat(&end.0)?.st_uid {
-            user if user == self.user => Ok(()),
-            user => Err(self.refused(&format!("leads to a folder of user {user}"))),
+            user if user != self.user => Err(self.refused(&format!("leads to a folder of user {user}"))),
+            _ if end.is_proc()? => Err(self.refused("leads to a process")),
+            _ => Ok(()),
         }
     }
 
