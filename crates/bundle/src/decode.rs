@@ -13,14 +13,14 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{
     PageIndexPolicy, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
 };
-use parquet::schema::types::{SchemaDescriptor, Type};
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use super::BundleError;
 use super::bounded::Bounded;
-use super::names::NameReader;
+use super::names::{NameReader, SourcePool};
 use super::pages::CheckedPages;
 use super::rows::{ReadColumn, Rows, Values};
-use super::schema::{BATCH_ROWS, Content, SCHEMA_KEY, Table};
+use super::schema::{BATCH_ROWS, Content, SCHEMA_KEY, SOURCE, Table};
 
 /// An open segment of a table, read from front to back.
 pub(super) struct TableDecoder {
@@ -30,6 +30,7 @@ pub(super) struct TableDecoder {
     /// The number of the next row group.
     next: usize,
     group: Option<ReadGroup>,
+    sources: SourcePool,
 }
 
 /// A column of the table and where the file has it.
@@ -49,8 +50,8 @@ struct ReadGroup {
 
 impl TableDecoder {
     /// Opens a file, and checks that it can be read as the table: its version, its columns, and that what the footer
-    /// tells of the file's parts can be true.
-    pub(super) fn open(path: &Path, table: &'static Table) -> Result<Self, BundleError> {
+    /// tells of the file's parts can be true. The names of sources are those of the run.
+    pub(super) fn open(path: &Path, table: &'static Table, sources: &SourcePool) -> Result<Self, BundleError> {
         let parquet = |cause| BundleError::parquet(path, &cause);
         let refuse = |why| BundleError::Table { path: path.to_owned(), table: table.name, why };
         let file = open_regular(path).map_err(BundleError::io("read", path))?;
@@ -67,7 +68,8 @@ impl TableDecoder {
         check_version(path, table, &metadata)?;
         check_parts(&metadata, length).map_err(refuse)?;
         let columns = located(metadata.file_metadata().schema_descr(), table).map_err(refuse)?;
-        Ok(Self { file: Arc::new(Bounded::new(file)), metadata: Arc::new(metadata), columns, next: 0, group: None })
+        let (file, metadata) = (Arc::new(Bounded::new(file)), Arc::new(metadata));
+        Ok(Self { file, metadata, columns, next: 0, group: None, sources: sources.clone() })
     }
 
     /// The next rows, all of one row group; nothing at the end.
@@ -95,7 +97,8 @@ impl TableDecoder {
         let group = self.metadata.row_group(number);
         let open = |column: &Located| {
             let pages = CheckedPages::new(&self.file, group, column.leaf)?;
-            Ok(ColumnDecoder::new(column.content, group.column(column.leaf).column_descr_ptr(), pages))
+            let pool = (column.name == SOURCE).then(|| self.sources.clone());
+            Ok(ColumnDecoder::new(column.content, group.column(column.leaf).column_descr_ptr(), pages, pool))
         };
         let columns = self.columns.iter().map(open).collect::<ParquetResult<_>>()?;
         Ok(ReadGroup { columns, left: usize::try_from(group.num_rows()).unwrap_or(usize::MAX) })
@@ -130,7 +133,7 @@ enum ColumnDecoder {
 }
 
 impl ColumnDecoder {
-    fn new(content: Content, descriptor: parquet::schema::types::ColumnDescPtr, pages: CheckedPages) -> Self {
+    fn new(content: Content, descriptor: ColumnDescPtr, pages: CheckedPages, pool: Option<SourcePool>) -> Self {
         let optional = descriptor.max_def_level() > 0;
         let reader = |pages| get_column_reader(Arc::clone(&descriptor), Box::new(pages) as Box<dyn PageReader>);
         match content {
@@ -141,7 +144,7 @@ impl ColumnDecoder {
                 Self::Int64(Numbers { reader: get_typed_column_reader(reader(pages)), optional })
             }
             Content::Flag => Self::Flag(Numbers { reader: get_typed_column_reader(reader(pages)), optional }),
-            Content::Name => Self::Name(NameReader::new(pages)),
+            Content::Name => Self::Name(NameReader::new(pages, pool)),
         }
     }
 
@@ -257,7 +260,7 @@ fn located(stored: &SchemaDescriptor, table: &Table) -> Result<Vec<Located>, Str
             return Err(format!("its column {} is of type {} instead of {expected}", column.name, described(field)));
         }
         // A column of values, not a group, so that its path is its name.
-        let is_it = |descriptor: &parquet::schema::types::ColumnDescPtr| descriptor.path().parts() == [column.name];
+        let is_it = |descriptor: &ColumnDescPtr| descriptor.path().parts() == [column.name];
         let leaf = stored.columns().iter().position(is_it);
         let leaf = leaf.ok_or_else(|| format!("it has no column {}", column.name))?;
         found.push(Located { name: column.name, content: column.content, leaf });

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use becalm_linux::access::Access;
-use becalm_linux::folder::{Folder, Place};
+use becalm_linux::destination::Destination;
+use becalm_linux::folder::Folder;
 
 use super::BundleError;
 use super::held::HeldFolder;
@@ -27,18 +28,24 @@ pub struct Draft {
 impl Draft {
     /// Begins a file in place of what may stand at `target`, which stays as it is until [`Self::finish`]. Where `target` is a link,
     /// the file that it points to is replaced, unless another user can have put the link there: that is refused. What is no
-    /// regular file, such as a pipe, cannot be replaced and is written as it is.
+    /// regular file, such as a pipe, cannot be replaced and is written as it is. The new file has the rights of the one that it
+    /// replaces, unless another user can have put that there.
     ///
     /// # Errors
-    /// If no file can be made there, a folder has that name, or a link on the way is not to be trusted.
+    /// If no file can be made there, a folder has that name, or a link on the way or a pipe there is not to be trusted.
     pub fn replace(target: &Path) -> Result<Self, BundleError> {
         let failed = || BundleError::io("create", target);
-        let place = Place::find(target).map_err(failed())?;
-        if place.is_special().map_err(failed())? {
-            let file = place.open_special().map_err(failed())?;
+        let place = Destination::of(target).map_err(failed())?;
+        if let Some(file) = place.open_special().map_err(failed())? {
             return Ok(Self { file, folder: place.folder, hidden: None, name: place.name, target: target.to_owned() });
         }
-        Self::begin(place.folder, place.name, target.to_owned(), Access::by_umask())
+        let rights = place.rights().map_err(failed())?;
+        let access = if rights.is_some() { Access::closed() } else { Access::by_umask() };
+        let draft = Self::begin(place.folder, place.name, target.to_owned(), access)?;
+        if let Some(rights) = rights {
+            rights.give_to(&draft.file).map_err(failed())?;
+        }
+        Ok(draft)
     }
 
     /// Begins a file of a bundle or of another folder that becalm keeps, at a path below that. No link below the folder is followed.
@@ -57,15 +64,14 @@ impl Draft {
         Self::begin(folder, name, target, bundle.access)
     }
 
-    /// Opens a draft under a name that neither another writer uses nor a killed one left.
+    /// Opens a draft under a name that no other writer uses. What a killed one left of the same file is removed.
     fn begin(folder: Folder, name: OsString, target: PathBuf, access: Access) -> Result<Self, BundleError> {
         let mut number = 0_u64;
         loop {
             let hidden = OsString::from(format!(".{}.{number}.draft", name.to_string_lossy()));
-            match folder.create(&hidden, access) {
-                Ok(file) => return Ok(Self { file, folder, hidden: Some(hidden), name, target }),
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(cause) => return Err(BundleError::io("create", &target)(cause)),
+            match folder.create_held(&hidden, access).map_err(BundleError::io("create", &target))? {
+                Some(file) => return Ok(Self { file, folder, hidden: Some(hidden), name, target }),
+                None => number += 1,
             }
         }
     }
@@ -136,7 +142,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
-            // If this fails, a hidden file stays that no reader looks at.
+            // If this fails, a hidden file stays that no reader looks at, until the next writer of this name comes.
             let _ = self.folder.remove(hidden);
         }
     }
@@ -190,6 +196,7 @@ impl Reserve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_testing::{Need, machine_has};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 
@@ -220,6 +227,35 @@ mod tests {
     }
 
     #[test]
+    fn rights_of_what_is_replaced_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("page.html");
+        let mode = || fs::metadata(&target).unwrap().mode() & 0o7777;
+        for before in [0o600, 0o640, 0o664] {
+            fs::write(&target, "before").unwrap();
+            fs::set_permissions(&target, fs::Permissions::from_mode(before)).unwrap();
+            Draft::replace(&target).unwrap().finish().unwrap();
+            assert_eq!(mode(), before, "{before:o}");
+        }
+        assert_eq!(fs::read(&target).unwrap(), b"");
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_removed_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("page.html");
+        fs::write(folder.path().join(".page.html.0.draft"), "half").unwrap();
+        fs::write(folder.path().join(".other.html.0.draft"), "another's").unwrap();
+        // One that is written at the same time is left alone.
+        let (first, second) = (Draft::replace(&target).unwrap(), Draft::replace(&target).unwrap());
+        second.finish().unwrap();
+        first.finish().unwrap();
+        let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".other.html.0.draft", "page.html"]);
+    }
+
+    #[test]
     fn a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let error = Draft::replace(folder.path()).expect_err("a folder cannot be replaced");
@@ -233,10 +269,11 @@ mod tests {
         fs::create_dir(folder.path().join("open")).unwrap();
         fs::set_permissions(folder.path().join("open"), fs::Permissions::from_mode(0o1777)).unwrap();
         symlink(&kept, &link).unwrap();
-        if lchown(&link, Some(65_534), None).is_err() {
-            // Only root can plant for others.
+        // Only root can plant for others.
+        if !machine_has(&[Need::Root]) {
             return;
         }
+        lchown(&link, Some(65_534), None).unwrap();
         let error = Draft::replace(&link).expect_err("the link is another user's").to_string();
         assert!(error.starts_with(&format!("cannot create {}: ", link.display())), "{error}");
         assert!(error.contains("a link that belongs to user 65534") && error.ends_with("give another name"), "{error}");
@@ -268,16 +305,14 @@ mod tests {
 
     #[test]
     fn what_root_keeps_is_closed() {
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
         let bundle = folder.path().join("run.becalm");
-        let before = fs::metadata(folder.path()).unwrap();
         assert!(make_folder(&bundle, &bundle).unwrap() && !make_folder(&bundle, &bundle).unwrap());
         Draft::within(&bundle, bundle.join("file")).unwrap().finish().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-        if before.uid() == 0 {
-            assert_eq!((mode(&bundle), mode(&bundle.join("file"))), (0o700, 0o600));
-        } else {
-            assert_eq!(mode(&bundle) & 0o700, 0o700);
-        }
+        assert_eq!((mode(&bundle), mode(&bundle.join("file"))), (0o700, 0o600));
     }
 }

@@ -1,7 +1,7 @@
 //! Columns of names, read as a key for each row and a name for each key, without making a text of each row.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -18,8 +18,44 @@ const LONGEST: usize = 4 << 10;
 /// One row group has at most so many different names in a column: those of becalm, whose every row may have a name of its own.
 const MOST: usize = GROUP_ROWS;
 
+/// The different names in a column of a row group have at most so many bytes together.
+const MOST_BYTES: usize = 32 << 20;
+
+/// The activities of a run have at most so many different sources. Whoever compares runs keeps 4 KiB for each.
+const MOST_SOURCES: usize = 1 << 17;
+
 /// The names of a column by key, in the order in which the file tells them.
-pub(super) type NameTable = Arc<Vec<Box<str>>>;
+pub(super) type NameTable = Arc<Vec<Arc<str>>>;
+
+/// The names of the sources in all row groups of a run that were read: each is kept once, and they are bounded together, as
+/// whoever adds up a run keeps all of them. Clones are of the same run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SourcePool(Arc<Mutex<Pooled>>);
+
+#[derive(Debug, Default)]
+struct Pooled {
+    names: HashSet<Arc<str>>,
+    bytes: usize,
+}
+
+impl SourcePool {
+    /// The pool's own copy of a name.
+    fn share(&self, name: Arc<str>) -> Result<Arc<str>> {
+        let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = pooled.names.get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        pooled.bytes += name.len();
+        if pooled.names.len() == MOST_SOURCES || pooled.bytes > MOST_BYTES {
+            return Err(general(format!(
+                "the run has more than {MOST_SOURCES} different sources, or more than {MOST_BYTES} bytes of their names; give \
+                 several things that take time one name"
+            )));
+        }
+        pooled.names.insert(Arc::clone(&name));
+        Ok(name)
+    }
+}
 
 /// Reads the names of one column in one row group.
 ///
@@ -29,8 +65,12 @@ pub(super) struct NameReader {
     pages: CheckedPages,
     column: String,
     table: NameTable,
+    /// How many bytes the names in the table have.
+    bytes: usize,
+    /// Where the names are kept that the whole run has together.
+    pool: Option<SourcePool>,
     /// The keys of the names; filled when the first plain text comes.
-    keys: HashMap<Box<str>, i32>,
+    keys: HashMap<Arc<str>, i32>,
     page: PageValues,
     /// How many rows of the present page have not come yet.
     left: usize,
@@ -48,9 +88,10 @@ enum PageValues {
 }
 
 impl NameReader {
-    pub(super) fn new(pages: CheckedPages) -> Self {
+    /// Of a column whose names the pool keeps, if there is one.
+    pub(super) fn new(pages: CheckedPages, pool: Option<SourcePool>) -> Self {
         let (column, table) = (pages.column().to_owned(), NameTable::default());
-        Self { pages, column, table, keys: HashMap::new(), page: PageValues::None, left: 0, gaps: false }
+        Self { pages, column, table, bytes: 0, pool, keys: HashMap::new(), page: PageValues::None, left: 0, gaps: false }
     }
 
     /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
@@ -78,10 +119,12 @@ impl NameReader {
                     }
                 }
                 PageValues::Plain(rest) => {
+                    let mut rest = std::mem::take(rest);
                     for _ in 0..count {
-                        let text = next_text(&self.column, rest)?;
-                        keys.push(key(&self.column, text.as_str(), &mut self.keys, &mut self.table)?);
+                        let text = next_text(&self.column, &mut rest)?;
+                        keys.push(self.key(text.as_str())?);
                     }
+                    self.page = PageValues::Plain(rest);
                 }
             }
             self.left -= count;
@@ -128,19 +171,41 @@ impl NameReader {
             return Err(too_many(&self.column));
         }
         // The check of the pages has seen that so many texts fill it.
-        let mut names = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            names.push(next_text(&self.column, &mut values)?.as_str().into());
+            let text = next_text(&self.column, &mut values)?;
+            self.add(text.as_str())?;
         }
-        self.table = Arc::new(names);
         Ok(())
+    }
+
+    /// The key of a name, which is added where it is new.
+    fn key(&mut self, name: &str) -> Result<i32> {
+        if let Some(key) = self.keys.get(name) {
+            return Ok(*key);
+        }
+        let name = self.add(name)?;
+        let key = i32::try_from(self.table.len() - 1).unwrap_or(i32::MAX);
+        self.keys.insert(name, key);
+        Ok(key)
+    }
+
+    /// Adds a name to the table.
+    fn add(&mut self, name: &str) -> Result<Arc<str>> {
+        self.bytes += name.len();
+        if self.table.len() == MOST || self.bytes > MOST_BYTES {
+            return Err(too_many(&self.column));
+        }
+        let name: Arc<str> = name.into();
+        let name = self.pool.as_ref().map_or_else(|| Ok(Arc::clone(&name)), |pool| pool.share(Arc::clone(&name)))?;
+        Arc::make_mut(&mut self.table).push(Arc::clone(&name));
+        Ok(name)
     }
 
     fn values(&mut self, encoding: Encoding, mut values: Bytes) -> Result<PageValues> {
         match encoding {
             Encoding::PLAIN => {
                 if self.keys.is_empty() {
-                    self.keys = (0..).zip(self.table.iter()).map(|(key, name)| (name.clone(), key)).collect();
+                    self.keys = (0..).zip(self.table.iter()).map(|(key, name)| (Arc::clone(name), key)).collect();
                 }
                 Ok(PageValues::Plain(values))
             }
@@ -186,7 +251,10 @@ fn general(why: String) -> ParquetError {
 }
 
 fn too_many(column: &str) -> ParquetError {
-    general(format!("a row group has more than {MOST} names in the column {column}; write smaller row groups"))
+    general(format!(
+        "a row group has more than {MOST} names in the column {column}, or more than {MOST_BYTES} bytes of them; write smaller \
+         row groups"
+    ))
 }
 
 /// A text of a page, which shares its memory.
@@ -215,18 +283,4 @@ fn next_text(column: &str, rest: &mut Bytes) -> Result<PageText> {
         Ok(_) => Ok(PageText(text)),
         Err(_) => Err(general(format!("the column {column} has a text that is not UTF-8"))),
     }
-}
-
-/// The key of a name, which is added where it is new.
-fn key(column: &str, name: &str, keys: &mut HashMap<Box<str>, i32>, table: &mut NameTable) -> Result<i32> {
-    if let Some(key) = keys.get(name) {
-        return Ok(*key);
-    }
-    if table.len() == MOST {
-        return Err(too_many(column));
-    }
-    let key = i32::try_from(table.len()).unwrap_or(i32::MAX);
-    Arc::make_mut(table).push(name.into());
-    keys.insert(name.into(), key);
-    Ok(key)
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::decode::TableDecoder;
 use super::draft::Draft;
+use super::names::SourcePool;
 use super::nodes::open;
 use super::phase::Phase;
 use super::place::{self, MadeFolders};
@@ -140,7 +141,7 @@ fn check(rank: u32, phase: Phase) -> Result<(), String> {
 
 fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> Result<(), BundleError> {
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: PHASES.name, why };
-    let mut decoder = TableDecoder::open(path, &PHASES)?;
+    let mut decoder = TableDecoder::open(path, &PHASES, &SourcePool::default())?;
     let mut ranks = doc.ranks.iter().map(|doc| doc.rank);
     let mut rank = ranks.next().expect("a document that was read has ranks");
     let mut number = 0;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::RowBatch;
 use super::decode::TableDecoder;
 use super::held::HeldFolder;
+use super::names::SourcePool;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
@@ -24,6 +25,7 @@ pub struct Bundle {
     _held: Option<Arc<HeldFolder>>,
     nodes: Vec<NodeDoc>,
     progress: ReadProgress,
+    sources: SourcePool,
 }
 
 /// How much of a bundle's tables was read, by whoever reads it; clones look at the same count.
@@ -48,7 +50,8 @@ impl Bundle {
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { reached: path.clone(), path, _held: None, nodes, progress: ReadProgress::default() })
+        let (progress, sources) = (ReadProgress::default(), SourcePool::default());
+        Ok(Self { reached: path.clone(), path, _held: None, nodes, progress, sources })
     }
 
     /// Opens the bundle in a folder that is held open, and that this process may not be able to reach by its path any more.
@@ -103,7 +106,7 @@ impl Bundle {
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.reached, DETOURS.name, node);
-        Ok(DetourBatches(Batches::new(folder, segments, self.progress())))
+        Ok(DetourBatches(Batches::new(folder, segments, self)))
     }
 
     /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
@@ -114,7 +117,7 @@ impl Bundle {
     pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
         let segments = self.count_segments(node, &SAMPLES)?;
         let folder = layout::table_folder(&self.reached, SAMPLES.name, node);
-        Ok(SampleBatches(Batches::new(folder, segments, self.progress())))
+        Ok(SampleBatches(Batches::new(folder, segments, self)))
     }
 
     /// The activities of a node, batch after batch, of the same segments as the detours (or samples).
@@ -132,7 +135,7 @@ impl Bundle {
                 return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
             }
         }
-        Ok(ActivityBatches(Batches::new(folder, segments, self.progress())))
+        Ok(ActivityBatches(Batches::new(folder, segments, self)))
     }
 
     /// A segment counts if its detours are there; activities without them are what a killed writer left.
@@ -194,6 +197,7 @@ struct Batches<B> {
     open: Option<Segment>,
     order: RowOrder,
     progress: ReadProgress,
+    sources: SourcePool,
     /// Ties the batches to their table.
     kind: std::marker::PhantomData<fn() -> B>,
 }
@@ -206,9 +210,10 @@ struct Segment {
 }
 
 impl<B: RowBatch> Batches<B> {
-    fn new(folder: PathBuf, segments: u32, progress: ReadProgress) -> Self {
+    fn new(folder: PathBuf, segments: u32, bundle: &Bundle) -> Self {
         let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
-        Self { folder, segments: 0..segments, open: None, order, progress, kind }
+        let (progress, sources) = (bundle.progress(), bundle.sources.clone());
+        Self { folder, segments: 0..segments, open: None, order, progress, sources, kind }
     }
 
     fn next(&mut self) -> Option<Result<B, BundleError>> {
@@ -227,7 +232,7 @@ impl<B: RowBatch> Batches<B> {
                 None => {
                     let Some(number) = self.segments.next() else { return Ok(None) };
                     let path = self.folder.join(layout::segment(number));
-                    let decoder = TableDecoder::open(&path, B::TABLE)?;
+                    let decoder = TableDecoder::open(&path, B::TABLE, &self.sources)?;
                     self.order.begin_segment();
                     self.open.insert(Segment { number, path, decoder })
                 }

@@ -92,6 +92,9 @@ pub(super) const DETOURS: Table = Table {
     arrow: include_str!("arrow/detours.base64"),
 };
 
+/// The column of [`ACTIVITIES`] whose names whoever adds up a run keeps.
+pub(super) const SOURCE: &str = "source";
+
 /// A row an activity, as [`becalm_model::Activity`] tells.
 pub(super) const ACTIVITIES: Table = Table {
     name: "activities",
@@ -102,7 +105,7 @@ pub(super) const ACTIVITIES: Table = Table {
         column("start_ns", Content::Rising),
         column("self_ns", Content::Length),
         column("kind", Content::Name),
-        column("source", Content::Name),
+        column(SOURCE, Content::Name),
         column("detail", Content::Name),
     ],
     arrow: include_str!("arrow/activities.base64"),

@@ -21,16 +21,21 @@ impl Access {
     }
 
     /// Of what tells about others' programs. What root makes is closed to everybody else, and given to the user who called `sudo`,
-    /// as its variables `SUDO_UID` and `SUDO_GID` say. Of other users the umask says how open they are.
+    /// where that user may write: whoever may run nothing but becalm as root gets nothing elsewhere. Of other users the umask says
+    /// how open they are.
     #[must_use]
     pub fn guarded() -> Self {
-        Self { closed: rustix::process::geteuid().is_root(), owner: sudo_caller() }
+        if rustix::process::geteuid().is_root() {
+            Self { closed: true, owner: user_behind_sudo() }
+        } else {
+            Self::by_umask()
+        }
     }
 
-    /// As [`Self::guarded`] decides it.
-    #[cfg(test)]
-    pub(crate) fn of_user(is_root: bool, user: Option<&str>, group: Option<&str>) -> Self {
-        Self { closed: is_root, owner: caller(is_root, user, group) }
+    /// Of what nobody but the process's user gets any right to.
+    #[must_use]
+    pub const fn closed() -> Self {
+        Self { closed: true, owner: None }
     }
 
     pub(crate) const fn file_mode(self) -> u32 {
@@ -47,6 +52,11 @@ impl Access {
         self.owner.is_some()
     }
 
+    /// The user and the group that it is to be given to.
+    pub(crate) const fn owner(self) -> Option<(u32, u32)> {
+        self.owner
+    }
+
     /// Gives an open file or folder to its owner. Where the file system does not let root do that, it stays root's.
     pub(crate) fn give(self, file: &File) {
         if let Some((user, group)) = self.owner {
@@ -55,32 +65,75 @@ impl Access {
     }
 }
 
-/// The user and the group that called `sudo`; `None` if this process is not root's, or nobody did.
-pub(crate) fn sudo_caller() -> Option<(u32, u32)> {
+/// The user and the group of whoever called `sudo`, as its variables `SUDO_UID` and `SUDO_GID` say; nobody where this process is not
+/// root's, as anybody can set them.
+pub(crate) fn user_behind_sudo() -> Option<(u32, u32)> {
     let variable = |name| env::var(name).ok();
-    let is_root = rustix::process::geteuid().is_root();
-    caller(is_root, variable("SUDO_UID").as_deref(), variable("SUDO_GID").as_deref())
+    rustix::process::geteuid().is_root().then(|| numbers(variable("SUDO_UID"), variable("SUDO_GID")))?
 }
 
-fn caller(is_root: bool, user: Option<&str>, group: Option<&str>) -> Option<(u32, u32)> {
+/// A user and a group by their numbers.
+fn numbers(user: Option<String>, group: Option<String>) -> Option<(u32, u32)> {
     // The largest number stands for no user.
-    let number = |text: Option<&str>| text?.parse().ok().filter(|number| *number != u32::MAX);
-    if is_root { number(user).zip(number(group)) } else { None }
+    let number = |text: Option<String>| text?.parse().ok().filter(|number| *number != u32::MAX);
+    number(user).zip(number(group))
+}
+
+#[cfg(test)]
+impl Access {
+    /// Of what root makes for this user and this group.
+    pub(crate) const fn given_to(user: u32, group: u32) -> Self {
+        Self { closed: true, owner: Some((user, group)) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_testing::{Need, machine_has};
+    use std::process::Command;
 
     #[test]
-    fn only_root_closes_and_only_whole_numbers_are_users() {
-        assert_eq!(Access::of_user(false, Some("1000"), Some("1000")), Access::by_umask());
-        let owner = |user, group| Access::of_user(true, user, group).owner;
+    fn only_whole_numbers_are_users() {
+        let owner =
+            |user: Option<&str>, group: Option<&str>| numbers(user.map(str::to_owned), group.map(str::to_owned));
         assert_eq!(owner(Some("1000"), Some("100")), Some((1000, 100)));
         for (user, group) in [(None, None), (Some("1000"), None), (Some("x"), Some("1")), (Some("-1"), Some("1"))] {
             assert_eq!(owner(user, group), None);
         }
         assert_eq!(owner(Some("4294967295"), Some("1")), None);
-        assert_eq!(Access::of_user(true, None, None).file_mode(), 0o600);
+        assert_eq!((Access::closed().file_mode(), Access::by_umask().file_mode()), (0o600, 0o666));
+    }
+
+    /// What a process that [`environment_and_user_decide`] starts says.
+    #[test]
+    #[ignore = "that test starts it"]
+    fn says_what_is_guarded() {
+        println!("guarded: {:?}", Access::guarded());
+    }
+
+    #[test]
+    fn environment_and_user_decide() {
+        let said = |user: u32, behind: Option<&str>| {
+            let own = std::env::current_exe().unwrap();
+            let mut command = Command::new(own);
+            command.args(["--ignored", "--exact", "--nocapture", "access::tests::says_what_is_guarded"]);
+            command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+            if let Some(behind) = behind {
+                command.env("SUDO_UID", behind).env("SUDO_GID", "100");
+            }
+            if user != 0 {
+                std::os::unix::process::CommandExt::uid(&mut command, user);
+            }
+            let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            text.lines().find_map(|line| line.split_once("guarded: ").map(|(_, said)| said.to_owned())).unwrap()
+        };
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
+        assert_eq!(said(0, None), format!("{:?}", Access::closed()));
+        assert_eq!(said(0, Some("no number")), format!("{:?}", Access::closed()));
+        assert_eq!(said(0, Some("1000")), format!("{:?}", Access::given_to(1000, 100)));
+        assert_eq!(said(65_534, Some("1000")), format!("{:?}", Access::by_umask()));
     }
 }

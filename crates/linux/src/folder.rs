@@ -1,8 +1,9 @@
 //! Folders that are held open while output is made in them, so that no link of another user leads it elsewhere.
 //!
-//! A path is walked part by part. A link on it is followed only where nobody else can have put it there, which is the kernel's
-//! rule under `fs.protected_symlinks`, held here whatever that setting is, and in every folder that others may write. What is
-//! then made, renamed or removed is named within the open folder, so that nothing can be exchanged under way.
+//! A path is walked part by part. A link of this user or of root is followed. One of another user is followed only into a folder
+//! of that same user, who could make and remove there what is made and removed; and never in a folder of somebody else that others
+//! may write, which is the kernel's rule under `fs.protected_symlinks`, held here whatever that setting is. What is then made,
+//! renamed or removed is named within the open folder, so that nothing can be exchanged under way.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,72 +12,30 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock};
+use rustix::io::Errno;
 
 use crate::access::Access;
+use crate::private::trusted_users;
 
 /// The mode bits by which others than the owner may write.
-const OTHERS_WRITE: u32 = 0o022;
+const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
+/// The mode bit by which the group may write.
+const GROUP_WRITES: u32 = 0o020;
+/// The mode bit by which everybody else may write.
+const ALL_WRITE: u32 = 0o002;
 /// So many links stand on a path at most, as for the kernel.
 const LINKS: u32 = 40;
 
 /// A folder, held open.
 #[derive(Debug)]
-pub struct Folder(OwnedFd);
-
-/// Where a file is or may be made.
-#[derive(Debug)]
-pub struct Place {
-    /// The folder, behind all links.
-    pub folder: Folder,
-    /// The name in it.
-    pub name: OsString,
-}
-
-impl Place {
-    /// Finds the place that a path means. If there is a link, the place is where that leads to.
-    ///
-    /// # Errors
-    /// If a folder on the way is missing or cannot be searched, or a link is another user's; see [`Folder::open`].
-    pub fn find(path: &Path) -> io::Result<Self> {
-        let (folder, name) = walk(path, true)?;
-        match name {
-            Some(name) => Ok(Self { folder, name }),
-            None => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
-        }
-    }
-
-    /// Whether something is there that is no regular file, and so cannot be replaced by one.
-    ///
-    /// # Errors
-    /// If it cannot be looked at.
-    pub fn is_special(&self) -> io::Result<bool> {
-        // What `proc` shows as a link is looked at behind it. Another link can have come only since the walk.
-        match fs::statat(&self.folder.0, &*self.name, AtFlags::empty()) {
-            Ok(found) => Ok(FileType::from_raw_mode(found.st_mode) != FileType::RegularFile),
-            Err(rustix::io::Errno::NOENT) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Opens what is no regular file, such as a pipe or a terminal, to be written as it is.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub fn open_special(&self) -> io::Result<File> {
-        // The walk has followed every link but those of `proc`, which nobody can make.
-        let follow = if self.folder.is_proc()? { OFlags::empty() } else { OFlags::NOFOLLOW };
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | follow;
-        Ok(fs::openat(&self.folder.0, &*self.name, flags, Mode::empty())?.into())
-    }
-}
+pub struct Folder(pub(crate) OwnedFd);
 
 impl Folder {
     /// Opens a folder by its path.
     ///
     /// # Errors
-    /// If it is missing or none, or on the way stands a link that another user may have put there: one in a folder that others may
-    /// write, which belongs neither to this user nor to the folder's owner.
+    /// If it is missing or none, or on the way stands a link of another user that is not to be followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         walk(path, false).map(|(folder, _)| folder)
     }
@@ -108,7 +67,7 @@ impl Folder {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match fs::openat(&folder.0, name, flags, Mode::empty()) {
                 Ok(next) => Ok(Self(next)),
-                Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => Err(io::Error::new(
+                Err(Errno::NOTDIR | Errno::LOOP) => Err(io::Error::new(
                     io::ErrorKind::NotADirectory,
                     format!("'{}' is a link or a file where a folder should be", name.display()),
                 )),
@@ -124,8 +83,51 @@ impl Folder {
     pub fn create(&self, name: &OsStr, access: Access) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.0, name, flags, Mode::from_raw_mode(access.file_mode()))?);
-        access.give(&file);
+        if self.can_give(access)? {
+            access.give(&file);
+        }
         Ok(file)
+    }
+
+    /// Makes a file that this process holds locked (flock) until it is closed, so that others can tell it from one whose maker was
+    /// killed: such a one is removed, should it have the name. Nothing if something else has it.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn create_held(&self, name: &OsStr, access: Access) -> io::Result<Option<File>> {
+        for _ in 0..2 {
+            match self.create(name, access) {
+                // Another process is just removing it, as it was not locked yet.
+                Ok(file) if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) => {
+                    return Ok(None);
+                }
+                // Or has removed it already. Where files cannot be locked, nobody takes one for left.
+                Ok(file) if fs::fstat(&file)?.st_nlink == 0 => {}
+                Ok(file) => return Ok(Some(file)),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Err(_) if self.remove_left(name).is_ok() => {}
+                Err(_) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes a file of [`Self::create_held`] that nobody holds any more.
+    fn remove_left(&self, name: &OsStr) -> io::Result<()> {
+        let is_file = |found: &Stat| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        let named = || fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
+        if !is_file(&named()?) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = fs::openat(&self.0, name, flags, Mode::empty())?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        // Its maker may have given it its last name meanwhile, and another one have taken this.
+        let (locked, now) = (fs::fstat(&file)?, named()?);
+        if (locked.st_dev, locked.st_ino) != (now.st_dev, now.st_ino) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.remove(name)
     }
 
     /// Makes a folder in this one; no if something has that name already.
@@ -135,12 +137,16 @@ impl Folder {
     pub fn make(&self, name: &OsStr, access: Access) -> io::Result<bool> {
         match fs::mkdirat(&self.0, name, Mode::from_raw_mode(access.folder_mode())) {
             Ok(()) => {}
-            Err(rustix::io::Errno::EXIST) => return Ok(false),
+            Err(Errno::EXIST) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        if access.is_given() {
+        if self.can_give(access)? {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            access.give(&File::from(fs::openat(&self.0, name, flags, Mode::empty())?));
+            let made = fs::openat(&self.0, name, flags, Mode::empty())?;
+            // Whoever may write here may have put another folder of root's in its place meanwhile.
+            if is_new(&made)? {
+                access.give(&File::from(made));
+            }
         }
         Ok(true)
     }
@@ -158,7 +164,6 @@ impl Folder {
     /// # Errors
     /// If the system refuses.
     pub fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<bool> {
-        use rustix::io::Errno;
         match fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(true),
             Err(Errno::EXIST) => return Ok(false),
@@ -205,8 +210,18 @@ impl Folder {
         }
     }
 
+    /// Whether what is made here may be given to its user, who could then have made it without root's help.
+    fn can_give(&self, access: Access) -> io::Result<bool> {
+        let found = fs::fstat(&self.0)?;
+        Ok(access.owner().is_some_and(|(user, group)| {
+            found.st_uid == user
+                || (found.st_gid == group && found.st_mode & GROUP_WRITES != 0)
+                || found.st_mode & ALL_WRITE != 0
+        }))
+    }
+
     /// Whether it is of the file system `proc`, some of whose links lead to what has no path.
-    fn is_proc(&self) -> io::Result<bool> {
+    pub(crate) fn is_proc(&self) -> io::Result<bool> {
         Ok(fs::fstatfs(&self.0)?.f_type == fs::PROC_SUPER_MAGIC)
     }
 }
@@ -225,7 +240,7 @@ pub fn make(path: &Path, access: Access) -> io::Result<bool> {
 /// # Errors
 /// As of [`make`], and if something has that name already.
 pub fn make_new(path: &Path, access: Access) -> io::Result<()> {
-    if make(path, access)? { Ok(()) } else { Err(rustix::io::Errno::EXIST.into()) }
+    if make(path, access)? { Ok(()) } else { Err(Errno::EXIST.into()) }
 }
 
 /// Makes a folder and those above it that are missing, with the rights that the umask leaves. One that is there is good.
@@ -244,89 +259,150 @@ pub fn make_all(path: &Path) -> io::Result<()> {
     Folder::open(path).map(drop)
 }
 
+/// What a walk still has to do.
+enum Step {
+    /// Go on to a part of the path.
+    Part(OsString),
+    /// See where a link of another user has led.
+    EndOf(ForeignLink),
+}
+
+/// A link that belongs neither to this user nor to root.
+struct ForeignLink {
+    user: u32,
+    shown: PathBuf,
+}
+
+impl ForeignLink {
+    /// Tells one from a link that is followed wherever it leads.
+    ///
+    /// # Errors
+    /// If it stands where somebody else may write than its user and the folder's owner.
+    fn find(folder: &Folder, link: &Stat, shown: PathBuf) -> io::Result<Option<Self>> {
+        if trusted_users()?.contains(&link.st_uid) {
+            return Ok(None);
+        }
+        let (around, found) = (fs::fstat(&folder.0)?, Self { user: link.st_uid, shown });
+        if around.st_mode & OTHERS_WRITE != 0 && around.st_uid != found.user {
+            return Err(found.refused("stands in a folder that others may write"));
+        }
+        Ok(Some(found))
+    }
+
+    /// Refuses a link that leads to a folder in which its user could not do everything, or to what a process has open.
+    fn check(&self, end: &Folder) -> io::Result<()> {
+        match fs::fstat(&end.0)?.st_uid {
+            user if user != self.user => Err(self.refused(&format!("leads to a folder of user {user}"))),
+            _ if end.is_proc()? => Err(self.refused("leads to a process")),
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(&self, why: &str) -> io::Error {
+        io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} is a link that belongs to user {} and {why}, and nothing is written through such a link; give another name",
+                self.shown.display(),
+                self.user
+            ),
+        )
+    }
+}
+
 /// Walks to a folder; with `to_file` to that of the path's last name, which is given beside it unless it is a folder.
-fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsString>)> {
+pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsString>)> {
     let mut at = Folder(folder_at(CWD, OsStr::new("."))?);
     let mut shown = PathBuf::new();
     let mut left = Vec::new();
     push_parts(&mut left, path);
     let mut links = 0;
-    while let Some(part) = left.pop() {
+    // The link that led here: the way up from its user's folder is no longer that user's.
+    let mut behind: Option<ForeignLink> = None;
+    let name = loop {
+        let part = match left.pop() {
+            None => break None,
+            Some(Step::EndOf(link)) => {
+                link.check(&at)?;
+                behind = Some(link);
+                continue;
+            }
+            Some(Step::Part(part)) => part,
+        };
         if part == "/" {
             (at, shown) = (Folder(folder_at(CWD, OsStr::new("/"))?), PathBuf::from("/"));
             continue;
         }
-        let is_end = to_file && left.is_empty() && part != "..";
+        let is_end = to_file && part != ".." && !left.iter().any(|step| matches!(step, Step::Part(_)));
         let found = match fs::openat(&at.0, &*part, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
             Ok(found) => found,
-            Err(rustix::io::Errno::NOENT) if is_end => return Ok((at, Some(part))),
+            Err(Errno::NOENT) if is_end => break Some(part),
             Err(error) => return Err(error.into()),
         };
         let status = fs::fstat(&found)?;
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Symlink => {
-                check_link(&at, &status, &shown.join(&part))?;
                 links += 1;
                 if links > LINKS {
-                    return Err(rustix::io::Errno::LOOP.into());
+                    return Err(Errno::LOOP.into());
                 }
+                left.extend(ForeignLink::find(&at, &status, shown.join(&part))?.map(Step::EndOf));
                 let target = fs::readlinkat(&found, "", Vec::new())?;
                 let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                 // What such a link of `proc` shows is no path: `pipe:[123]`.
                 if is_end && target.is_relative() && at.is_proc()? {
-                    return Ok((at, Some(part)));
+                    break Some(part);
                 }
                 push_parts(&mut left, &target);
+                behind = None;
             }
-            FileType::Directory if is_end => return Ok((Folder(found), None)),
-            FileType::Directory => (at, shown) = (Folder(found), shown.join(&part)),
-            _ if is_end => return Ok((at, Some(part))),
-            _ => return Err(rustix::io::Errno::NOTDIR.into()),
+            FileType::Directory => {
+                (at, shown) = (Folder(found), shown.join(&part));
+                if let Some(link) = behind.as_ref().filter(|_| part == "..") {
+                    link.check(&at)?;
+                }
+            }
+            _ if is_end => break Some(part),
+            _ => return Err(Errno::NOTDIR.into()),
+        }
+    };
+    // A link's last part may be the name of a file: then it ends in the folder of that.
+    for step in left {
+        if let Step::EndOf(link) = step {
+            link.check(&at)?;
         }
     }
-    Ok((at, None))
+    Ok((at, name))
 }
 
-/// Puts the parts of a path on what is still to be walked, whose next part is the last.
-fn push_parts(left: &mut Vec<OsString>, path: &Path) {
-    left.extend(
-        path.components().rev().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().to_owned()),
-    );
+/// Puts the parts of a path on what is still to be walked, whose next step is the last.
+fn push_parts(left: &mut Vec<Step>, path: &Path) {
+    let parts = path.components().rev().filter(|part| *part != Component::CurDir);
+    left.extend(parts.map(|part| Step::Part(part.as_os_str().to_owned())));
 }
 
 fn folder_at(base: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(fs::openat(base, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Refuses a link that another user may have put there.
-fn check_link(folder: &Folder, link: &Stat, shown: &Path) -> io::Result<()> {
-    let around = fs::fstat(&folder.0)?;
-    let own = rustix::process::geteuid().as_raw();
-    if around.st_mode & OTHERS_WRITE == 0 || link.st_uid == own || link.st_uid == around.st_uid {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!(
-            "{} is a link that belongs to user {}, in a folder that others may write, and nothing is written through such a link; \
-             give another name",
-            shown.display(),
-            link.st_uid
-        ),
-    ))
+/// Whether a folder is this user's, and has nothing in it.
+fn is_new(folder: &OwnedFd) -> io::Result<bool> {
+    let is_own = fs::fstat(folder)?.st_uid == rustix::process::geteuid().as_raw();
+    // Every folder holds itself and the one above.
+    Ok(is_own && Dir::read_from(folder)?.take(3).count() == 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+    use becalm_testing::{Need, machine_has};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 
     const NOBODY: u32 = 65_534;
 
-    /// Whether it is special, and its name.
-    fn place(path: &Path) -> io::Result<(bool, OsString)> {
-        let place = Place::find(path)?;
-        Ok((place.is_special()?, place.name))
+    /// The name at the end of a path.
+    fn name(path: &Path) -> io::Result<OsString> {
+        walk(path, true)?.1.ok_or(io::ErrorKind::IsADirectory.into())
     }
 
     #[test]
@@ -349,61 +425,93 @@ mod tests {
         symlink("way/../way/file", path("link")).unwrap();
         symlink(path("deep/new"), path("dangling")).unwrap();
         symlink("round", path("round")).unwrap();
-        assert_eq!(place(&path("link")).unwrap(), (false, "file".into()));
-        assert_eq!(place(&path("dangling")).unwrap(), (false, "new".into()));
-        assert_eq!(place(&path("way")).unwrap_err().to_string(), "it is a folder");
-        assert!(place(&path("round")).is_err() && place(&path("none/file")).is_err());
-        assert!(
-            place(&path("deep/file/x")).is_err() && place(Path::new("/")).is_err() && place(&path("deep/..")).is_err()
-        );
-    }
-
-    #[test]
-    fn what_has_no_path_is_written_as_it_is() {
-        let mut pair = io::pipe().unwrap();
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pair.1));
-        let place = Place::find(Path::new(&path)).unwrap();
-        assert!(place.is_special().unwrap());
-        io::Write::write_all(&mut place.open_special().unwrap(), b"text").unwrap();
-        drop(pair.1);
-        let mut text = String::new();
-        io::Read::read_to_string(&mut pair.0, &mut text).unwrap();
-        assert_eq!(text, "text");
-        assert!(super::Place::find(Path::new("/dev/null")).unwrap().is_special().unwrap());
-    }
-
-    #[test]
-    fn links_of_others_are_followed_only_where_others_cannot_write() {
-        if !rustix::process::geteuid().is_root() {
-            return;
+        assert_eq!(name(&path("link")).unwrap(), "file");
+        assert_eq!(name(&path("dangling")).unwrap(), "new");
+        for folder in ["way", "deep/.."] {
+            assert_eq!(name(&path(folder)).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         }
+        assert!(name(&path("round")).is_err() && name(&path("none/file")).is_err());
+        assert!(name(&path("deep/file/x")).is_err() && name(Path::new("/")).is_err());
+    }
+
+    /// A folder of root's with a folder `deep` that has a file, and links of another user to both.
+    fn with_links_of_another() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let mode = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
         std::fs::create_dir(path("deep")).unwrap();
         std::fs::write(path("deep/file"), "kept").unwrap();
-        for (link, target) in [("link", "deep/file"), ("way", "deep")] {
+        for (link, target) in [("link", "deep/file"), ("new", "deep/new"), ("way", "deep")] {
             symlink(target, path(link)).unwrap();
             lchown(path(link), Some(NOBODY), None).unwrap();
         }
-        for open in [0o777, 0o1777, 0o775] {
-            mode(open);
-            for name in ["link", "way/file", "way/new"] {
-                let refused = Place::find(&path(name)).unwrap_err();
+        folder
+    }
+
+    const THROUGH_LINKS: [&str; 4] = ["link", "new", "way/file", "way/new"];
+
+    fn set_mode(folder: &Path, mode: u32) {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn links_of_others_do_not_lead_out_of_their_folders() {
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
+        let folder = with_links_of_another();
+        let path = |name: &str| folder.path().join(name);
+        let refused = |why: &str| {
+            for name in THROUGH_LINKS {
+                let refused = walk(&path(name), true).unwrap_err().to_string();
                 assert!(
-                    refused.to_string().contains("a link that belongs to user 65534"),
-                    "{open:o} {name}: {refused}"
+                    refused.contains("a link that belongs to user 65534") && refused.contains(why),
+                    "{name}: {refused}"
                 );
             }
             assert!(make(&path("way/folder"), Access::by_umask()).is_err());
-            assert!(make_all(&path("way/folder")).is_err());
+            assert!(make_all(&path("way/folder")).is_err() && Folder::open(&path("way")).is_err());
+        };
+        for open in [0o777, 0o1777, 0o775] {
+            set_mode(folder.path(), open);
+            refused("stands in a folder that others may write");
         }
-        mode(0o755);
-        assert_eq!(place(&path("link")).unwrap().1, "file");
-        // A folder of whoever made the link is that user's affair.
-        mode(0o1777);
-        std::os::unix::fs::chown(folder.path(), Some(NOBODY), None).unwrap();
-        assert_eq!(place(&path("link")).unwrap().1, "file");
+        // Whoever owns the folder of a link decides where it leads, but not what root does there.
+        for owner in [0, NOBODY] {
+            chown(folder.path(), Some(owner), None).unwrap();
+            set_mode(folder.path(), 0o755);
+            refused("leads to a folder of user 0");
+        }
+        set_mode(folder.path(), 0o1777);
+        refused("leads to a folder of user 0");
+    }
+
+    #[test]
+    fn links_of_others_lead_to_their_own_folders() {
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
+        let folder = with_links_of_another();
+        let path = |name: &str| folder.path().join(name);
+        set_mode(folder.path(), 0o755);
+        chown(path("deep"), Some(NOBODY), None).unwrap();
+        for (link, end) in THROUGH_LINKS.into_iter().zip(["file", "new", "file", "new"]) {
+            assert_eq!(name(&path(link)).unwrap(), end);
+        }
+        // What root has made in that folder is entered, as its name was root's to give.
+        std::fs::create_dir(path("deep/made")).unwrap();
+        assert_eq!(name(&path("way/made/file")).unwrap(), "file");
+        symlink("../deep/file", path("deep/own")).unwrap();
+        assert_eq!(name(&path("way/own")).unwrap(), "file");
+        // The way up is no longer that user's, and no third user's link leads on.
+        assert!(name(&path("way/../file")).is_err());
+        symlink("../deep/file", path("deep/third")).unwrap();
+        lchown(path("deep/third"), Some(NOBODY - 1), None).unwrap();
+        assert!(
+            name(&path("way/third"))
+                .unwrap_err()
+                .to_string()
+                .contains("user 65533 and leads to a folder of user 65534")
+        );
     }
 
     #[test]
@@ -437,17 +545,71 @@ mod tests {
         assert!(open.make(link, Access::by_umask()).unwrap() && !open.make(link, Access::by_umask()).unwrap());
     }
 
+    /// The modes and owners of a file and a folder that are made here.
+    fn made(folder: &Path, access: Access) -> [(u32, u32, u32); 2] {
+        let open = Folder::open(folder).unwrap();
+        drop(open.create(OsStr::new("file"), access).unwrap());
+        assert!(open.make(OsStr::new("folder"), access).unwrap());
+        let found = ["file", "folder"].map(|name| std::fs::metadata(folder.join(name)).unwrap());
+        std::fs::remove_file(folder.join("file")).unwrap();
+        std::fs::remove_dir(folder.join("folder")).unwrap();
+        found.map(|found| (found.mode() & 0o7777, found.uid(), found.gid()))
+    }
+
     #[test]
-    fn what_is_guarded_is_closed_and_given_to_its_user() {
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let open = Folder::open(folder.path()).unwrap();
-        let access = Access::of_user(true, Some("65534"), Some("65533"));
-        let file = open.create(OsStr::new("file"), access).unwrap();
-        assert!(open.make(OsStr::new("folder"), access).unwrap());
-        let made = std::fs::metadata(folder.path().join("folder")).unwrap();
-        assert_eq!((file.metadata().unwrap().mode() & 0o7777, made.mode() & 0o7777), (0o600, 0o700));
-        if rustix::process::geteuid().is_root() {
-            assert_eq!((file.metadata().unwrap().uid(), made.uid(), made.gid()), (65_534, 65_534, 65_533));
+        let [left, link, pipe, way] = ["left", "link", "pipe", "way"].map(OsStr::new);
+        let make = |name| open.create_held(name, Access::by_umask()).unwrap();
+        let held = make(left).unwrap();
+        assert!(make(left).is_none(), "a live process holds it");
+        std::fs::write(folder.path().join("left"), "half").unwrap();
+        // The kernel lets go of the lock, however the process ends.
+        drop(held);
+        assert_eq!(make(left).unwrap().metadata().unwrap().len(), 0);
+        symlink("left", folder.path().join("link")).unwrap();
+        fs::mkfifoat(CWD, folder.path().join("pipe"), Mode::RUSR).unwrap();
+        std::fs::create_dir(folder.path().join("way")).unwrap();
+        assert!([link, pipe, way].into_iter().all(|name| make(name).is_none()));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn what_is_guarded_is_closed_and_given_to_its_user() {
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let access = Access::given_to(65_534, 65_533);
+        let (given, kept) = ([(0o600, 65_534, 65_533), (0o700, 65_534, 65_533)], [(0o600, 0, 0), (0o700, 0, 0)]);
+        // Its owner, its group and its mode; only where that user may write is anything given away.
+        for (owner, group, mode, expected) in [
+            (0, 0, 0o755, kept),
+            (0, 65_533, 0o755, kept),
+            (0, 0, 0o775, kept),
+            (1, 1, 0o775, kept),
+            (65_534, 0, 0o700, given),
+            (0, 65_533, 0o775, given),
+            (0, 0, 0o1777, given),
+        ] {
+            chown(folder.path(), Some(owner), Some(group)).unwrap();
+            set_mode(folder.path(), mode);
+            assert_eq!(made(folder.path(), access), expected, "{owner} {group} {mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_new_while_it_is_empty_and_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let readable = || OwnedFd::from(File::open(folder.path()).unwrap());
+        assert!(is_new(&readable()).unwrap());
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(!is_new(&readable()).unwrap());
+        std::fs::remove_file(folder.path().join("file")).unwrap();
+        if machine_has(&[Need::Root]) {
+            chown(folder.path(), Some(NOBODY), None).unwrap();
+            assert!(!is_new(&readable()).unwrap());
         }
     }
 }

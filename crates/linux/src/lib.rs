@@ -6,6 +6,7 @@
 pub mod access;
 pub mod alarm;
 pub mod clock;
+pub mod destination;
 pub mod file;
 pub mod folder;
 pub mod ftrace;

@@ -18,6 +18,15 @@ const OTHERS_WRITE: u32 = 0o022;
 /// So many links stand on a path at most, as for the kernel.
 const LINKS: u32 = 40;
 
+/// The users who may decide what this process does: this one, root, and whoever has the first folder of all and so everything, who in
+/// a container or a user namespace need not be user 0.
+///
+/// # Errors
+/// If the first folder of all cannot be looked at.
+pub(crate) fn trusted_users() -> io::Result<[u32; 3]> {
+    Ok([0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()])
+}
+
 /// Makes a folder, and those above it that are missing, for this user alone; tells where it lies behind all links. What is there
 /// must be such that nobody else can write in it or put another in its place.
 ///
@@ -41,8 +50,7 @@ pub fn find_folder(path: &Path) -> io::Result<PathBuf> {
 
 /// Follows a path through folders in which nobody else can exchange anything, and over links that nobody else made.
 fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
-    // Whoever has the first folder of all has everything; in a container or a user namespace that need not be user 0.
-    let trusted = [0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()];
+    let trusted = trusted_users()?;
     // The next part last.
     let parts = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
     let mut left = parts(&std::path::absolute(path)?);

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::decode::TableDecoder;
 use crate::draft::Draft;
+use crate::names::SourcePool;
 use crate::nodes::open_node;
 use crate::place::{self, MadeFolders};
 use crate::rows::{NameColumn, Rows};
@@ -99,7 +100,7 @@ fn table_path(bundle: &Path, node: &str) -> PathBuf {
 
 fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, BundleError> {
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: COSTS.name, why };
-    let mut decoder = TableDecoder::open(path, &COSTS)?;
+    let mut decoder = TableDecoder::open(path, &COSTS, &SourcePool::default())?;
     let mut samples = CostSamples::new();
     let mut last: Option<String> = None;
     while let Some(rows) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {

@@ -232,6 +232,12 @@ fn unknown_kinds_and_negative_numbers_are_refused() {
 
 /// Activities of the run's CPU with these sources.
 fn activities(sources: Vec<String>) -> Vec<(&'static str, ArrayRef)> {
+    let details = vec![""; sources.len()];
+    with_details(sources, names(&details))
+}
+
+/// Activities of the run's CPU with these sources and details.
+fn with_details(sources: Vec<String>, details: ArrayRef) -> Vec<(&'static str, ArrayRef)> {
     let count = sources.len();
     vec![
         ("cpu", cpus(&vec![0; count])),
@@ -240,7 +246,7 @@ fn activities(sources: Vec<String>) -> Vec<(&'static str, ArrayRef)> {
         ("self_ns", i64s(&vec![1; count])),
         ("kind", names(&vec!["irq"; count])),
         ("source", Arc::new(StringArray::from(sources))),
-        ("detail", names(&vec![""; count])),
+        ("detail", details),
     ]
 }
 
@@ -261,11 +267,16 @@ fn names_and_pages_that_would_take_all_memory_are_refused() {
             }
         }
         // More names than becalm's row groups have rows.
-        let many = (0..=1 << 18).map(|number| number.to_string()).collect();
+        let many: Vec<String> = (0..=1 << 18).map(|number| number.to_string()).collect();
+        let details = Arc::new(StringArray::from(many.clone()));
         let packing = packing().set_dictionary_page_size_limit(1 << 24).build();
-        foreign(&file, activities(many), Some(packing));
+        foreign(&file, with_details(vec![String::new(); many.len()], details), Some(packing.clone()));
         let error = refusal(&path, &file);
-        assert!(error.contains("has more than 262144 names in the column source"), "{error}");
+        assert!(error.contains("has more than 262144 names in the column detail"), "{error}");
+        // More sources than a run may have, however many rows they are in.
+        foreign(&file, activities(many[..=1 << 17].to_vec()), Some(packing));
+        let error = refusal(&path, &file);
+        assert!(error.contains("the run has more than 131072 different sources"), "{error}");
     }
     // A page of 80 MB in a few kilobytes.
     let packing = zstd()
@@ -277,6 +288,40 @@ fn names_and_pages_that_would_take_all_memory_are_refused() {
     assert!(fs::metadata(&file).unwrap().len() < 1 << 20);
     let error = refusal(&path, &file);
     assert!(error.contains("a page claims to become 80080000 bytes, and 67108864 is the most"), "{error}");
+}
+
+#[test]
+fn names_are_bounded_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = store_one(&folder);
+    let file = segment(&path, "activities");
+    let long = |count: usize| -> Vec<String> { (0..count).map(|number| format!("{number:04000}")).collect() };
+    for dictionary in [true, false] {
+        let packing = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_dictionary_enabled(dictionary)
+            .set_dictionary_page_size_limit(1 << 26);
+        // 36 MB in one row group: a few of these would fill the memory with the names alone.
+        let details = Arc::new(StringArray::from(long(9_000)));
+        let columns = with_details(vec![String::new(); 9_000], details);
+        foreign(&file, columns, Some(packing.clone().build()));
+        assert!(fs::metadata(&file).unwrap().len() < 1 << 20);
+        let error = refusal(&path, &file);
+        assert!(error.contains("or more than 33554432 bytes of them; write smaller row groups"), "{error}");
+        // Details come and go with their row groups; sources add up.
+        let packing = packing.set_max_row_group_row_count(Some(3_000));
+        let details = Arc::new(StringArray::from(long(9_000)));
+        foreign(&file, with_details(vec![String::new(); 9_000], details), Some(packing.clone().build()));
+        assert_eq!(read_activities(&Bundle::open(&path).unwrap(), "a").unwrap().len(), 9_000);
+        foreign(&file, activities(long(9_000)), Some(packing.build()));
+        let error = refusal(&path, &file);
+        assert!(error.contains("or more than 33554432 bytes of their names"), "{error}");
+        // The same ones again and again are kept once.
+        let again = long(3_000).into_iter().cycle().take(12_000).collect();
+        let packing = WriterProperties::builder().set_dictionary_enabled(dictionary);
+        foreign(&file, activities(again), Some(packing.set_max_row_group_row_count(Some(3_000)).build()));
+        assert_eq!(read_activities(&Bundle::open(&path).unwrap(), "a").unwrap().len(), 12_000);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -27,22 +27,23 @@ fn run_in(folder: &TempDir, arguments: &[&str]) -> becalm_testing::program::Ende
     run(command)
 }
 
-/// Plants a link of another user, as only root can; no for others.
-fn plant(link: &Path, target: &Path) -> bool {
+/// Plants a link of another user, as only root can.
+fn plant(link: &Path, target: &Path) {
     symlink(target, link).unwrap();
-    lchown(link, Some(NOBODY), None).is_ok()
+    lchown(link, Some(NOBODY), None).unwrap();
 }
 
 #[test]
 fn nothing_is_written_through_a_planted_link() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
     let folder = open_folder();
     let safe = tempfile::tempdir().unwrap();
     let kept = safe.path().join("kept");
     fs::write(&kept, "kept").unwrap();
-    if !plant(&folder.path().join("file"), &kept) {
-        return;
-    }
-    assert!(plant(&folder.path().join("way"), safe.path()));
+    plant(&folder.path().join("file"), &kept);
+    plant(&folder.path().join("way"), safe.path());
     let commands: &[&[&str]] = &[
         &["report", "run", "--html", "file"],
         &["report", "run", "--html", "way/new"],
@@ -51,16 +52,40 @@ fn nothing_is_written_through_a_planted_link() {
         &["import", "--from", "selfish", "selfish.txt", "-o", "way/run.becalm"],
         &["man", "way/pages"],
     ];
-    for command in commands {
-        run_in(&folder, command).expect(1, &["is a link that belongs to user 65534", "give another name"]);
+    // In a folder of everybody's, and in one that is the other user's own.
+    for (owner, mode) in [(0, 0o1777), (NOBODY, 0o755)] {
+        chown(folder.path(), Some(owner), None).unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        for command in commands {
+            run_in(&folder, command).expect(1, &["is a link that belongs to user 65534", "give another name"]);
+        }
     }
     assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
     assert_eq!(fs::read_dir(safe.path()).unwrap().count(), 1);
+    // That user's links to that user's own folders change nothing.
+    chown(safe.path(), Some(NOBODY), None).unwrap();
+    run_in(&folder, &["export", "--to", "loggopsim", "run", "-o", "way/new"]).expect(0, &[]);
+    assert!(safe.path().join("new").is_file());
     // One's own link is followed.
     fs::remove_file(folder.path().join("file")).unwrap();
     symlink(&kept, folder.path().join("file")).unwrap();
     run_in(&folder, &["export", "--to", "loggopsim", "run", "-o", "file"]).expect(0, &[]);
     assert!(fs::read_to_string(&kept).unwrap().starts_with("0\t0\n"));
+}
+
+#[test]
+fn nothing_is_written_into_a_planted_pipe() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let folder = open_folder();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").args(["-m", "666"]).arg(&pipe).status().unwrap().success());
+    chown(&pipe, Some(NOBODY), None).unwrap();
+    // Without a reader, so that whoever opens it to write waits for ever.
+    for command in [&["report", "run", "--html", "pipe"][..], &["export", "--to", "loggopsim", "run", "-o", "pipe"]] {
+        run_in(&folder, command).expect(1, &["it is a pipe of user 65534", "give another name"]);
+    }
 }
 
 #[test]
@@ -92,6 +117,14 @@ fn what_root_records_is_for_root_and_the_user_behind_sudo() {
     let mut command = becalm(&["import", "--from", "selfish", "selfish.txt", "-o", "given.becalm"]);
     command.current_dir(folder.path()).env("SUDO_UID", "65534").env("SUDO_GID", "65533");
     run(command).expect(0, &[]);
+    // Not where that user could not have made anything.
+    let closed = tempfile::tempdir().unwrap();
+    let kept = closed.path().join("kept.becalm");
+    let mut command = becalm(&["import", "--from", "selfish", "selfish.txt", "-o", path(&kept)]);
+    command.current_dir(folder.path()).env("SUDO_UID", "65534").env("SUDO_GID", "65533");
+    run(command).expect(0, &[]);
+    assert_eq!(fs::metadata(&kept).unwrap().uid(), 0);
+    assert_eq!(fs::metadata(kept.join("runs")).unwrap().uid(), 0);
     let mut left: Vec<PathBuf> = vec![folder.path().join("given.becalm"), folder.path().join("run.becalm")];
     let mut seen = 0;
     while let Some(path) = left.pop() {

@@ -1,5 +1,9 @@
 //! Folders in which this user alone makes files, and which nobody else can make again.
 //!
+//! What lies where everybody makes folders can go while programs still name it: the temporary folder is cleared of what is old, and
+//! `/dev/shm` of what users without a session have there (`RemoveIPC`). Then anybody may make a folder of the same name. So no
+//! code is ever there. Memory may be, as whoever opens it by its path sees whose it is.
+//!
 //! Each file is locked by the process that made it, for as long as that lives (flock): the kernel lets go of the lock however
 //! the process ends, and the next one that makes a file there removes what nobody holds.
 
@@ -7,7 +11,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
@@ -16,6 +20,8 @@ use crate::private;
 
 /// The folder below those that are root's or one user's.
 const BELOW: &str = "becalm/inject";
+/// The same below a user's home.
+const BELOW_HOME: &str = ".cache/becalm/inject";
 /// How the names of files must begin, that they are removed should their maker be killed: nothing else ever is.
 const PREFIX: &str = "becalm-";
 /// The file systems whose files are memory (statfs(2)): tmpfs and ramfs.
@@ -27,8 +33,10 @@ pub struct Places(Vec<Place>);
 
 #[derive(Debug)]
 enum Place {
-    /// A folder in this one, in which only root or this user makes folders.
+    /// A folder in this one, in which only root or this user makes folders, as in all above it.
     Below(PathBuf, &'static str),
+    /// As before, except that whoever gives it vouches for those above.
+    Given(PathBuf, &'static str),
     /// A folder of this user's in this one, in which everybody makes folders.
     Among(PathBuf),
 }
@@ -43,22 +51,29 @@ pub enum Need {
 }
 
 impl Places {
-    /// Those of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/dev/shm`.
+    /// Those of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/var/lib`.
     #[must_use]
     pub fn of_this_user() -> Self {
-        let below = |base: PathBuf| Place::Below(base, BELOW);
-        let (memory, temporary) = (Place::Among("/dev/shm".into()), Place::Among(std::env::temp_dir()));
-        if rustix::process::geteuid().is_root() {
-            return Self(vec![below("/run".into()), memory, below("/var/lib".into()), temporary]);
-        }
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-        Self(runtime.map(below).into_iter().chain([memory, temporary]).collect())
+        Self::of(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
     }
 
-    /// These folders, which must exist.
+    /// Those of root or another user, who has these paths in the environment.
+    fn of(is_root: bool, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
+        let below = |base: PathBuf| Place::Below(base, BELOW);
+        let everybodys = ["/dev/shm".into(), std::env::temp_dir()].map(Place::Among);
+        if is_root {
+            return Self(["/run", "/var/lib"].map(|base| below(base.into())).into_iter().chain(everybodys).collect());
+        }
+        let absolute = |name| variable(name).filter(|path| path.is_absolute());
+        let home = || Some(Place::Below(absolute("HOME")?, BELOW_HOME));
+        let cache = absolute("XDG_CACHE_HOME").map(below).or_else(home);
+        Self(absolute("XDG_RUNTIME_DIR").map(below).into_iter().chain(cache).chain(everybodys).collect())
+    }
+
+    /// These folders, which must exist, and above which nobody can put others in their place.
     #[must_use]
     pub fn at(folders: &[&Path]) -> Self {
-        Self(folders.iter().map(|folder| Place::Below((*folder).to_owned(), "")).collect())
+        Self(folders.iter().map(|folder| Place::Given((*folder).to_owned(), "")).collect())
     }
 
     /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled.
@@ -82,14 +97,16 @@ impl Places {
                 Err(error) => refusals.push(format!("{}: {error}", place.base().display())),
             }
         }
-        Err(io::Error::other(format!("no folder can hold files of this user alone ({})", refusals.join("; "))))
+        let advice = if rustix::process::geteuid().is_root() { "" } else { "; name one in XDG_CACHE_HOME" };
+        let refusals = refusals.join("; ");
+        Err(io::Error::other(format!("no folder can hold files of this user alone ({refusals}){advice}")))
     }
 }
 
 impl Place {
     fn base(&self) -> &Path {
         match self {
-            Self::Below(base, _) | Self::Among(base) => base,
+            Self::Below(base, _) | Self::Given(base, _) | Self::Among(base) => base,
         }
     }
 
@@ -100,7 +117,17 @@ impl Place {
             check_code(&base)?;
         }
         match self {
-            Self::Below(_, below) => private::make_folder(&base.join(below)),
+            Self::Below(_, below) | Self::Given(_, below) => {
+                // Before anything is made there.
+                if matches!(self, Self::Below(..)) {
+                    check_unshared(base.ancestors())?;
+                }
+                private::make_folder(&base.join(below))
+            }
+            Self::Among(_) if need == Need::Code => {
+                let why = "everybody makes folders there, and could make this user's again once it is removed";
+                Err(io::Error::other(why))
+            }
             Self::Among(_) => private::find_folder(&among(&base)?),
         }
     }
@@ -123,7 +150,7 @@ fn check_code(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// This user's folder in one for everybody. It is never removed: while it is there, nobody else makes one of its name.
+/// This user's folder in one for everybody. becalm never removes it: while it is there, nobody else makes one of its name.
 fn among(base: &Path) -> io::Result<PathBuf> {
     let name = format!("becalm-inject-{}", rustix::process::geteuid().as_raw());
     let named = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
@@ -137,6 +164,25 @@ fn among(base: &Path) -> io::Result<PathBuf> {
         io::ErrorKind::AlreadyExists => make(base.join(format!("{name}-{:016x}", RandomState::new().hash_one(0)))),
         _ => Err(error),
     })
+}
+
+/// Refuses folders, each in the next, in which others could make one of this user's again once it is removed.
+fn check_unshared<'a>(folders: impl Iterator<Item = &'a Path>) -> io::Result<()> {
+    let trusted = private::trusted_users()?;
+    for folder in folders {
+        let found = fs::symlink_metadata(folder)?;
+        let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
+        if !found.is_dir() {
+            return refused("is no folder".to_owned());
+        }
+        if !trusted.contains(&found.uid()) {
+            return refused(format!("belongs to user {}", found.uid()));
+        }
+        if found.mode() & 0o022 != 0 {
+            return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
+        }
+    }
+    Ok(())
 }
 
 /// A file that this process holds locked, and removes in the end.
@@ -211,7 +257,50 @@ mod tests {
     }
 
     fn below(base: &Path) -> Place {
-        Place::Below(base.to_owned(), BELOW)
+        Place::Given(base.to_owned(), BELOW)
+    }
+
+    fn among(base: &Path) -> io::Result<HeldFile> {
+        Places(vec![Place::Among(base.to_owned())]).make(Need::Memory, ("becalm-test", ""), |_| Ok(()))
+    }
+
+    #[test]
+    fn no_code_lies_where_everybody_makes_folders() {
+        let base = tempfile::tempdir().unwrap();
+        mode(base.path(), 0o1777);
+        let own = base.path().join("own");
+        fs::create_dir(&own).unwrap();
+        for place in [Place::Among(base.path().to_owned()), Place::Below(base.path().to_owned(), BELOW)] {
+            let why = why(place);
+            assert!(why.contains("everybody makes folders there") || why.contains("its mode is 1777"), "{why}");
+        }
+        assert!(why(Place::Below(own.clone(), BELOW)).contains("its mode is 1777"));
+        // Nothing was made on the way.
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
+        // What whoever opens it looks at may be there.
+        assert!(among(base.path()).unwrap().path().starts_with(base.path().canonicalize().unwrap()));
+    }
+
+    #[test]
+    fn folders_of_users_are_root_s_or_their_own() {
+        let of = |is_root: bool, named: &[(&str, &str)]| {
+            let variable = |name: &str| named.iter().find(|(known, _)| *known == name).map(|(_, path)| path.into());
+            let shown = |place: &Place| match place {
+                Place::Below(base, below) | Place::Given(base, below) => base.join(below).display().to_string(),
+                Place::Among(base) => format!("among {}", base.display()),
+            };
+            Places::of(is_root, variable).0.iter().map(shown).collect::<Vec<_>>()
+        };
+        let temporary = format!("among {}", std::env::temp_dir().display());
+        let named = [("HOME", "/home/a"), ("XDG_RUNTIME_DIR", "/run/user/7")];
+        let everybodys = ["among /dev/shm", &temporary];
+        let with = |own: &[&str]| own.iter().chain(&everybodys).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(of(true, &named), with(&["/run/becalm/inject", "/var/lib/becalm/inject"]));
+        assert_eq!(of(false, &named), with(&["/run/user/7/becalm/inject", "/home/a/.cache/becalm/inject"]));
+        let named = [("HOME", "/home/a"), ("XDG_CACHE_HOME", "/fast/a"), ("XDG_RUNTIME_DIR", "relative")];
+        assert_eq!(of(false, &named), with(&["/fast/a/becalm/inject"]));
+        assert_eq!(of(false, &[]), with(&[]));
     }
 
     #[test]
@@ -242,19 +331,19 @@ mod tests {
     fn a_folder_among_those_of_others_stays() {
         let base = tempfile::tempdir().unwrap();
         mode(base.path(), 0o1777);
-        let file = made(Place::Among(base.path().to_owned())).unwrap();
+        let file = among(base.path()).unwrap();
         let folder = file.path().parent().unwrap().to_owned();
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o700);
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         // Without the sticky bit anybody could move it away.
         mode(base.path(), 0o777);
-        assert!(why(Place::Among(base.path().to_owned())).contains("its mode is 0777"));
+        assert!(among(base.path()).unwrap_err().to_string().contains("its mode is 0777"));
         mode(base.path(), 0o1777);
         // Where somebody else has the name, it is another one, and the same one every time.
         mode(&folder, 0o777);
-        let first = made(Place::Among(base.path().to_owned())).unwrap();
-        let second = made(Place::Among(base.path().to_owned())).unwrap();
+        let first = among(base.path()).unwrap();
+        let second = among(base.path()).unwrap();
         assert_eq!(first.path().parent(), second.path().parent());
         assert_ne!(first.path().parent(), Some(&*folder));
     }
