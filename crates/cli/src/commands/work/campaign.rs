@@ -150,7 +150,7 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
 }
 
 /// Has the last run give up the process's rights, and those before it put them down while they last.
-pub fn leave_rights(parts: &mut [Part], has_baseline: bool) {
+pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) {
     let Some((last, others)) = parts.split_last_mut() else { return };
     others.iter_mut().for_each(|part| part.plan.rights = rights::lower_while_recording());
     last.plan.rights = rights::give_up_after_set_up();
