@@ -91,6 +91,7 @@ impl Access {
 mod tests {
     use super::*;
     use becalm_testing::{Need, machine_has};
+    use std::io::Write;
     use std::process::Command;
 
     #[test]
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     #[ignore = "that test starts it"]
     fn says_what_is_guarded() {
-        println!("guarded: {:?}", Access::guarded());
+        writeln!(std::io::stdout(), "guarded: {:?}", Access::guarded()).unwrap();
     }
 
     #[test]
