@@ -25,7 +25,7 @@ fn recordings(folder: &Path) -> Vec<PathBuf> {
 
 fn costs(folder: &Path) -> Vec<PathBuf> {
     becalm_fixtures::costs::write_costs(folder);
-    let names = ["trap", "clock", "catalogue", "scheduler", "interrupted", "placement", "tick", "begun", "several"];
+    let names = ["trap", "clock", "catalogue", "scheduler", "interrupted", "placement", "tick", "several"];
     names.map(|name| folder.join(format!("{name}.becalm"))).to_vec()
 }
 
@@ -52,12 +52,13 @@ fn damaged(
         attack_side_by_side(row, tries, |_, random| {
             let scratch = folder();
             let bundle = scratch.path().join("damaged.becalm");
-            damage::copy(random.one(&whole), &bundle);
-            damage(&bundle, random.one(&whole).clone().as_path(), random);
+            let (original, other) = (random.one(&whole[..]), random.one(&whole[..]));
+            damage::copy(original, &bundle);
+            damage(&bundle, other, random);
             answered.fetch_add(all_views(&bundle, &whole[0], scratch.path()), Ordering::Relaxed);
         });
     });
-    eprintln!("{} views showed something", answered.into_inner());
+    assert_ne!(answered.into_inner(), 0, "no view showed anything of any");
 }
 
 #[test]

@@ -32,8 +32,9 @@ fn it_ends_with_its_parent() {
 fn threads(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root_attack/threads.c");
     let program = folder.join("threads");
-    let built = Command::new("cc").args(["-O1", "-Wall", "-Werror", "-pthread", "-o"]).arg(&program).arg(source);
-    assert!(built.status().expect("there is a C compiler").success());
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-Wall", "-Werror", "-pthread", "-o"]).arg(&program).arg(source);
+    assert!(compiler.status().expect("there is a C compiler").success());
     program
 }
 

@@ -16,7 +16,7 @@ use becalm_testing::{Need, machine_has, skip};
 use tempfile::TempDir;
 
 fn bench() -> Option<Bench> {
-    machine_has(&[Need::Tracefs, Need::Program("setpriv")]).then(Bench::new).flatten()
+    machine_has(&[Need::Tracefs, Need::Program("setpriv"), Need::Program("bash")]).then(Bench::new).flatten()
 }
 
 /// A short recording in many segments, with the kernel's trace.
@@ -78,8 +78,9 @@ fn disks_that_are_full() {
 
 /// The program with arguments, under a limit; `of` is what `ulimit` is given.
 fn limited(of: &str, program: &Path, command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit -c 0; ulimit {of} && exec \"$@\""), "sh"]).arg(program);
+    // Other shells than this one lack some of its limits.
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("ulimit -c 0; ulimit {of} && exec \"$@\""), "bash"]).arg(program);
     shell.args(command.get_args());
     shell
 }
@@ -143,16 +144,16 @@ fn small_stacks() {
     attack("ulimit -s 32 to 4096: a clear message, or every command works", Tries { all: 32, few: 8 }, |number, _| {
         let size = 32_u32 << (number % 8);
         let stored = path(&folder.path().join("run.becalm")).to_owned();
-        let page = folder.path().join("page.html");
+        let [page, new, pages] = ["page.html", "new", "pages"].map(|name| folder.path().join(name));
         let commands: [&[&str]; 8] = [
-            &["record", "--quiet", "--duration", "100ms", "--cpus", "0", "-o", path(&folder.path().join("new"))],
+            &["record", "--quiet", "--duration", "100ms", "--cpus", "0", "-o", path(&new)],
             &["report", &stored],
             &["report", &stored, "--json"],
             &["report", &stored, "--html", path(&page)],
             &["predict", &stored, "--ranks", "64", "--phases", "100", "--blame"],
             &["tune", "check"],
             &["tune", "plan", "--cpus", bench.cpu()],
-            &["man", path(&folder.path().join("pages"))],
+            &["man", path(&pages)],
         ];
         for words in &commands[if number < 8 { 0..8 } else { 0..3 }] {
             let command = becalm(words);
@@ -162,7 +163,7 @@ fn small_stacks() {
             } else {
                 ended.expect(0, &[]);
             }
-            let _ = fs::remove_dir_all(folder.path().join("new"));
+            let _ = fs::remove_dir_all(&new);
         }
         bench.is_untouched(&format!("{size} KiB"), &[]);
     });

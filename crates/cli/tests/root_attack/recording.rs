@@ -206,7 +206,8 @@ fn odd_values() {
             words.extend(["--duration", "20ms"]);
         }
         let ended = run(recording(&bundle, &words));
-        ended.expect(code, if code == 0 { &[] } else { &[option] });
+        let words = [option];
+        ended.expect(code, if code == 0 { &[] } else { &words });
         assert_eq!(bundle.exists(), code == 0);
         bench.is_untouched(value, &[]);
     });
@@ -302,7 +303,7 @@ fn ended_between_segments() {
             let mut running = Running::start(recording(&bundle, &["--until-stopped", "--segment", "100ms"]));
             running.wait_for_start(&bundle);
             thread::sleep(random.time(Duration::from_millis(500)));
-            running.signal(random.one(&signals));
+            running.signal(signals[random.below(2)]);
             running.end().expect(0, &[]);
             assert_eq!(report(&bundle)["nodes"][0]["ended"], "signal");
             assert!(segments(&bundle) >= 1);

@@ -3,7 +3,7 @@
 //! What was before is looked at without becalm's code, and compared byte by byte.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
