@@ -17,8 +17,8 @@ use crate::{Need, machine_has};
 /// One machine can be tuned once at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-/// Folders in which becalm has a folder or files of its own.
-const PLACES: [&str; 4] = ["/run", "/tmp", "/dev/shm", "/var/lib"];
+/// Folders in which becalm has a folder of its own: root's journal, and what programs under noise load.
+const PLACES: [&str; 4] = ["/run/becalm", "/dev/shm/becalm-inject-0", "/var/lib/becalm", "/tmp/becalm-inject-0"];
 
 /// What stays in a journal's folder: the last one, put away, and the lock.
 const KEPT: [&str; 2] = ["lock", "restored.jsonl"];
@@ -122,7 +122,7 @@ impl Bench {
         let begin = Instant::now();
         // What others do at this moment passes.
         while Traces::now() != self.traces {
-            assert!(begin.elapsed() < Duration::from_secs(5), "{when}: {:?}, before: {:?}", Traces::now(), self.traces);
+            assert!(begin.elapsed() < Duration::from_secs(5), "{when}: {}", Traces::now().against(&self.traces));
             thread::sleep(Duration::from_millis(100));
         }
         let known = |name: &str| KEPT.contains(&name) || named.contains(&name);
@@ -141,6 +141,19 @@ impl Drop for Bench {
 }
 
 impl Traces {
+    /// What came and what went since then.
+    fn against(&self, before: &Self) -> String {
+        fn difference<T: Ord + std::fmt::Debug>(now: &BTreeSet<T>, before: &BTreeSet<T>) -> String {
+            let came: Vec<_> = now.difference(before).collect();
+            let went: Vec<_> = before.difference(now).collect();
+            format!("came {came:?}, went {went:?}")
+        }
+        let instances = difference(&self.instances, &before.instances);
+        let mounts = difference(&self.mounts, &before.mounts);
+        let files = difference(&self.files, &before.files);
+        format!("instances: {instances}; mounts: {mounts}; files: {files}")
+    }
+
     fn now() -> Self {
         let of_living = |name: &String| {
             let pid = name.strip_prefix("becalm-").and_then(|rest| rest.split('-').next());
@@ -158,12 +171,9 @@ impl Traces {
     }
 }
 
-/// Files whose name, or whose folder's, is becalm's. Its folders stay when they are empty, and in that of the journal the last
-/// one, put away, and the lock.
+/// Files in becalm's own folders. These stay when they are empty, and in that of the journal the last one, put away, and the lock.
 fn files_of_becalm() -> BTreeSet<PathBuf> {
-    let own = |place: &str| names(Path::new(place)).into_iter().filter(|name| name.contains("becalm"));
-    let mut left: Vec<PathBuf> =
-        PLACES.iter().flat_map(|place| own(place).map(|name| Path::new(place).join(name))).collect();
+    let mut left: Vec<PathBuf> = PLACES.map(PathBuf::from).into_iter().filter(|place| place.exists()).collect();
     let mut files = BTreeSet::new();
     while let Some(path) = left.pop() {
         if path.is_dir() && !path.is_symlink() {

@@ -25,7 +25,7 @@ fn recordings(folder: &Path) -> Vec<PathBuf> {
 
 fn costs(folder: &Path) -> Vec<PathBuf> {
     becalm_fixtures::costs::write_costs(folder);
-    let names = ["trap", "clock", "catalogue", "scheduler", "interrupted", "placement", "tick", "several"];
+    let names = ["trap", "clock", "catalogue", "scheduler", "interrupted", "placement", "tick"];
     names.map(|name| folder.join(format!("{name}.becalm"))).to_vec()
 }
 

@@ -135,6 +135,38 @@ fn limits_of_the_shell() {
     });
 }
 
+/// Where no thread can be started, what needs none works, and the rest says so.
+#[test]
+fn no_threads() {
+    let Some(bench) = bench() else { return };
+    let folder = TempDir::new().unwrap();
+    let program = public_program(folder.path());
+    let output = folder.path().join("run");
+    let commands: [&[&str]; 8] = [
+        &["record", "--no-sources", "--quiet", "--duration", "100ms", "-o", path(&output)],
+        &["work", "--quiet", "--duration", "100ms", "-o", path(&output)],
+        &["top", "--iterations", "1", "--interval", "200ms"],
+        &["inject", "--signal", "--interval", "1ms", "--detour", "10us", "--", "true"],
+        &["cost", "clock", "-o", path(&output)],
+        &["predict", "periodic:interval=1ms,detour=50us", "--ranks", "64", "--phases", "100"],
+        &["predict", "poisson:rate=10Hz,detour=50us", "--ranks", "128k", "--phases", "2", "--collective", "barrier"],
+        &["tune", "plan", "--cpus", bench.cpu()],
+    ];
+    attack("ulimit -u 1 as nobody: a result or a clear message", Tries { all: 8, few: 8 }, |number, _| {
+        let inner = limited("-u 1", &program, &becalm(commands[number as usize]));
+        let mut nobody = Command::new("setpriv");
+        nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        nobody.arg(inner.get_program()).args(inner.get_args());
+        let ended = run(nobody);
+        let said = ended.stderr.lines().any(|line| line.starts_with("becalm: ") && line.len() > 20);
+        assert!(ended.code == 0 || (ended.code == 1 && said), "{ended:#?}");
+        assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
+        assert!(number < 5 || ended.code == 0, "{ended:#?}");
+        let _ = fs::remove_dir_all(&output);
+        bench.is_untouched("without threads", &[]);
+    });
+}
+
 /// A stack that is too small is an error before anything is begun; a small one is enough for all commands.
 #[test]
 fn small_stacks() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use becalm_testing::attack::{Random, Tries, attack};
 use becalm_testing::machine::{Bench, Mounted};
 use becalm_testing::program::{
-    INSTANCES, Running, becalm, instances, instances_of, path, report, run, run_becalm, segments, warning_codes,
+    INSTANCES, Running, becalm, document, instances, instances_of, path, report, run, run_becalm, segments,
 };
 use becalm_testing::{Need, machine_has};
 use serde_json::Value;
@@ -116,28 +116,24 @@ fn several_signals_in_a_row() {
 
 #[test]
 fn stopped_for_a_while() {
-    let Some(_bench) = bench() else { return };
-    attack(
-        "SIGSTOP and SIGCONT 1.5 s later: the time is shown as blocked, and the books close",
-        Tries { all: 3, few: 1 },
-        |_, _| {
-            let folder = folder();
-            let bundle = folder.path().join("run");
-            let mut running = Running::start(recording(&bundle, &["--cpus", "0", "--duration", "3s"]));
-            running.wait_for_start(&bundle);
-            thread::sleep(Duration::from_millis(500));
-            running.signal("STOP");
-            thread::sleep(Duration::from_millis(1500));
-            running.signal("CONT");
-            running.end().expect(0, &[]);
-            let report = report(&bundle);
-            let sources = report["sources"].as_array().unwrap();
-            let blocked = sources.iter().filter(|source| source["kind"] == "blocked");
-            let blocked: i64 = blocked.filter_map(|source| source["total_ns"].as_i64()).sum();
-            assert!(blocked > 1_300_000_000, "{blocked} ns: {report:#}");
-            assert!(!warning_codes(&report).is_empty());
-        },
-    );
+    let Some(bench) = bench() else { return };
+    attack("SIGSTOP and SIGCONT 1.5 s later: one detour, and the books close", Tries { all: 3, few: 1 }, |_, _| {
+        let folder = folder();
+        let bundle = folder.path().join("run");
+        let mut running = Running::start(recording(&bundle, &["--cpus", "0", "--duration", "3s"]));
+        running.wait_for_start(&bundle);
+        thread::sleep(Duration::from_millis(500));
+        running.signal("STOP");
+        thread::sleep(Duration::from_millis(1500));
+        running.signal("CONT");
+        running.end().expect(0, &[]);
+        let report = report(&bundle);
+        assert_eq!(report["books"], "closed");
+        // Others may have had the CPU meanwhile, which is then theirs.
+        let longest = document(&bundle)["cpus"][0]["max_ns"].as_i64().unwrap();
+        assert!(longest > 1_400_000_000, "{longest} ns: {report:#}");
+        bench.is_untouched("after a stop", &[]);
+    });
 }
 
 /// Two of them take turns on their CPUs; of two into one bundle one is refused.
@@ -168,7 +164,7 @@ fn odd_values() {
         ("--cpus", "0", 0),
         ("--cpus", "0-0", 0),
         ("--cpus", "0,0,0", 0),
-        ("--cpus", " 0", 2),
+        ("--cpus", " 0", 0),
         ("--cpus", "", 2),
         ("--cpus", ",", 2),
         ("--cpus", "-", 2),
@@ -206,7 +202,7 @@ fn odd_values() {
             words.extend(["--duration", "20ms"]);
         }
         let ended = run(recording(&bundle, &words));
-        let words = [option];
+        let words = [option.trim_start_matches('-')];
         ended.expect(code, if code == 0 { &[] } else { &words });
         assert_eq!(bundle.exists(), code == 0);
         bench.is_untouched(value, &[]);
