@@ -8,7 +8,7 @@ use becalm_testing::program::{path, run_becalm, within_memory};
 use tempfile::TempDir;
 
 use crate::damage;
-use crate::views::{MEMORY, all_views};
+use crate::views::{MEMORY, views};
 
 /// A folder in memory, as thousands of files are written that nobody keeps.
 pub fn folder() -> TempDir {
@@ -34,7 +34,7 @@ fn work(folder: &Path) -> Vec<PathBuf> {
     ["brief", "workers", "untraced", "quanta"].map(|name| folder.join(format!("{name}.becalm"))).to_vec()
 }
 
-/// Damages bundles, one a try, and puts each through all views.
+/// Damages bundles, one a try, and puts each through three of the views.
 fn damaged(
     row: &str,
     tries: Tries,
@@ -55,7 +55,8 @@ fn damaged(
             let (original, other) = (random.one(&whole[..]), random.one(&whole[..]));
             damage::copy(original, &bundle);
             damage(&bundle, other, random);
-            answered.fetch_add(all_views(&bundle, &whole[0], scratch.path()), Ordering::Relaxed);
+            let seen = views(3, &bundle, &whole[0], scratch.path(), random);
+            answered.fetch_add(seen, Ordering::Relaxed);
         });
     });
     assert_ne!(answered.into_inner(), 0, "no view showed anything of any");
@@ -63,7 +64,7 @@ fn damaged(
 
 #[test]
 fn one_value() {
-    let row = "bundles with one JSON value replaced or deleted, 11 views each";
+    let row = "bundles with one JSON value replaced or deleted";
     damaged(row, Tries { all: 2_700, few: 3 }, recordings, |bundle, _, random| damage::replace_a_value(bundle, random));
 }
 

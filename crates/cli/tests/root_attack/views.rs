@@ -4,12 +4,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use becalm_testing::attack::Random;
 use becalm_testing::program::{Ended, becalm, path, run_within};
 use serde_json::Value;
 
 /// What the readers may take, in bytes of memory and in time.
 pub const MEMORY: u64 = 6 << 30;
 const LONGEST: Duration = Duration::from_secs(30);
+
+/// How many views there are.
+const VIEWS: usize = 11;
 
 /// Runs becalm with these arguments, and checks how it ends: with an exit code of its own, in time, with a message where it fails,
 /// with one JSON document where that is asked for, and with nothing that steers a terminal elsewhere.
@@ -38,12 +42,25 @@ pub fn answers_as(mut command: Command) -> Ended {
     ended
 }
 
-/// Puts a bundle through every view, beside a whole one; tells how many could make something of it.
+/// Puts a bundle through so many of its views, beside a whole one; tells how many could make something of it.
+#[track_caller]
+pub fn views(count: usize, bundle: &Path, whole: &Path, scratch: &Path, random: &mut Random) -> usize {
+    let first = random.below(VIEWS);
+    // 4 and 11 have no common divisor, so that each view comes once.
+    (0..count).filter(|number| view((first + 4 * number) % VIEWS, bundle, whole, scratch).code == 0).count()
+}
+
+/// Puts a bundle through every view.
 #[track_caller]
 pub fn all_views(bundle: &Path, whole: &Path, scratch: &Path) -> usize {
+    (0..VIEWS).filter(|number| view(*number, bundle, whole, scratch).code == 0).count()
+}
+
+#[track_caller]
+fn view(number: usize, bundle: &Path, whole: &Path, scratch: &Path) -> Ended {
     let (bundle, whole) = (path(bundle), path(whole));
     let (page, noise) = (scratch.join("page.html"), scratch.join("noise.txt"));
-    let views: [&[&str]; 11] = [
+    let views: [&[&str]; VIEWS] = [
         &["report", bundle],
         &["report", bundle, "--json"],
         &["report", bundle, "--html", path(&page)],
@@ -56,5 +73,5 @@ pub fn all_views(bundle: &Path, whole: &Path, scratch: &Path) -> usize {
         &["predict", bundle, "--ranks", "64", "--phases", "20", "--replicas", "2", "--blame", "--json"],
         &["export", "--to", "loggopsim", bundle, "-o", path(&noise)],
     ];
-    views.iter().filter(|words| answers(words).code == 0).count()
+    answers(views[number])
 }
