@@ -147,7 +147,7 @@ impl<'a> Prediction<'a> {
                 let together = (REPLICAS_MEMORY / (RANK_MEMORY * ranks)).clamp(1, question.replicas) as usize;
                 let mut outcomes = Vec::with_capacity(replicas.len());
                 for some in replicas.chunks(together) {
-                    outcomes.extend(side_by_side(some, &one)?);
+                    outcomes.extend(side_by_side(some, one)?);
                 }
                 (outcomes, question.grain.get() as f64)
             }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use becalm_testing::attack::{Tries, attack};
 use becalm_testing::machine::Bench;
@@ -105,6 +105,11 @@ fn left_alone() {
                 let mut running = Running::start(shell);
                 running.wait_until("the command runs", || ready.exists());
                 running.signal("KILL");
+                // becalm ends with its command, which takes as long as the machine takes for it.
+                let begin = Instant::now();
+                while bench.journal().exists() && begin.elapsed() < Duration::from_secs(30) {
+                    thread::sleep(Duration::from_millis(20));
+                }
                 running.end();
             }
             2 => {
