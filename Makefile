@@ -36,9 +36,12 @@ mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names;
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
 
-test-attack: ## as root: each command that changes or records something, killed a hundred times at random moments
-	cargo build --bins --tests
-	BECALM_CI=1 BECALM_KILLS=100 cargo test --test root_becalm kills:: -- --test-threads=1
+test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundred kills of each command among them; about 40 min
+	cargo test --no-run --test root_attack
+	@rm -f $(TARGET)/attacks
+	@status=0; BECALM_CI=1 BECALM_ATTACK=full BECALM_ATTACK_TABLE=$$(realpath $(TARGET))/attacks \
+		cargo test --no-fail-fast --test root_attack -- --test-threads=1 || status=$$?; \
+		printf '\n'; { printf 'what\ttries\twrong\n'; cat $(TARGET)/attacks; } | column -t -s "$$(printf '\t')"; exit $$status
 
 test-fresh: ## as root: make run, make mpi and all that the lanes install and build, on a new Debian in a folder, and on a worse one
 	@.ci/fresh

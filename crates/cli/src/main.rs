@@ -57,7 +57,18 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Before anything else, since it must be while the process has one thread.
+    // What needs much of the stack is in functions of its own, so that a small one is said before it is used.
+    match limits::check_stack() {
+        Ok(()) => run(),
+        Err(error) => {
+            messages::say(format_args!("{error}"));
+            Exit::Failed.into()
+        }
+    }
+}
+
+#[inline(never)]
+fn run() -> ExitCode {
     let arguments = Arguments::parse();
     limits::report_file_size();
     let mut out = output::UntilClosed::new(io::stdout().lock());

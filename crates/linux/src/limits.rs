@@ -1,5 +1,29 @@
 //! Limits of the process that end it by a signal unless it asks for errors instead.
 
+use rustix::process::{Resource, getrlimit};
+
+/// How large a stack the first thread may need, in KiB: several times what any command was seen to take of it. Other threads have
+/// stacks of their own size.
+const STACK_KIB: u64 = 1_024;
+
+/// The first thread's stack may become too small (`ulimit -s`), which would end the process by a signal somewhere on its way.
+#[derive(Debug, thiserror::Error)]
+#[error("a stack of {kib} KiB is too small: allow {STACK_KIB} with ulimit -s")]
+pub struct SmallStack {
+    kib: u64,
+}
+
+/// Checks that the first thread's stack may become large enough. To be called before it is used much.
+///
+/// # Errors
+/// If it may not.
+pub fn check_stack() -> Result<(), SmallStack> {
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < STACK_KIB << 10 => Err(SmallStack { kib: bytes >> 10 }),
+        _ => Ok(()),
+    }
+}
+
 /// From now on a write beyond the limit of a file's size (`ulimit -f`) fails with an error, and no longer ends the process.
 ///
 /// The signal gets a handler that does nothing. To ignore it would do as well, but would be inherited by the programs that the process

@@ -33,6 +33,7 @@ pub mod random;
 pub mod replay;
 pub mod spec;
 pub mod watch;
+mod workers;
 
 pub use error::ScaleError;
 pub use noise::{NodeNoise, Noise, NoiseTrace, TraceError};

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::delay::TIME_LIMIT;
 use crate::network::Network;
 use crate::noise::NoiseTrace;
+use crate::workers::workers;
 use crate::{ScaleError, noise};
 
 /// Ranks from which on all cores are used; below, starting them costs more than it gains.
@@ -180,12 +181,18 @@ impl<'a> JobMachine<'a> {
         &mut self,
         each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut i64) + Sync,
     ) -> Result<(), ScaleError> {
-        if self.ranks.len() >= PARALLEL_RANKS {
-            let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
-            chunks.zip(self.sent.par_chunks_mut(CHUNK)).enumerate().for_each(|(chunk, ((ranks, cursors), sent))| {
-                for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
-                    each(chunk * CHUNK + at, rank, cursor, sent);
-                }
+        if self.ranks.len() >= PARALLEL_RANKS
+            && let Some(workers) = workers()
+        {
+            workers.install(|| {
+                let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
+                chunks.zip(self.sent.par_chunks_mut(CHUNK)).enumerate().for_each(
+                    |(chunk, ((ranks, cursors), sent))| {
+                        for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
+                            each(chunk * CHUNK + at, rank, cursor, sent);
+                        }
+                    },
+                );
             });
         } else {
             let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(&mut self.sent);

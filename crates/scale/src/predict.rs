@@ -2,7 +2,6 @@
 
 use becalm_model::Estimate;
 use becalm_units::Nanos;
-use rayon::prelude::*;
 
 use crate::ScaleError;
 use crate::collective::Collective;
@@ -16,6 +15,7 @@ use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
 use crate::watch::ReplayWatch;
+use crate::workers::side_by_side;
 
 /// The most ranks whose messages are followed: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
@@ -147,8 +147,7 @@ impl<'a> Prediction<'a> {
                 let together = (REPLICAS_MEMORY / (RANK_MEMORY * ranks)).clamp(1, question.replicas) as usize;
                 let mut outcomes = Vec::with_capacity(replicas.len());
                 for some in replicas.chunks(together) {
-                    let some: Result<Vec<ReplayOutcome>, ScaleError> = some.par_iter().map(one).collect();
-                    outcomes.extend(some?);
+                    outcomes.extend(side_by_side(some, one)?);
                 }
                 (outcomes, question.grain.get() as f64)
             }
@@ -168,7 +167,7 @@ impl<'a> Prediction<'a> {
                 {
                     replicas.iter().map(one).collect()
                 } else {
-                    replicas.par_iter().map(one).collect()
+                    side_by_side(&replicas, one)
                 };
                 (outcomes?, quiet.mean_phase_ns())
             }

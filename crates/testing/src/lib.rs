@@ -4,8 +4,10 @@
 // A skipped test says why, and a repeated one says how often, on standard error.
 #![allow(clippy::print_stderr)]
 
+pub mod attack;
 mod attempts;
 pub mod book;
+pub mod machine;
 mod needs;
 pub mod noise;
 pub mod program;

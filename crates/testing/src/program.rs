@@ -3,15 +3,20 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 use serde_json::Value;
 
 /// Where the kernel keeps trace instances.
@@ -134,11 +139,7 @@ impl Running {
         let text = |reader: &mut Option<JoinHandle<String>>| {
             reader.take().map_or_else(String::new, |reader| reader.join().expect("the reader ends"))
         };
-        Ended {
-            code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-            stdout: text(&mut self.stdout),
-            stderr: text(&mut self.stderr),
-        }
+        Ended { code: code(status), stdout: text(&mut self.stdout), stderr: text(&mut self.stderr) }
     }
 }
 
@@ -168,6 +169,58 @@ pub fn run(command: Command) -> Ended {
 #[track_caller]
 pub fn run_becalm(arguments: &[&str]) -> Ended {
     run(becalm(arguments))
+}
+
+/// A copy of the program in a folder that everybody may use from now on, which the folder of the build need not be.
+pub fn public_program(folder: &Path) -> PathBuf {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("the folder is ours");
+    let program = folder.join("becalm");
+    if !program.exists() {
+        fs::copy(executable(), &program).expect("the program can be copied");
+    }
+    program
+}
+
+/// Runs a command of which nothing may be left to its end, and gives up after `longest`: `None` if it had to be killed.
+///
+/// For thousands of short runs: unlike [`run`] it starts no threads, and does not look for what remains.
+pub fn run_within(mut command: Command, longest: Duration) -> Option<Ended> {
+    let output = || File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("there is memory for an output"));
+    let (mut stdout, mut stderr) = (output(), output());
+    let copy = |file: &File| Stdio::from(file.try_clone().expect("the file is open"));
+    let child = command.stdin(Stdio::null()).stdout(copy(&stdout)).stderr(copy(&stderr)).spawn();
+    let mut child = child.expect("the program starts");
+    let pid = Pid::from_child(&child);
+    let end = pidfd_open(pid, PidfdFlags::empty()).expect("the process is ours");
+    let longest = Timespec::try_from(longest).expect("seconds fit");
+    let ended = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&longest)).expect("a process can be waited for");
+    if ended == 0 {
+        let _ = child.kill();
+    }
+    let status = child.wait().expect("the process is ours");
+    let read = |file: &mut File| {
+        let mut bytes = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("the output can be read");
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    (ended > 0).then(|| Ended { code: code(status), stdout: read(&mut stdout), stderr: read(&mut stderr) })
+}
+
+/// Does something while this process and those that it starts may have so many bytes of memory at most.
+pub fn within_memory(bytes: u64, act: impl FnOnce()) {
+    let before = getrlimit(Resource::As);
+    let limit = before.maximum.map_or(bytes, |maximum| maximum.min(bytes));
+    setrlimit(Resource::As, Rlimit { current: Some(limit), ..before }).expect("a limit can be lowered");
+    let done = catch_unwind(AssertUnwindSafe(act));
+    setrlimit(Resource::As, before).expect("a limit can be put back");
+    if let Err(panic) = done {
+        resume_unwind(panic);
+    }
+}
+
+/// The exit code, or 128 and the number of the signal.
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
 /// The living processes whose environment holds the mark, by name.

@@ -223,7 +223,7 @@ impl Ground {
             }
         }
         if let (Some(t_a), Some(t_b)) = (a.t_min_ns, b.t_min_ns)
-            && t_a.max(t_b) * 5 > t_a.min(t_b) * 6
+            && t_a.max(t_b).saturating_mul(5) > t_a.min(t_b).saturating_mul(6)
         {
             notes.push(warning::t_min_differs(Nanos::new(t_a), Nanos::new(t_b)));
         }

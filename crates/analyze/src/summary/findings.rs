@@ -23,7 +23,7 @@ impl ClosingWarnings {
         }
         // The recorder warns of these itself, unless it was killed before.
         let said = |code: &str| doc.warnings.iter().any(|warning| warning.code == code);
-        let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
+        let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).fold(0, u64::saturating_add);
         if lost > 0 && !said("lost_events") {
             self.add(&doc.node, warning::lost_events_untold(lost));
         }

@@ -219,3 +219,25 @@ fn a_limit_of_file_sizes_is_an_error() {
     let arguments = ["record", "--no-sources", "--quiet", "-o", path(&bundle), "--", "sh", "-c", "kill -XFSZ $$"];
     run_becalm(&arguments).expect(1, &["signal 25"]);
 }
+
+/// No machine counts so far, but a document can say so.
+#[test]
+fn counts_at_their_limits_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("run.becalm");
+    becalm_fixtures::write_named(&bundle, "a name");
+    let file = becalm_testing::program::document_path(&bundle).unwrap();
+    let mut document = becalm_testing::program::document(&bundle);
+    for cpu in document["cpus"].as_array_mut().unwrap() {
+        cpu["lost_events"] = u64::MAX.into();
+        cpu["iterations"] = u64::MAX.into();
+        cpu["t_min_ns"] = (i64::MAX / 2).into();
+    }
+    fs::write(file, document.to_string()).unwrap();
+    let stored = path(&bundle);
+    for words in
+        [&["report", stored][..], &["report", stored, "--json"], &["sources", stored], &["compare", stored, stored]]
+    {
+        run_becalm(words).expect(0, &[]);
+    }
+}

@@ -7,7 +7,6 @@ mod book;
 mod campaign;
 mod cost;
 mod inject;
-mod kills;
 mod names;
 mod rights;
 mod robust;

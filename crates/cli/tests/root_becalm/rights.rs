@@ -8,12 +8,12 @@ use std::process::Command;
 
 use becalm_linux::procfs::status::{Capabilities, Capability};
 use becalm_linux::rights::Need as Right;
-use becalm_testing::program::{Ended, Running, becalm, document, path, report, run, warning_codes};
+use becalm_testing::program::{Ended, Running, becalm, document, path, public_program, report, run, warning_codes};
 use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::robust::{alone, public_program};
+use crate::robust::alone;
 use crate::tune::Bench;
 
 /// Whom the tests call `sudo` as: nobody, so to say.
@@ -455,7 +455,7 @@ fn lacks(program: &Path, capabilities: &[Capability], groups: &str) -> Vec<&'sta
 
 fn public() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let program = public_program(&folder);
+    let program = public_program(folder.path());
     (folder, program)
 }
 

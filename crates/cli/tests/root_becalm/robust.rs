@@ -5,15 +5,16 @@
 //! time, and undo it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use becalm_testing::machine::Mounted;
 use becalm_testing::program::{
-    INSTANCES, Running, becalm, document, instances_of, path, report, run, run_becalm, segments, warning_codes,
+    INSTANCES, Running, becalm, document, instances_of, path, public_program, report, run, run_becalm, segments,
+    warning_codes,
 };
 use becalm_testing::{Need, machine_has, skip};
 use serde_json::Value;
@@ -43,28 +44,6 @@ fn ended(report: &Value) -> &Value {
 fn observed(report: &Value) -> Vec<(i64, i64)> {
     let cpus = report["cpus"].as_array().into_iter().flatten();
     cpus.filter_map(|cpu| Some((cpu["cpu"].as_i64()?, cpu["duration_ns"].as_i64()?))).collect()
-}
-
-/// A file system in memory, as small as asked for, unmounted at the end.
-struct Mount(TempDir);
-
-impl Mount {
-    fn tmpfs(options: &str) -> Self {
-        let folder = folder();
-        let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).status();
-        assert!(status.unwrap().success());
-        Self(folder)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
-    }
 }
 
 /// A CPU that is taken offline, and brought back at the end.
@@ -149,7 +128,7 @@ fn root_leftovers_of_the_dead_are_removed_and_those_of_others_are_not() {
 #[test]
 fn root_a_full_disk_ends_the_recording_and_keeps_what_is_stored() {
     let Some(_alone) = alone() else { return };
-    let disk = Mount::tmpfs("size=320k");
+    let disk = Mounted::tmpfs("size=320k");
     let bundle = disk.path().join("run");
     let ended_full = run(recording(&bundle, &["--cpus", "0", "--duration", "20s", "--segment", "100ms"]));
     ended_full.expect(1, &["No space left on device", path(&bundle), "what was stored until then is in"]);
@@ -165,10 +144,10 @@ fn root_a_full_disk_ends_the_recording_and_keeps_what_is_stored() {
 fn root_places_that_cannot_be_written_are_refused_at_once() {
     let Some(_alone) = alone() else { return };
     let folder = folder();
-    let read_only = Mount::tmpfs("ro");
+    let read_only = Mounted::tmpfs("ro");
     let bundle = read_only.path().join("run");
     run(recording(&bundle, &["--duration", "1h"])).expect(1, &["nothing was recorded", path(&bundle), "Read-only"]);
-    let full = Mount::tmpfs("size=4k");
+    let full = Mounted::tmpfs("size=4k");
     let bundle = full.path().join("run");
     run(recording(&bundle, &["--duration", "1h"])).expect(1, &["nothing was recorded", path(&bundle), "No space left"]);
     let file = folder.path().join("file");
@@ -341,14 +320,6 @@ fn root_two_recordings_disturb_neither_each_other_nor_other_users_of_tracing() {
     }
 }
 
-/// The program where everybody may run it, which the folder of the build need not be.
-pub fn public_program(folder: &TempDir) -> PathBuf {
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = folder.path().join("becalm");
-    fs::copy(env!("CARGO_BIN_EXE_becalm"), &program).unwrap();
-    program
-}
-
 #[test]
 fn root_without_privileges_the_loops_and_proc_remain() {
     let Some(_alone) = alone() else { return };
@@ -358,7 +329,7 @@ fn root_without_privileges_the_loops_and_proc_remain() {
     let folder = folder();
     let bundle = folder.path().join("run");
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(public_program(&folder));
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(public_program(folder.path()));
     command.args(["record", "--quiet", "--duration", "300ms", "-o", path(&bundle)]);
     run(command).expect(0, &[]);
     let report = report(&bundle);

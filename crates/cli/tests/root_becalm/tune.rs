@@ -2,157 +2,16 @@
 //!
 //! What was before is looked at without becalm's code, and compared byte by byte.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::allowed_cpus;
+use becalm_testing::machine::{Bench, Mounted, knobs};
 use becalm_testing::program::{Ended, Running, becalm, path, run, run_becalm};
-use becalm_testing::{Need, machine_has};
 use serde_json::Value;
-
-/// One machine can be tuned once at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-/// A folder for the journal, and the machine as it was. However a test ends, the machine is that again.
-pub struct Bench {
-    journal: tempfile::TempDir,
-    cpu: String,
-    before: BTreeMap<PathBuf, Vec<u8>>,
-    threads: BTreeMap<(i32, u64), String>,
-    _machine: MutexGuard<'static, ()>,
-}
-
-impl Bench {
-    pub fn new() -> Option<Self> {
-        let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        if !machine_has(&[Need::Root, Need::TwoCpus]) {
-            return None;
-        }
-        let cpu = allowed_cpus().expect("the kernel tells where we may run").iter().last()?;
-        let journal = tempfile::tempdir().expect("a folder can be made");
-        let cpu = cpu.to_string();
-        Some(Self { journal, cpu, before: files(), threads: threads(), _machine: machine })
-    }
-
-    fn folder(&self) -> &str {
-        path(self.journal.path())
-    }
-
-    /// A folder of the test's own.
-    pub fn place(&self) -> &Path {
-        self.journal.path()
-    }
-
-    /// The CPU that is made quiet.
-    pub fn cpu(&self) -> &str {
-        &self.cpu
-    }
-
-    /// A command line of `becalm tune`, with the journal.
-    pub fn tune(&self, words: &[&str]) -> Command {
-        let (what, rest) = words.split_first().expect("a subcommand is given");
-        becalm(&[&["tune", what, "--journal", self.folder()], rest].concat())
-    }
-
-    fn journal(&self) -> PathBuf {
-        self.journal.path().join("journal.jsonl")
-    }
-
-    /// Everything is as it was.
-    #[track_caller]
-    pub fn is_as_before(&self, when: &str) {
-        assert!(!self.journal().exists(), "{when}: the journal is still there");
-        let now = files();
-        for (path, text) in &self.before {
-            let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let now = now.get(path).map(|bytes| text_of(bytes));
-            assert_eq!(now, Some(text_of(text)), "{when}: {}", path.display());
-        }
-        assert_eq!(now.len(), self.before.len(), "{when}: files came");
-        let now = threads();
-        let changed: Vec<_> = self
-            .threads
-            .iter()
-            .filter_map(|(thread, cpus)| Some((thread, cpus, now.get(thread)?)))
-            .filter(|(_, cpus, now)| cpus != now)
-            .collect();
-        assert!(changed.is_empty(), "{when}: {changed:?}");
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        if self.journal().exists() {
-            let ended = run(self.tune(&["restore", "--force"]));
-            eprintln!("restored after a failure: {ended:#?}");
-        }
-    }
-}
-
-/// All files that a plan may touch, with what is in them.
-fn files() -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut paths: Vec<PathBuf> = [
-        "/proc/irq/default_smp_affinity",
-        "/proc/sys/kernel/watchdog_cpumask",
-        "/proc/sys/kernel/nmi_watchdog",
-        "/proc/sys/kernel/timer_migration",
-        "/proc/sys/kernel/numa_balancing",
-        "/proc/sys/kernel/sched_rt_runtime_us",
-        "/proc/sys/vm/stat_interval",
-        "/sys/kernel/mm/ksm/run",
-        "/sys/kernel/mm/transparent_hugepage/enabled",
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
-        "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
-        "/sys/devices/virtual/workqueue/cpumask",
-        "/sys/devices/system/cpu/online",
-        "/sys/fs/cgroup/cgroup.subtree_control",
-        "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
-        "/sys/fs/cgroup/cpuset/cpuset.cpus",
-        "/sys/fs/cgroup/cpuset/cpuset.mems",
-    ]
-    .map(PathBuf::from)
-    .to_vec();
-    let inside = |folder: &str, name: &str| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path().join(name)).collect::<Vec<_>>()
-    };
-    paths.extend(inside("/proc/irq", "smp_affinity_list"));
-    paths.extend(inside("/sys/devices/virtual/workqueue", "cpumask"));
-    paths.extend(inside("/sys/fs/cgroup", "cpuset.cpus.partition"));
-    paths.extend(inside("/sys/fs/cgroup/cpuset", "cpuset.cpus"));
-    for cpu in inside("/sys/devices/system/cpu", "") {
-        paths.push(cpu.join("online"));
-        paths.push(cpu.join("cpufreq/scaling_governor"));
-        paths.extend(inside(path(&cpu.join("cpuidle")), "disable"));
-    }
-    for device in inside("/sys/class/net", "queues") {
-        paths.extend(inside(path(&device), "rps_cpus"));
-    }
-    paths.into_iter().filter_map(|path| Some((path.clone(), fs::read(&path).ok()?))).collect()
-}
-
-/// Where every thread may run, by its number and its start.
-fn threads() -> BTreeMap<(i32, u64), String> {
-    let mut found = BTreeMap::new();
-    for process in fs::read_dir("/proc").expect("proc can be listed").flatten() {
-        for thread in fs::read_dir(process.path().join("task")).into_iter().flatten().flatten() {
-            let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-            let (stat, status) = (text("stat"), text("status"));
-            let start = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19)?.parse().ok());
-            let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
-            let tid = thread.file_name().to_string_lossy().parse().ok();
-            if let (Some(start), Some(cpus), Some(tid)) = (start, cpus, tid) {
-                found.insert((tid, start), cpus.to_owned());
-            }
-        }
-    }
-    found
-}
 
 fn document(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:#?}"))
@@ -162,17 +21,17 @@ fn document(ended: &Ended) -> Value {
 fn every_profile_goes_and_comes_back() {
     let Some(bench) = Bench::new() else { return };
     for profile in ["hpc", "rt", "benchmark", "cloud-guest"] {
-        let ended = run(bench.tune(&["apply", "--cpus", &bench.cpu, "--profile", profile, "--json"]));
+        let ended = run(bench.tune(&["apply", "--cpus", bench.cpu(), "--profile", profile, "--json"]));
         ended.expect(0, &[]);
         let applied = document(&ended);
         assert_eq!(applied["schema"], "becalm.tune-apply/1");
         let made = applied["knobs"].as_array().unwrap().iter().filter(|knob| knob["outcome"] == "changed").count();
         assert!(made > 10, "{applied:#}");
-        assert_ne!(files(), bench.before);
+        assert_ne!(&knobs(), bench.before());
         let status = document(run(bench.tune(&["status", "--json"])).expect(0, &[]));
-        assert_eq!((&status["state"], &status["cpus"]), (&"tuned".into(), &bench.cpu.as_str().into()));
-        run(bench.tune(&["apply", "--cpus", &bench.cpu])).expect(1, &["becalm tune restore", "--extend"]);
-        run(bench.tune(&["apply", "--cpus", &bench.cpu, "--profile", "rt", "--extend"])).expect(0, &[]);
+        assert_eq!((&status["state"], &status["cpus"]), (&"tuned".into(), &bench.cpu().into()));
+        run(bench.tune(&["apply", "--cpus", bench.cpu()])).expect(1, &["becalm tune restore", "--extend"]);
+        run(bench.tune(&["apply", "--cpus", bench.cpu(), "--profile", "rt", "--extend"])).expect(0, &[]);
         let restored = document(run(bench.tune(&["restore", "--json"])).expect(0, &[]));
         assert_eq!(restored["state"], "restored");
         bench.is_as_before(profile);
@@ -184,7 +43,7 @@ fn every_profile_goes_and_comes_back() {
 #[test]
 fn what_others_change_meanwhile_is_theirs() {
     let Some(bench) = Bench::new() else { return };
-    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat,watchdog"])).expect(0, &[]);
+    run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat,watchdog"])).expect(0, &[]);
     fs::write("/proc/sys/vm/stat_interval", "77").unwrap();
     let ended = run(bench.tune(&["restore"]));
     ended.expect(1, &[]);
@@ -197,7 +56,7 @@ fn what_others_change_meanwhile_is_theirs() {
 #[test]
 fn damaged_lines_are_passed_over_by_force() {
     let Some(bench) = Bench::new() else { return };
-    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat,watchdog"])).expect(0, &[]);
+    run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat,watchdog"])).expect(0, &[]);
     let text = fs::read_to_string(bench.journal()).unwrap();
     fs::write(bench.journal(), text.replacen("\"record\":\"done\"", "\"record\":\"d\u{fffd}\"", 1)).unwrap();
     run(bench.tune(&["restore"])).expect(1, &["is damaged"]);
@@ -209,16 +68,16 @@ fn damaged_lines_are_passed_over_by_force() {
 fn a_command_runs_there_and_its_exit_code_comes_back() {
     let Some(bench) = Bench::new() else { return };
     let script = "grep Cpus_allowed_list /proc/self/status; cat /proc/sys/vm/stat_interval; exit 7";
-    let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--", "sh", "-c", script]));
+    let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--", "sh", "-c", script]));
     ended.expect(7, &[]);
-    assert_eq!(ended.stdout, format!("Cpus_allowed_list:\t{}\n120\n", bench.cpu));
+    assert_eq!(ended.stdout, format!("Cpus_allowed_list:\t{}\n120\n", bench.cpu()));
     bench.is_as_before("after exit code 7");
     // A program that is not there, one that cannot be executed, and CPUs that cannot all be given.
-    run(bench.tune(&["run", "--cpus", &bench.cpu, "--", "no-such-program"])).expect(1, &["no-such-program"]);
-    let text = bench.journal.path().join("text");
+    run(bench.tune(&["run", "--cpus", bench.cpu(), "--", "no-such-program"])).expect(1, &["no-such-program"]);
+    let text = bench.place().join("text");
     fs::write(&text, "#!/no/such/interpreter\n").unwrap();
     fs::set_permissions(&text, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    run(bench.tune(&["run", "--cpus", &bench.cpu, "--", path(&text)])).expect(1, &["cannot start"]);
+    run(bench.tune(&["run", "--cpus", bench.cpu(), "--", path(&text)])).expect(1, &["cannot start"]);
     let all = allowed_cpus().unwrap().to_string();
     run(bench.tune(&["run", "--cpus", &all, "--", "true"])).expect(2, &["no CPU would be left"]);
     bench.is_as_before("after what could not run");
@@ -229,7 +88,7 @@ fn the_priority_is_the_commands() {
     let Some(bench) = Bench::new() else { return };
     // Policy and priority are the 41st and the 40th field of stat.
     let script = "cut -d' ' -f40,41 /proc/self/stat; cat /proc/sys/kernel/sched_rt_runtime_us";
-    let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--priority", "rr:80", "--", "sh", "-c", script]));
+    let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--priority", "rr:80", "--", "sh", "-c", script]));
     if ended.code != 0 {
         // In a cgroup v1 without a budget for it no process may be real-time.
         ended.expect(1, &["cannot start"]);
@@ -244,11 +103,11 @@ fn the_priority_is_the_commands() {
 fn signals_are_passed_on() {
     let Some(bench) = Bench::new() else { return };
     for (signal, code) in [("TERM", 128 + 15), ("USR1", 9), ("INT", 128 + 2)] {
-        let ready = bench.journal.path().join(format!("ready-{signal}"));
+        let ready = bench.place().join(format!("ready-{signal}"));
         let script = format!("trap 'exit 9' USR1; : > {}; while :; do sleep 0.05; done", path(&ready));
         // Tests that were started in a shell's background inherit that SIGINT is ignored, and pass it on.
         let command = ["env", "--default-signal=INT", "sh", "-c", &script];
-        let mut running = Running::start(bench.tune(&[&["run", "--cpus", &bench.cpu, "--"], &command[..]].concat()));
+        let mut running = Running::start(bench.tune(&[&["run", "--cpus", bench.cpu(), "--"], &command[..]].concat()));
         running.wait_until("the command runs", || ready.exists());
         running.signal(signal);
         let ended = running.end();
@@ -260,10 +119,10 @@ fn signals_are_passed_on() {
 #[test]
 fn killed_while_its_command_runs_everything_comes_back() {
     let Some(bench) = Bench::new() else { return };
-    let ready = bench.journal.path().join("ready");
+    let ready = bench.place().join("ready");
     // The command lives on; it is not becalm's to end.
     let script = format!(": > {}; sleep 2", path(&ready));
-    let mut running = Running::start(bench.tune(&["run", "--cpus", &bench.cpu, "--", "sh", "-c", &script]));
+    let mut running = Running::start(bench.tune(&["run", "--cpus", bench.cpu(), "--", "sh", "-c", &script]));
     running.wait_until("the command runs", || ready.exists());
     let status = document(run(bench.tune(&["status", "--json"])).expect(0, &[]));
     assert_eq!(status["state"], "running");
@@ -278,7 +137,7 @@ fn killed_while_applying_everything_comes_back() {
     let Some(bench) = Bench::new() else { return };
     let mut unfinished = 0;
     for delay in (0..300).step_by(30) {
-        let running = Running::start(bench.tune(&["apply", "--cpus", &bench.cpu, "--profile", "rt"]));
+        let running = Running::start(bench.tune(&["apply", "--cpus", bench.cpu(), "--profile", "rt"]));
         thread::sleep(Duration::from_millis(delay));
         running.signal("KILL");
         running.end();
@@ -287,7 +146,7 @@ fn killed_while_applying_everything_comes_back() {
             unfinished += usize::from(status["state"] == "unfinished");
         }
         run(bench.tune(&["restore"])).expect(0, &[]);
-        let _ = fs::remove_file(bench.journal.path().join("restored.jsonl"));
+        let _ = fs::remove_file(bench.place().join("restored.jsonl"));
         bench.is_as_before(&format!("killed after {delay} ms"));
     }
     eprintln!("{unfinished} of 10 were killed during their changes");
@@ -297,9 +156,9 @@ fn killed_while_applying_everything_comes_back() {
 #[test]
 fn a_refused_run_leaves_what_others_applied() {
     let Some(bench) = Bench::new() else { return };
-    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat"])).expect(0, &[]);
+    run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat"])).expect(0, &[]);
     let begin = Instant::now();
-    let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "echo", "ran"]));
+    let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "echo", "ran"]));
     ended.expect(1, &["1 knob is changed", "becalm tune restore"]);
     assert_eq!((ended.stdout.as_str(), ended.stderr.lines().count()), ("", 1), "{ended:#?}");
     assert!(begin.elapsed() < Duration::from_secs(5));
@@ -316,16 +175,16 @@ fn the_end_of_a_service_restores_what_its_run_left_alone() {
     let at_the_end = || run(bench.tune(&["restore", "--left-by-run"]));
     let interval = || fs::read_to_string("/proc/sys/vm/stat_interval").unwrap();
     at_the_end().expect(0, &[]);
-    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat"])).expect(0, &[]);
-    run(bench.tune(&["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "true"])).expect(1, &[]);
+    run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat"])).expect(0, &[]);
+    run(bench.tune(&["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "true"])).expect(1, &[]);
     let ended = at_the_end();
     assert!(ended.expect(0, &[]).stdout.contains("no becalm tune run has left anything changed; 1 knob"), "{ended:#?}");
     assert_eq!(interval(), "120\n");
     run(bench.tune(&["restore"])).expect(0, &[]);
-    let ready = bench.journal.path().join("ready");
+    let ready = bench.place().join("ready");
     let script = format!("echo $$ > {}; exec sleep 30", path(&ready));
     let mut running =
-        Running::start(bench.tune(&["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "sh", "-c", &script]));
+        Running::start(bench.tune(&["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "sh", "-c", &script]));
     let pid = || fs::read_to_string(&ready).unwrap_or_default().trim().to_owned();
     running.wait_until("the command runs", || !pid().is_empty());
     at_the_end().expect(0, &[]);
@@ -355,7 +214,7 @@ fn watchers(bench: &Bench) -> Vec<String> {
 #[test]
 fn a_lock_that_others_hold_for_a_while_keeps_nothing_changed() {
     let Some(bench) = Bench::new() else { return };
-    let lock = bench.journal.path().join("lock");
+    let lock = bench.place().join("lock");
     for (seconds, code, words) in
         [("1", 0, &[][..]), ("5", 1, &["another becalm", "the settings are as they were"][..])]
     {
@@ -365,7 +224,7 @@ fn a_lock_that_others_hold_for_a_while_keeps_nothing_changed() {
              while [ ! -e {0}.{seconds} ]; do sleep 0.02; done",
             path(&lock)
         );
-        let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "sh", "-c", &script]));
+        let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "sh", "-c", &script]));
         ended.expect(code, words);
         bench.is_as_before(&format!("after a lock of {seconds} s"));
     }
@@ -375,9 +234,9 @@ fn a_lock_that_others_hold_for_a_while_keeps_nothing_changed() {
 #[test]
 fn the_watcher_outlives_what_everybody_is_sent() {
     let Some(bench) = Bench::new() else { return };
-    let ready = bench.journal.path().join("ready");
+    let ready = bench.place().join("ready");
     let script = format!("trap '' TERM; : > {}; sleep 2", path(&ready));
-    let mut running = Running::start(bench.tune(&["run", "--cpus", &bench.cpu, "--", "sh", "-c", &script]));
+    let mut running = Running::start(bench.tune(&["run", "--cpus", bench.cpu(), "--", "sh", "-c", &script]));
     running.wait_until("the command runs", || ready.exists());
     let watchers = watchers(&bench);
     assert_eq!(watchers.len(), 1);
@@ -392,7 +251,7 @@ fn the_watcher_outlives_what_everybody_is_sent() {
 #[test]
 fn the_exit_code_is_the_commands_also_beside_what_others_changed() {
     let Some(bench) = Bench::new() else { return };
-    let words = ["run", "--cpus", &bench.cpu, "--only", "vmstat", "--", "sh", "-c"];
+    let words = ["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "sh", "-c"];
     for (code, expected) in [(42, 42), (0, 1)] {
         let script = format!("echo 77 > /proc/sys/vm/stat_interval; exit {code}");
         let began = Instant::now();
@@ -405,12 +264,12 @@ fn the_exit_code_is_the_commands_also_beside_what_others_changed() {
         run(bench.tune(&["restore", "--force"])).expect(0, &[]);
         bench.is_as_before("after a foreign change");
     }
-    run(bench.tune(&["apply", "--cpus", &bench.cpu, "--only", "vmstat"])).expect(0, &[]);
+    run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat"])).expect(0, &[]);
     fs::write("/proc/sys/vm/stat_interval", "77").unwrap();
     run(bench.tune(&["restore", "--keep"])).expect(0, &[]);
     assert!(!bench.journal().exists());
     assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
-    fs::write("/proc/sys/vm/stat_interval", &bench.before[Path::new("/proc/sys/vm/stat_interval")]).unwrap();
+    fs::write("/proc/sys/vm/stat_interval", &bench.before()[Path::new("/proc/sys/vm/stat_interval")]).unwrap();
     bench.is_as_before("after keeping");
 }
 
@@ -419,7 +278,7 @@ fn the_exit_code_is_the_commands_also_beside_what_others_changed() {
 fn a_command_is_not_run_where_nothing_can_be_changed() {
     let Some(bench) = Bench::new() else { return };
     let line = "mount -o bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
-    let inner = bench.tune(&["run", "-q", "--cpus", &bench.cpu, "--only", "vmstat", "--", "echo", "ran"]);
+    let inner = bench.tune(&["run", "-q", "--cpus", bench.cpu(), "--only", "vmstat", "--", "echo", "ran"]);
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", line, "sh"]).arg(inner.get_program()).args(inner.get_args());
     let ended = run(command);
@@ -428,7 +287,7 @@ fn a_command_is_not_run_where_nothing_can_be_changed() {
     bench.is_as_before("after nothing could be changed");
     // Where only some are refused, a quiet run says how many.
     let inner =
-        bench.tune(&["run", "-q", "--cpus", &bench.cpu, "--only", "vmstat,watchdog,workqueue", "--", "echo", "ran"]);
+        bench.tune(&["run", "-q", "--cpus", bench.cpu(), "--only", "vmstat,watchdog,workqueue", "--", "echo", "ran"]);
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", line, "sh"]).arg(inner.get_program()).args(inner.get_args());
     let ended = run(command);
@@ -441,16 +300,13 @@ fn a_command_is_not_run_where_nothing_can_be_changed() {
 #[test]
 fn a_full_disk_keeps_nothing_from_being_restored() {
     let Some(bench) = Bench::new() else { return };
-    let disk = tempfile::tempdir().unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none", path(disk.path())]).status();
-    assert!(mount.unwrap().success());
-    let _unmount = Unmounted(disk.path().to_owned());
+    let disk = Mounted::tmpfs("size=64k");
     fs::create_dir(disk.path().join("journal")).unwrap();
     fs::set_permissions(disk.path().join("journal"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let journal = disk.path().join("journal");
     let tune = |what: &str, rest: &[&str]| run(becalm(&[&["tune", what, "--journal", path(&journal)], rest].concat()));
     for reopened in [false, true] {
-        tune("apply", &["--cpus", &bench.cpu, "--only", "vmstat,watchdog,workqueue,memory"]).expect(0, &[]);
+        tune("apply", &["--cpus", bench.cpu(), "--only", "vmstat,watchdog,workqueue,memory"]).expect(0, &[]);
         if reopened {
             // As one that held no space: its blocks behind the end are given back.
             let file = fs::OpenOptions::new().write(true).open(journal.join("journal.jsonl")).unwrap();
@@ -469,23 +325,14 @@ fn a_full_disk_keeps_nothing_from_being_restored() {
     }
 }
 
-/// A file system that is unmounted when its test ends, however that is.
-struct Unmounted(PathBuf);
-
-impl Drop for Unmounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 /// Others can neither hold the lock nor put a journal there, whatever the umask of who tunes.
 #[test]
 fn the_journal_is_roots_alone() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let Some(bench) = Bench::new() else { return };
-    let folder = bench.journal.path().join("made");
+    let folder = bench.place().join("made");
     let line = "umask 0; exec \"$@\"";
-    let inner = becalm(&["tune", "apply", "--journal", path(&folder), "--cpus", &bench.cpu, "--only", "vmstat"]);
+    let inner = becalm(&["tune", "apply", "--journal", path(&folder), "--cpus", bench.cpu(), "--only", "vmstat"]);
     let mut command = Command::new("sh");
     command.args(["-c", line, "sh"]).arg(inner.get_program()).args(inner.get_args());
     run(command).expect(0, &[]);
@@ -509,8 +356,8 @@ fn the_journal_is_roots_alone() {
 #[test]
 fn what_it_brought_is_shown() {
     let Some(bench) = Bench::new() else { return };
-    let keep = bench.journal.path().join("proof");
-    let words = ["run", "--cpus", &bench.cpu, "--quiet", "--verify", "--verify-duration", "300ms", "--verify-output"];
+    let keep = bench.place().join("proof");
+    let words = ["run", "--cpus", bench.cpu(), "--quiet", "--verify", "--verify-duration", "300ms", "--verify-output"];
     let ended = run(bench.tune(&[&words[..], &[path(&keep), "--", "echo", "inside"]].concat()));
     ended.expect(0, &["before.becalm", "inside.becalm"]);
     assert_eq!(ended.stdout, "inside\n");
@@ -519,7 +366,7 @@ fn what_it_brought_is_shown() {
         run_becalm(&["report", "--json", path(&keep.join(run))]).expect(0, &[]);
     }
     // Without a command the comparison is the result.
-    let ended = run(bench.tune(&["run", "--cpus", &bench.cpu, "--verify", "--verify-duration", "300ms"]));
+    let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--verify", "--verify-duration", "300ms"]));
     ended.expect(0, &[]);
     assert!(ended.stdout.contains("before.becalm"), "{ended:#?}");
     bench.is_as_before("after a proof without a command");
@@ -529,7 +376,7 @@ fn what_it_brought_is_shown() {
 #[test]
 fn a_study_records_each_configuration_and_leaves_nothing() {
     let Some(bench) = Bench::new() else { return };
-    let study = bench.journal.path().join("node.study");
+    let study = bench.place().join("node.study");
     let size = ["--duration", "500ms", "--ranks", "64", "--phases", "100"];
     let ended = run(becalm(&[&["tune", "study", "--json", "-o", path(&study)], &size[..]].concat()));
     let study_json = document(ended.expect(0, &["the recordings are in"]));
@@ -555,7 +402,7 @@ fn a_study_records_each_configuration_and_leaves_nothing() {
 #[test]
 fn a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
     let Some(bench) = Bench::new() else { return };
-    let study = bench.journal.path().join("node.study");
+    let study = bench.place().join("node.study");
     let words =
         ["tune", "study", "--only", "baseline,isolated", "--duration", "2s", "--no-sources", "-o", path(&study)];
     let mut running = Running::start(becalm(&words));

@@ -6,6 +6,7 @@
 //! inequality as in NTP, RFC 5905, without assuming that both ways take the same time).
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use becalm_units::{CpuId, CpuList, Nanos, TickRate};
@@ -96,12 +97,13 @@ fn compare_pair<C: Counter>(first: CpuId, other: CpuId, rounds: u64) -> Option<B
         Some(bound)
     };
     let (at_first, at_other) = std::thread::scope(|scope| {
-        let a = scope.spawn(|| play(first, 0));
-        let b = scope.spawn(|| play(other, 1));
-        (a.join().ok().flatten(), b.join().ok().flatten())
-    });
+        // Without a partner, each gives up after a while.
+        let a = Builder::new().spawn_scoped(scope, || play(first, 0)).ok()?;
+        let b = Builder::new().spawn_scoped(scope, || play(other, 1)).ok()?;
+        Some((a.join().ok()??, b.join().ok()??))
+    })?;
     // At the first: other(sent) - first(received) <= offset. At the other: first(sent) - other(received) <= -offset.
-    Some(Bounds { low: at_first?, high: -at_other? })
+    Some(Bounds { low: at_first, high: -at_other })
 }
 
 #[cfg(test)]

@@ -20,9 +20,12 @@ pub enum CostError {
 }
 
 impl CostError {
-    /// Whether another wording of the command would do.
+    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Cpu(_))
+        match self {
+            Self::Cpu(error) => error.is_usage(),
+            _ => false,
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Which CPUs can be measured.
 
+use std::io;
 use std::path::Path;
+use std::thread;
 
 use becalm_linux::sched;
 use becalm_units::{CpuId, CpuList, cpus_are, plural};
@@ -46,6 +48,12 @@ pub enum CpuError {
     NotAllowed {
         /// The CPUs that were named and are outside of the cpuset.
         cpus: CpuList,
+    },
+    /// The system has no room for another thread.
+    #[error("cannot try whether the CPUs can be used: no thread can be started: {why}")]
+    Thread {
+        /// What the system answered.
+        why: String,
     },
 }
 
@@ -95,16 +103,16 @@ pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, Cpu
         }
     };
     // In a thread of its own, whose affinity nobody misses.
-    let usable = |cpus: &CpuList| -> CpuList {
-        std::thread::scope(|scope| {
-            let tried = scope.spawn(|| {
+    let usable = |cpus: &CpuList| -> io::Result<CpuList> {
+        thread::scope(|scope| {
+            let tried = thread::Builder::new().spawn_scoped(scope, || {
                 let free = |cpu: &CpuId| sched::set_affinity(&[*cpu].into_iter().collect()).is_ok();
                 cpus.iter().filter(free).collect()
-            });
-            tried.join().unwrap_or_default()
+            })?;
+            Ok(tried.join().unwrap_or_default())
         })
     };
-    let cpus = usable(&candidates);
+    let cpus = usable(&candidates).map_err(|error| CpuError::Thread { why: error.to_string() })?;
     let left_out = candidates.without(&cpus);
     match wanted {
         Some(_) if !left_out.is_empty() => Err(CpuError::NotAllowed { cpus: left_out }),

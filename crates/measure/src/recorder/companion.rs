@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, ExitStatus};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use becalm_linux::sched::{self, Policy};
@@ -37,12 +38,12 @@ impl Companion {
             return Ok(Self { child: None, ended: None, status: None });
         };
         let name = written.first().cloned().unwrap_or_default();
-        let started = std::thread::scope(|scope| {
-            let starter = scope.spawn(|| {
+        let started = thread::scope(|scope| {
+            let starter = thread::Builder::new().spawn_scoped(scope, || {
                 let _ = sched::set_policy(Policy::Other);
                 let _ = sched::set_affinity(allowed);
                 stop.let_through(|| command.spawn())
-            });
+            })?;
             starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter failed")))
         });
         let child = started.map_err(|error| (name, error))?;

@@ -126,7 +126,7 @@ pub(super) fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
     }
     lines.push(("machine", header::machine(&doc.machine)));
     lines.push(("clock", header::clock(&doc.clock)));
-    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).sum();
+    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).fold(0, u64::saturating_add);
     lines.push(match &doc.tracing {
         Some(_) if lost > 0 => ("lost", format!("{} kernel events", grouped(lost))),
         Some(_) => ("lost", "nothing".to_owned()),

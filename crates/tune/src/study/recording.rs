@@ -51,13 +51,15 @@ pub fn record(program: &Path, arguments: &[OsString], signals: &StopSignals) -> 
     let started = signals.let_through(|| command.spawn());
     let mut child = started.map_err(|source| StudyError::Start { program: program.to_owned(), source })?;
     // Or a recording with much to say would wait for its reader forever.
-    let said = child.stderr.take().map(|mut stderr| {
-        thread::spawn(move || {
+    let said = child.stderr.take().and_then(|mut stderr| {
+        let read = move || {
             let mut said = Vec::new();
             // What cannot be read was not said.
             let _ = stderr.read_to_end(&mut said);
             String::from_utf8_lossy(&said).into_owned()
-        })
+        };
+        // Without a reader nobody is waited for: the other end is closed.
+        thread::Builder::new().spawn(read).ok()
     });
     let (status, stopped) = wait(&mut child, signals).map_err(StudyError::Wait)?;
     let said = said.and_then(|said| said.join().ok()).unwrap_or_default();

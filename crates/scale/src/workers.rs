@@ -1,0 +1,23 @@
+//! Threads that share a computation, one on each CPU. Where the system gives none (`ulimit -u`), whoever computes does it alone.
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// The threads, which are started when they are first needed. rayon's own would end the program where they cannot be.
+pub(crate) fn workers() -> Option<&'static ThreadPool> {
+    static WORKERS: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    WORKERS.get_or_init(|| ThreadPoolBuilder::new().build().ok()).as_ref()
+}
+
+/// What becomes of each value, in their order.
+pub(crate) fn side_by_side<A: Sync, B: Send, E: Send>(
+    values: &[A],
+    act: impl Fn(&A) -> Result<B, E> + Sync,
+) -> Result<Vec<B>, E> {
+    match workers() {
+        Some(workers) => workers.install(|| values.par_iter().map(&act).collect()),
+        None => values.iter().map(act).collect(),
+    }
+}

@@ -1,0 +1,277 @@
+//! The machine under test: what a becalm that runs as root may touch of it, looked at without becalm's code before and
+//! after, and compared byte by byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::sched_getaffinity;
+
+use crate::program::{becalm, instances, path, run};
+use crate::{Need, machine_has};
+
+/// One machine can be tuned once at a time.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// Folders in which becalm has a folder of its own: root's journal, and what programs under noise load.
+const PLACES: [&str; 4] = ["/run/becalm", "/dev/shm/becalm-inject-0", "/var/lib/becalm", "/tmp/becalm-inject-0"];
+
+/// What stays in a journal's folder: the last one, put away, and the lock.
+const KEPT: [&str; 2] = ["lock", "restored.jsonl"];
+
+/// A folder for the journal, and the machine as it was. However a test ends, the machine is that again.
+pub struct Bench {
+    journal: tempfile::TempDir,
+    cpu: String,
+    before: BTreeMap<PathBuf, Vec<u8>>,
+    threads: BTreeMap<(i32, u64), String>,
+    traces: Traces,
+    _machine: MutexGuard<'static, ()>,
+}
+
+/// What tuning does not touch, but recording and injecting leave behind if they are not careful.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Traces {
+    /// Trace instances of becalms that have ended, and of others.
+    instances: BTreeSet<String>,
+    /// Mounts of the kernel's own file systems: where, and with which options.
+    mounts: BTreeSet<String>,
+    /// Files of becalm's in the folders where all of them lie.
+    files: BTreeSet<PathBuf>,
+}
+
+impl Bench {
+    /// The machine as it is now; nothing, said so, where root or a second CPU is missing.
+    pub fn new() -> Option<Self> {
+        let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !machine_has(&[Need::Root, Need::TwoCpus]) {
+            return None;
+        }
+        let allowed = sched_getaffinity(None).expect("the kernel tells where we may run");
+        let cpu = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))?.to_string();
+        let journal = tempfile::tempdir().expect("a folder can be made");
+        Some(Self { journal, cpu, before: knobs(), threads: threads(), traces: Traces::now(), _machine: machine })
+    }
+
+    /// The folder of the journal.
+    pub fn folder(&self) -> &str {
+        path(self.place())
+    }
+
+    /// A folder of the test's own, with the journal.
+    pub fn place(&self) -> &Path {
+        self.journal.path()
+    }
+
+    /// The CPU that is made quiet.
+    pub fn cpu(&self) -> &str {
+        &self.cpu
+    }
+
+    /// The files that a plan may touch, with what was in them.
+    pub fn before(&self) -> &BTreeMap<PathBuf, Vec<u8>> {
+        &self.before
+    }
+
+    /// A command line of `becalm tune`, with the journal.
+    pub fn tune(&self, words: &[&str]) -> Command {
+        let (what, rest) = words.split_first().expect("a subcommand is given");
+        becalm(&[&["tune", what, "--journal", self.folder()], rest].concat())
+    }
+
+    /// The file of the journal.
+    pub fn journal(&self) -> PathBuf {
+        self.place().join("journal.jsonl")
+    }
+
+    /// Looks again where threads may run: those of others come, and choose CPUs for themselves, in the course of a long
+    /// test.
+    pub fn see_threads(&mut self) {
+        self.threads = threads();
+    }
+
+    /// All settings are as they were, and every thread that was there may run where it might.
+    #[track_caller]
+    pub fn is_as_before(&self, when: &str) {
+        assert!(!self.journal().exists(), "{when}: the journal is still there");
+        let now = knobs();
+        for (path, text) in &self.before {
+            let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let now = now.get(path).map(|bytes| text_of(bytes));
+            assert_eq!(now, Some(text_of(text)), "{when}: {}", path.display());
+        }
+        assert_eq!(now.len(), self.before.len(), "{when}: files came");
+        let now = threads();
+        let changed: Vec<_> = self
+            .threads
+            .iter()
+            .filter_map(|(thread, cpus)| Some((thread, cpus, now.get(thread)?)))
+            .filter(|(_, cpus, now)| cpus != now)
+            .collect();
+        assert!(changed.is_empty(), "{when}: {changed:?}");
+    }
+
+    /// And no trace instance, mount or file of becalm's came or went, in its own folder either but for what is named.
+    #[track_caller]
+    pub fn is_untouched(&self, when: &str, named: &[&str]) {
+        self.is_as_before(when);
+        let begin = Instant::now();
+        // What others do at this moment passes.
+        while Traces::now() != self.traces {
+            assert!(begin.elapsed() < Duration::from_secs(5), "{when}: {}", Traces::now().against(&self.traces));
+            thread::sleep(Duration::from_millis(100));
+        }
+        let known = |name: &str| KEPT.contains(&name) || named.contains(&name);
+        let left: Vec<String> = names(self.place()).into_iter().filter(|name| !known(name)).collect();
+        assert!(left.is_empty(), "{when}: {left:?}");
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if self.journal().exists() {
+            let ended = run(self.tune(&["restore", "--force"]));
+            eprintln!("restored after a failure: {ended:#?}");
+        }
+    }
+}
+
+impl Traces {
+    /// What came and what went since then.
+    fn against(&self, before: &Self) -> String {
+        fn difference<T: Ord + std::fmt::Debug>(now: &BTreeSet<T>, before: &BTreeSet<T>) -> String {
+            let came: Vec<_> = now.difference(before).collect();
+            let went: Vec<_> = before.difference(now).collect();
+            format!("came {came:?}, went {went:?}")
+        }
+        let instances = difference(&self.instances, &before.instances);
+        let mounts = difference(&self.mounts, &before.mounts);
+        let files = difference(&self.files, &before.files);
+        format!("instances: {instances}; mounts: {mounts}; files: {files}")
+    }
+
+    fn now() -> Self {
+        let of_living = |name: &String| {
+            let pid = name.strip_prefix("becalm-").and_then(|rest| rest.split('-').next());
+            pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
+        };
+        let kernels = [" - tracefs ", " - debugfs ", " - cgroup ", " - cgroup2 ", " - proc ", " - sysfs "];
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = mounts.lines().filter(|line| kernels.iter().any(|kind| line.contains(kind)));
+        Self {
+            instances: instances().into_iter().filter(|name| !of_living(name)).collect(),
+            // Behind their numbers, which others' mounts take as well.
+            mounts: mounts.map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ")).collect(),
+            files: files_of_becalm(),
+        }
+    }
+}
+
+/// Files in becalm's own folders. These stay when they are empty, and in that of the journal the last one, put away, and the lock.
+fn files_of_becalm() -> BTreeSet<PathBuf> {
+    let mut left: Vec<PathBuf> = PLACES.map(PathBuf::from).into_iter().filter(|place| place.exists()).collect();
+    let mut files = BTreeSet::new();
+    while let Some(path) = left.pop() {
+        if path.is_dir() && !path.is_symlink() {
+            left.extend(names(&path).into_iter().map(|name| path.join(name)));
+        } else if !KEPT.iter().any(|name| path.ends_with(name)) {
+            files.insert(path);
+        }
+    }
+    files
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// All files that a plan may touch, with what is in them.
+pub fn knobs() -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut paths: Vec<PathBuf> = [
+        "/proc/irq/default_smp_affinity",
+        "/proc/sys/kernel/watchdog_cpumask",
+        "/proc/sys/kernel/nmi_watchdog",
+        "/proc/sys/kernel/timer_migration",
+        "/proc/sys/kernel/numa_balancing",
+        "/proc/sys/kernel/sched_rt_runtime_us",
+        "/proc/sys/vm/stat_interval",
+        "/sys/kernel/mm/ksm/run",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
+        "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
+        "/sys/devices/virtual/workqueue/cpumask",
+        "/sys/devices/system/cpu/online",
+        "/sys/fs/cgroup/cgroup.subtree_control",
+        "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
+        "/sys/fs/cgroup/cpuset/cpuset.cpus",
+        "/sys/fs/cgroup/cpuset/cpuset.mems",
+    ]
+    .map(PathBuf::from)
+    .to_vec();
+    let inside = |folder: &str, name: &str| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().join(name)).collect::<Vec<_>>()
+    };
+    paths.extend(inside("/proc/irq", "smp_affinity_list"));
+    paths.extend(inside("/sys/devices/virtual/workqueue", "cpumask"));
+    paths.extend(inside("/sys/fs/cgroup", "cpuset.cpus.partition"));
+    paths.extend(inside("/sys/fs/cgroup/cpuset", "cpuset.cpus"));
+    for cpu in inside("/sys/devices/system/cpu", "") {
+        paths.push(cpu.join("online"));
+        paths.push(cpu.join("cpufreq/scaling_governor"));
+        paths.extend(inside(path(&cpu.join("cpuidle")), "disable"));
+    }
+    for device in inside("/sys/class/net", "queues") {
+        paths.extend(inside(path(&device), "rps_cpus"));
+    }
+    paths.into_iter().filter_map(|path| Some((path.clone(), fs::read(&path).ok()?))).collect()
+}
+
+/// Where every thread may run, and its class and priority, by its number and its start.
+fn threads() -> BTreeMap<(i32, u64), String> {
+    let mut found = BTreeMap::new();
+    for process in fs::read_dir("/proc").expect("proc can be listed").flatten() {
+        for thread in fs::read_dir(process.path().join("task")).into_iter().flatten().flatten() {
+            let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let (stat, status) = (text("stat"), text("status"));
+            // From the third field on, as a name may hold anything.
+            let fields: Vec<&str> = stat.rsplit_once(") ").map_or_else(Vec::new, |(_, rest)| rest.split(' ').collect());
+            let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
+            let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
+            let tid = thread.file_name().to_string_lossy().parse().ok();
+            if let (Ok(start), Some(cpus), Some(tid)) = (field(22).parse(), cpus, tid) {
+                found.insert((tid, start), format!("CPUs {cpus}, class {}, priority {}", field(41), field(40)));
+            }
+        }
+    }
+    found
+}
+
+/// A file system in memory with these options, unmounted at the end.
+pub struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    /// Mounts it in a folder of its own.
+    pub fn tmpfs(options: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).status();
+        assert!(status.expect("mount runs").success(), "no file system with {options}");
+        Self(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
