@@ -2,8 +2,8 @@
 //!
 //! The decoder takes some things on trust that a damaged file can get wrong, and panics over them: a dictionary that
 //! never comes, texts that do not fill their page or more of it than there are, levels longer than their page, a count of
-//! zero in front of packed integers. These, and the encodings that neither becalm nor the common writers use for such
-//! columns, are refused here.
+//! zero in front of packed integers. For a dictionary it makes room for as many values as the page claims to hold. These,
+//! and the encodings that neither becalm nor the common writers use for such columns, are refused here.
 
 use std::sync::Arc;
 
@@ -77,13 +77,14 @@ impl CheckedPages {
             return self.refuse("has rows without a value");
         }
         let values = &page.buffer()[self.values_begin(page)?..];
-        self.dictionary_seen |= matches!(page, Page::DictionaryPage { .. });
-        if matches!(page, Page::DictionaryPage { .. }) {
-            return self.check_plain(page, values);
+        if let Page::DictionaryPage { num_values, .. } = page {
+            self.dictionary_seen = true;
+            return self.check_dictionary(*num_values, values);
         }
         match page.encoding() {
-            Encoding::PLAIN => self.check_plain(page, values),
-            Encoding::RLE => Ok(()),
+            Encoding::PLAIN if self.physical_type == Type::BYTE_ARRAY => self.check_texts(page.num_values(), values),
+            // As many values are taken from these as are asked for, and their bytes are looked for then.
+            Encoding::PLAIN | Encoding::RLE => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if self.dictionary_seen => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => self.refuse("has no dictionary before it"),
             Encoding::DELTA_BINARY_PACKED if matches!(self.physical_type, Type::INT32 | Type::INT64) => {
@@ -96,14 +97,24 @@ impl CheckedPages {
         }
     }
 
-    /// Texts stand one after another, each behind its length, and fill the page. The lengths of other types follow
-    /// from their count, and their decoders look at it.
-    fn check_plain(&self, page: &Page, values: &[u8]) -> Result<()> {
-        if self.physical_type != Type::BYTE_ARRAY {
+    /// The values of a dictionary are all there: the decoder makes room for as many as the page says before it looks for them.
+    fn check_dictionary(&self, count: u32, values: &[u8]) -> Result<()> {
+        let bits = match self.physical_type {
+            Type::BYTE_ARRAY => return self.check_texts(count, values),
+            Type::BOOLEAN => 1,
+            Type::INT32 => i32::BITS,
+            _ => i64::BITS,
+        };
+        if u64::from(count) * u64::from(bits) <= values.len() as u64 * 8 {
             return Ok(());
         }
+        self.refuse(&format!("says that it holds {count} values, and has {} bytes", values.len()))
+    }
+
+    /// Texts stand one after another, each behind its length, and fill the page.
+    fn check_texts(&self, count: u32, values: &[u8]) -> Result<()> {
         let mut rest = values;
-        for _ in 0..page.num_values() {
+        for _ in 0..count {
             let after = rest.split_first_chunk().and_then(|(length, rest)| {
                 let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
                 rest.get(length..)

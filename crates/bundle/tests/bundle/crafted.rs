@@ -1,0 +1,216 @@
+//! Pages that no writer makes, put into files by hand: each is refused for what is wrong with it, by the check that is there for it.
+//! [`super::hostile`] damages what writers make.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::schema::parser::parse_message_type;
+
+use crate::recording::{read_all, store};
+
+/// A column as the file's schema declares it, and its pages.
+type Column = (&'static str, Vec<Page>);
+
+/// A page of the first version.
+fn data(encoding: Encoding, count: u32, values: impl Into<Bytes>) -> Page {
+    Page::DataPage {
+        buf: values.into(),
+        num_values: count,
+        encoding,
+        def_level_encoding: Encoding::RLE,
+        rep_level_encoding: Encoding::RLE,
+        statistics: None,
+    }
+}
+
+fn plain(count: u32, values: impl Into<Bytes>) -> Page {
+    data(Encoding::PLAIN, count, values)
+}
+
+fn keys(count: u32, values: impl Into<Bytes>) -> Page {
+    data(Encoding::RLE_DICTIONARY, count, values)
+}
+
+fn dictionary(count: u32, values: impl Into<Bytes>) -> Page {
+    Page::DictionaryPage { buf: values.into(), num_values: count, encoding: Encoding::PLAIN, is_sorted: false }
+}
+
+fn i32s(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn i64s(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Texts behind their lengths.
+fn texts(values: &[&str]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|text| [&u32::try_from(text.len()).unwrap().to_le_bytes(), text.as_bytes()].concat())
+        .collect()
+}
+
+/// A number as Parquet writes it: seven bits a byte, the lowest first.
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value > 0x7f {
+        bytes.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// The same key for so many rows, of 8 bits.
+fn one_key(key: u8, count: u32) -> Vec<u8> {
+    [vec![8], varint(u64::from(count) << 1), vec![key]].concat()
+}
+
+/// So many zeros, packed as differences in one block.
+fn zeros(count: u32) -> Vec<u8> {
+    let block = u64::from(count).next_multiple_of(128);
+    // A block of one part; the count; the first number; the least difference; bits of a difference.
+    [varint(block), vec![1], varint(count.into()), vec![0], vec![0], vec![0]].concat()
+}
+
+/// Two detours.
+fn detours() -> Vec<Column> {
+    vec![
+        ("required int32 cpu", vec![plain(2, i32s(&[5, 5]))]),
+        ("required int64 start_ns", vec![plain(2, i64s(&[1, 9]))]),
+        ("required int64 duration_ns", vec![plain(2, i64s(&[1, 1]))]),
+        ("required boolean incomplete", vec![plain(2, vec![0])]),
+    ]
+}
+
+/// Two activities.
+fn activities() -> Vec<Column> {
+    vec![
+        ("required int32 cpu", vec![plain(2, i32s(&[5, 5]))]),
+        ("required int64 detour", vec![plain(2, i64s(&[0, 1]))]),
+        ("required int64 start_ns", vec![plain(2, i64s(&[1, 9]))]),
+        ("required int64 self_ns", vec![plain(2, i64s(&[1, 1]))]),
+        ("required binary kind (STRING)", vec![plain(2, texts(&["irq", "irq"]))]),
+        ("required binary source (STRING)", vec![plain(2, texts(&["timer", "timer"]))]),
+        ("required binary detail (STRING)", vec![plain(2, texts(&["", ""]))]),
+    ]
+}
+
+/// Writes a file of one row group, whose footer claims so many rows.
+pub fn write(path: &Path, rows: u32, columns: Vec<Column>) {
+    let declared: String = columns.iter().map(|(declared, _)| format!("{declared}; ")).collect();
+    let schema = parse_message_type(&format!("message arrow_schema {{ {declared} }}")).unwrap();
+    let properties = Arc::new(WriterProperties::builder().build());
+    let mut writer = SerializedFileWriter::new(fs::File::create(path).unwrap(), Arc::new(schema), properties).unwrap();
+    let descriptors = writer.schema_descr().columns().to_vec();
+    let mut group = writer.next_row_group().unwrap();
+    for ((_, pages), descriptor) in columns.into_iter().zip(descriptors) {
+        let mut sink = TrackedWrite::new(Vec::new());
+        for page in pages {
+            // Large enough for whatever the page claims of its levels.
+            let size = page.buffer().len().max(1_000);
+            SerializedPageWriter::new(&mut sink).write_page(CompressedPage::new(page, size)).unwrap();
+        }
+        let bytes = Bytes::from(sink.into_inner().unwrap());
+        // A dictionary may stand where data is said to begin, as older writers have it.
+        let metadata = ColumnChunkMetaData::builder(descriptor)
+            .set_num_values(rows.into())
+            .set_total_compressed_size(bytes.len() as i64)
+            .set_total_uncompressed_size(bytes.len() as i64)
+            .set_data_page_offset(0)
+            .build()
+            .unwrap();
+        let close = ColumnCloseResult {
+            bytes_written: bytes.len() as u64,
+            rows_written: rows.into(),
+            metadata,
+            bloom_filter: None,
+            column_index: None,
+            offset_index: None,
+        };
+        group.append_column(&bytes, close).unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+/// A bundle in which one file at a time is replaced.
+struct Crafted {
+    bundle: PathBuf,
+    /// Holds the bundle.
+    _folder: tempfile::TempDir,
+}
+
+impl Crafted {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("run.becalm");
+        store(&bundle, 1);
+        Self { bundle, _folder: folder }
+    }
+
+    /// What reading says of one of the tables, in which a column has other pages; it takes the place of its namesake.
+    fn answer(&self, table: &str, rows: u32, declared: &'static str, pages: Vec<Page>) -> Result<usize, String> {
+        let mut columns = if table == "detours" { detours() } else { activities() };
+        let name = |declared: &str| declared.split(' ').nth(2).unwrap().to_owned();
+        let place = columns.iter().position(|(other, _)| name(other) == name(declared)).unwrap();
+        columns[place] = (declared, pages);
+        self.read(table, rows, columns)
+    }
+
+    fn read(&self, table: &str, rows: u32, columns: Vec<Column>) -> Result<usize, String> {
+        let file = self.bundle.join(table).join("node=a/0000.parquet");
+        let before = fs::read(&file).unwrap();
+        write(&file, rows, columns);
+        let read = read_all(&self.bundle).map_err(|error| error.to_string());
+        if let Err(error) = &read {
+            assert!(error.contains(&file.display().to_string()), "{error} does not name {}", file.display());
+        }
+        fs::write(&file, before).unwrap();
+        read
+    }
+
+    /// The table is refused for this reason.
+    fn refused(&self, table: &str, declared: &'static str, pages: impl Into<Vec<Page>>, why: &str) {
+        let error = self.answer(table, 2, declared, pages.into()).expect_err(why);
+        assert!(error.contains(why), "{error:?} does not say {why:?}");
+    }
+
+    /// The table is read.
+    fn accepted(&self, table: &str, declared: &'static str, pages: impl Into<Vec<Page>>) {
+        self.answer(table, 2, declared, pages.into()).unwrap();
+    }
+}
+
+const CPU: &str = "required int32 cpu";
+const START: &str = "required int64 start_ns";
+const FLAG: &str = "required boolean incomplete";
+
+#[test]
+fn a_dictionary_holds_as_many_numbers_as_it_says() {
+    let crafted = Crafted::new();
+    let why = |count: u32, bytes: usize| format!("says that it holds {count} values, and has {bytes} bytes");
+    // A regression would take some hundred megabytes here, and all memory with the largest count that a header can tell.
+    for count in [3, 1 << 26] {
+        let refused = |declared, values: Vec<u8>, key| {
+            let why = why(count, values.len());
+            crafted.refused("detours", declared, [dictionary(count, values), keys(2, one_key(key, 2))], &why);
+        };
+        refused(CPU, i32s(&[5, 5]), 0);
+        refused(CPU, Vec::new(), 0);
+        refused(START, i64s(&[1, 9]), 0);
+    }
+    crafted.refused("detours", FLAG, [dictionary(9, vec![0]), keys(2, one_key(0, 2))], &why(9, 1));
+    crafted.accepted("detours", CPU, [dictionary(2, i32s(&[4, 5])), keys(2, one_key(1, 2))]);
+    crafted.accepted("detours", START, [dictionary(2, i64s(&[1, 9])), keys(2, one_key(1, 2))]);
+    crafted.accepted("detours", FLAG, [dictionary(8, vec![0]), keys(2, one_key(7, 2))]);
+}
