@@ -17,6 +17,7 @@ use parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::BundleError;
 use super::bounded::Bounded;
+use super::density::Density;
 use super::names::NameReader;
 use super::pages::CheckedPages;
 use super::rows::{Column, Rows, Values};
@@ -30,6 +31,7 @@ pub(super) struct Decoder {
     /// The number of the next row group.
     next: usize,
     group: Option<Group>,
+    density: Density,
 }
 
 /// A column of the table and where the file has it.
@@ -65,9 +67,16 @@ impl Decoder {
             .with_metadata_options(Some(options));
         let metadata = fenced(|| footer.parse_and_finish(&file)).map_err(parquet)?;
         check_version(path, table, &metadata)?;
-        check_parts(&metadata, length).map_err(refuse)?;
+        let rows = check_parts(&metadata, length).map_err(refuse)?;
+        let density = Density::of_file(rows, length).map_err(refuse)?;
         let columns = located(metadata.file_metadata().schema_descr(), table).map_err(refuse)?;
-        Ok(Self { file: Arc::new(Bounded::new(file)), metadata: Arc::new(metadata), columns, next: 0, group: None })
+        let (file, metadata) = (Arc::new(Bounded::new(file)), Arc::new(metadata));
+        Ok(Self { file, metadata, columns, next: 0, group: None, density })
+    }
+
+    /// How many rows the file has in how many bytes.
+    pub(super) const fn density(&self) -> Density {
+        self.density
     }
 
     /// The next rows, all of one row group; nothing at the end.
@@ -213,8 +222,8 @@ fn check_version(path: &Path, table: &'static Table, metadata: &ParquetMetaData)
     Err(BundleError::Version { path: path.to_owned(), found, known: table.schema })
 }
 
-/// Every row group's columns have the group's rows, and lie within the file.
-fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
+/// Every row group's columns have the group's rows, and lie within the file. Returns the rows of all.
+fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<u64, String> {
     let mut rows = 0_u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let total = u64::try_from(group.num_rows()).ok().and_then(|more| rows.checked_add(more));
@@ -235,7 +244,7 @@ fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
 /// Finds the table's columns among the file's.

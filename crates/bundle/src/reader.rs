@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::Batch;
 use super::decode::Decoder;
+use super::density::Density;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
@@ -179,6 +180,8 @@ struct Batches<B> {
     open: Option<Segment>,
     order: RowOrder,
     progress: ReadProgress,
+    /// Of the segments that were opened.
+    density: Density,
     /// Ties the batches to their table.
     kind: std::marker::PhantomData<fn() -> B>,
 }
@@ -193,7 +196,7 @@ struct Segment {
 impl<B: Batch> Batches<B> {
     fn new(folder: PathBuf, segments: u32, progress: ReadProgress) -> Self {
         let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
-        Self { folder, segments: 0..segments, open: None, order, progress, kind }
+        Self { folder, segments: 0..segments, open: None, order, progress, density: Density::default(), kind }
     }
 
     fn next(&mut self) -> Option<Result<B, BundleError>> {
@@ -213,6 +216,8 @@ impl<B: Batch> Batches<B> {
                     let Some(number) = self.segments.next() else { return Ok(None) };
                     let path = self.folder.join(layout::segment(number));
                     let decoder = Decoder::open(&path, B::TABLE)?;
+                    let refuse = |why| BundleError::Table { path: path.clone(), table: B::TABLE.name, why };
+                    self.density.add(decoder.density()).map_err(refuse)?;
                     self.order.begin_segment();
                     self.open.insert(Segment { number, path, decoder })
                 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use becalm_bundle::Bundle;
 use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
@@ -213,4 +214,25 @@ fn a_dictionary_holds_as_many_numbers_as_it_says() {
     crafted.accepted("detours", CPU, [dictionary(2, i32s(&[4, 5])), keys(2, one_key(1, 2))]);
     crafted.accepted("detours", START, [dictionary(2, i64s(&[1, 9])), keys(2, one_key(1, 2))]);
     crafted.accepted("detours", FLAG, [dictionary(8, vec![0]), keys(2, one_key(7, 2))]);
+}
+
+#[test]
+fn few_bytes_do_not_become_rows_without_end() {
+    let crafted = Crafted::new();
+    let table = |count: u32| -> Vec<Column> {
+        vec![
+            (CPU, vec![dictionary(1, i32s(&[5])), keys(count, one_key(0, count))]),
+            (START, vec![data(Encoding::DELTA_BINARY_PACKED, count, zeros(count))]),
+            ("required int64 duration_ns", vec![data(Encoding::DELTA_BINARY_PACKED, count, zeros(count))]),
+        ]
+    };
+    let file = crafted.bundle.join("detours/node=a/0000.parquet");
+    let first = |count: u32| {
+        write(&file, count, table(count));
+        Bundle::open(&crafted.bundle).unwrap().detours("a").unwrap().next().unwrap()
+    };
+    assert!(!first(100_000).unwrap().is_empty());
+    let error = first((1 << 24) + 1).unwrap_err().to_string();
+    assert!(error.contains("is not a table of detours: it claims 16777217 rows in "), "{error}");
+    assert!(error.contains(" bytes; no recording is so regular"), "{error}");
 }
