@@ -29,6 +29,8 @@ pub(super) struct NameReader {
     pages: CheckedPages,
     column: String,
     table: NameTable,
+    /// How many of the names are the dictionary's, which stand first; the keys in a page mean one of these.
+    in_dictionary: usize,
     /// The keys of the names; filled when the first plain text comes.
     keys: HashMap<Box<str>, i32>,
     page: Values,
@@ -50,7 +52,7 @@ enum Values {
 impl NameReader {
     pub(super) fn new(pages: CheckedPages) -> Self {
         let (column, table) = (pages.column().to_owned(), NameTable::default());
-        Self { pages, column, table, keys: HashMap::new(), page: Values::None, left: 0, gaps: false }
+        Self { pages, column, table, in_dictionary: 0, keys: HashMap::new(), page: Values::None, left: 0, gaps: false }
     }
 
     /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
@@ -72,8 +74,8 @@ impl NameReader {
                     if !packed.read(count, keys) {
                         return self.refuse("does not hold a value for each row");
                     }
-                    if keys[begin..].iter().any(|key| usize::try_from(*key).map_or(true, |key| key >= self.table.len()))
-                    {
+                    let is_outside = |key: &i32| usize::try_from(*key).map_or(true, |key| key >= self.in_dictionary);
+                    if keys[begin..].iter().any(is_outside) {
                         return Err(general(format!("the column {} has rows outside of its dictionary", self.column)));
                     }
                 }
@@ -132,6 +134,7 @@ impl NameReader {
         for _ in 0..count {
             names.push(next_text(&self.column, &mut values)?.as_str().into());
         }
+        self.in_dictionary = names.len();
         self.table = Arc::new(names);
         Ok(())
     }

@@ -195,6 +195,7 @@ impl Crafted {
 const CPU: &str = "required int32 cpu";
 const START: &str = "required int64 start_ns";
 const FLAG: &str = "required boolean incomplete";
+const SOURCE: &str = "required binary source (STRING)";
 
 #[test]
 fn a_dictionary_holds_as_many_numbers_as_it_says() {
@@ -214,6 +215,13 @@ fn a_dictionary_holds_as_many_numbers_as_it_says() {
     crafted.accepted("detours", CPU, [dictionary(2, i32s(&[4, 5])), keys(2, one_key(1, 2))]);
     crafted.accepted("detours", START, [dictionary(2, i64s(&[1, 9])), keys(2, one_key(1, 2))]);
     crafted.accepted("detours", FLAG, [dictionary(8, vec![0]), keys(2, one_key(7, 2))]);
+}
+
+#[test]
+fn keys_mean_names_of_the_dictionary_and_not_plain_texts_behind_it() {
+    let crafted = Crafted::new();
+    let pages = [dictionary(1, texts(&["timer"])), plain(1, texts(&["tick"])), keys(1, one_key(1, 1))];
+    crafted.refused("activities", SOURCE, pages, "the column source has rows outside of its dictionary");
 }
 
 #[test]
