@@ -158,13 +158,10 @@ impl NameReader {
     /// Whether all rows of a page have a value, as its definition levels say. Later versions of pages count their gaps, and were
     /// refused for any.
     fn is_gapless(&mut self, page: &Page) -> Result<bool> {
-        let Page::DataPage { buf, num_values, def_level_encoding, .. } = page else { return Ok(true) };
+        let Page::DataPage { buf, num_values, .. } = page else { return Ok(true) };
         let begin = self.pages.values_begin(page)?;
         if begin == 0 {
             return Ok(true);
-        }
-        if *def_level_encoding != Encoding::RLE {
-            return self.refuse("has levels of a kind that is not read here");
         }
         let mut levels = Hybrid::new(buf.slice(size_of::<u32>()..begin), 1);
         let (mut left, mut some) = (*num_values as usize, Vec::new());

@@ -50,9 +50,13 @@ impl CheckedPages {
     /// Where in a page's buffer its values begin, behind the levels that say which rows have one.
     ///
     /// # Errors
-    /// If that is behind its end.
+    /// If that is behind its end, or the levels are of the kind that Parquet had first, without their length before them.
     pub(super) fn values_begin(&self, page: &Page) -> Result<usize> {
         let levels = match page {
+            Page::DataPage { def_level_encoding, .. } if self.optional && *def_level_encoding != Encoding::RLE => {
+                let why = format!("has levels that are packed as {def_level_encoding}, which is not read here");
+                return self.refuse(&why);
+            }
             Page::DataPage { buf, .. } if self.optional => match buf.first_chunk() {
                 Some(length) => u64::from(u32::from_le_bytes(*length)) + size_of::<u32>() as u64,
                 None => return self.refuse("is cut off"),

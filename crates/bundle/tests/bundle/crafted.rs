@@ -224,6 +224,72 @@ fn keys_mean_names_of_the_dictionary_and_not_plain_texts_behind_it() {
     crafted.refused("activities", SOURCE, pages, "the column source has rows outside of its dictionary");
 }
 
+/// Values behind levels of which each is 1: there is a value.
+fn leveled(levels: &[u8], values: &[u8]) -> Vec<u8> {
+    [&u32::try_from(levels.len()).unwrap().to_le_bytes(), levels, values].concat()
+}
+
+#[test]
+fn levels_that_do_not_fit_their_page_are_refused() {
+    const NULLABLE: &str = "optional int64 start_ns";
+    let crafted = Crafted::new();
+    let two = i64s(&[1, 9]);
+    let mut endless = leveled(&[4, 1], &two);
+    endless[..4].copy_from_slice(&[0xff; 4]);
+    let second = |def_levels_byte_len, num_nulls, buf: Vec<u8>| Page::DataPageV2 {
+        buf: buf.into(),
+        num_values: 2,
+        encoding: Encoding::PLAIN,
+        num_nulls,
+        num_rows: 2,
+        def_levels_byte_len,
+        rep_levels_byte_len: 0,
+        is_compressed: false,
+        statistics: None,
+    };
+    for (page, why) in [
+        (plain(2, vec![0; 3]), "is cut off"),
+        (plain(2, endless), "has levels longer than itself"),
+        (second(500, 0, [vec![4, 1], two.clone()].concat()), "has levels longer than itself"),
+        (second(2, 1, [vec![4, 1], two.clone()].concat()), "has rows without a value"),
+        (plain(2, leveled(&[2, 1], &two)), "insufficient definition levels"),
+        (plain(2, leveled(&[4, 0], &[])), "has rows without a value"),
+    ] {
+        crafted.refused("detours", NULLABLE, [page], why);
+    }
+    for page in [plain(2, leveled(&[4, 1], &two)), second(2, 0, [vec![4, 1], two.clone()].concat())] {
+        crafted.accepted("detours", NULLABLE, [page]);
+    }
+    const NAMES: &str = "optional binary source (STRING)";
+    let names = texts(&["timer", "tick"]);
+    crafted.refused("activities", NAMES, [plain(2, leveled(&[2, 1], &names))], "does not hold a level for each row");
+    crafted.refused("activities", NAMES, [plain(2, leveled(&[4, 0], &names))], "has rows without a value");
+    crafted.accepted("activities", NAMES, [plain(2, leveled(&[4, 1], &names))]);
+}
+
+#[test]
+#[expect(deprecated, reason = "readers must know what they refuse")]
+fn levels_of_the_first_kind_are_refused_as_what_they_are() {
+    let crafted = Crafted::new();
+    let packed = |count, buf: Vec<u8>| Page::DataPage {
+        buf: buf.into(),
+        num_values: count,
+        encoding: Encoding::PLAIN,
+        def_level_encoding: Encoding::BIT_PACKED,
+        rep_level_encoding: Encoding::RLE,
+        statistics: None,
+    };
+    let why = "has levels that are packed as BIT_PACKED, which is not read here";
+    let two = [vec![0b11], i64s(&[1, 9])].concat();
+    crafted.refused("detours", "optional int64 start_ns", [packed(2, two)], why);
+    // As many bits as there are rows would not fit the page.
+    crafted.refused("detours", "optional int64 start_ns", [packed(1_000, vec![0; 4])], why);
+    let two = [vec![0b11], texts(&["timer", "tick"])].concat();
+    crafted.refused("activities", "optional binary source (STRING)", [packed(2, two)], why);
+    // Where every row has a value there are no levels, and it does not matter how they would be packed.
+    crafted.accepted("detours", START, [packed(2, i64s(&[1, 9]))]);
+}
+
 #[test]
 fn few_bytes_do_not_become_rows_without_end() {
     let crafted = Crafted::new();
