@@ -15,6 +15,10 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::bounded::Bounded;
 
+/// No block of integers packed as differences holds more. Writers make blocks of 128 to 2,048; the decoder computes with the
+/// number before it looks for the bytes, and may leave the range of numbers.
+const LARGEST_BLOCK: u64 = 1 << 20;
+
 /// The pages of one column in one row group.
 pub(super) struct CheckedPages {
     reader: SerializedPageReader<Bounded>,
@@ -92,8 +96,9 @@ impl CheckedPages {
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if self.dictionary_seen => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => self.refuse("has no dictionary before it"),
             Encoding::DELTA_BINARY_PACKED if matches!(self.physical_type, Type::INT32 | Type::INT64) => {
-                match delta_count(values) {
-                    Some(1..) => Ok(()),
+                match delta_header(values) {
+                    Some((block, _)) if block > LARGEST_BLOCK => self.refuse(&format!("packs {block} values a block")),
+                    Some((_, 1..)) => Ok(()),
                     _ => self.refuse("does not say how many values it holds"),
                 }
             }
@@ -132,8 +137,8 @@ impl CheckedPages {
     }
 }
 
-/// The number of values that the header of integers packed as differences tells: its third number.
-fn delta_count(values: &[u8]) -> Option<u64> {
+/// What the header of integers packed as differences tells: how many make a block, its first number, and how many there are, its third.
+fn delta_header(values: &[u8]) -> Option<(u64, u64)> {
     let mut bytes = values.iter();
     let mut number = || {
         let mut value = 0_u64;
@@ -146,8 +151,8 @@ fn delta_count(values: &[u8]) -> Option<u64> {
         }
         None
     };
-    let (_block_size, _miniblocks) = (number()?, number()?);
-    number()
+    let (block, _miniblocks) = (number()?, number()?);
+    Some((block, number()?))
 }
 
 impl PageReader for CheckedPages {
@@ -185,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_count_of_packed_integers() {
+    fn finds_the_counts_of_packed_integers() {
         // Blocks of 128 in 4 miniblocks, then the count.
-        assert_eq!(delta_count(&[0x80, 1, 4, 3, 0]), Some(3));
-        assert_eq!(delta_count(&[0x80, 1, 4, 0xff, 0xff, 3, 0]), Some(0xffff));
-        assert_eq!(delta_count(&[0x80, 1, 4, 0, 0]), Some(0));
-        assert_eq!(delta_count(&[0x80, 1, 4, 0x80]), None);
-        assert_eq!(delta_count(&[0x80, 1]), None);
-        assert_eq!(delta_count(&[]), None);
-        assert_eq!(delta_count(&[0xff; 64]), None);
+        assert_eq!(delta_header(&[0x80, 1, 4, 3, 0]), Some((128, 3)));
+        assert_eq!(delta_header(&[0x80, 1, 4, 0xff, 0xff, 3, 0]), Some((128, 0xffff)));
+        assert_eq!(delta_header(&[0x80, 1, 4, 0, 0]), Some((128, 0)));
+        assert_eq!(delta_header(&[0x80, 1, 4, 0x80]), None);
+        assert_eq!(delta_header(&[0x80, 1]), None);
+        assert_eq!(delta_header(&[]), None);
+        assert_eq!(delta_header(&[0xff; 64]), None);
     }
 }

@@ -218,6 +218,62 @@ fn a_dictionary_holds_as_many_numbers_as_it_says() {
 }
 
 #[test]
+fn numbers_whose_page_lacks_what_it_promises_are_refused() {
+    let crafted = Crafted::new();
+    let delta = |values: Vec<u8>| data(Encoding::DELTA_BINARY_PACKED, 2, values);
+    for (pages, why) in [
+        (vec![keys(2, one_key(0, 2))], "a page of the column start_ns has no dictionary before it"),
+        (vec![data(Encoding::PLAIN_DICTIONARY, 2, one_key(0, 2))], "has no dictionary before it"),
+        (vec![dictionary(1, i64s(&[1])), keys(2, one_key(1, 2))], "index"),
+        (
+            vec![dictionary(1, i64s(&[1])), dictionary(1, i64s(&[1])), keys(2, one_key(0, 2))],
+            "more than one dictionary",
+        ),
+        (vec![delta(vec![0x80, 1, 4])], "does not say how many values it holds"),
+        (vec![delta(vec![0x80, 1, 4, 0, 0])], "does not say how many values it holds"),
+        (vec![delta(zeros(1))], "insufficient values"),
+        (vec![delta([varint(1 << 60), vec![1, 2, 0, 0, 0xff]].concat())], "packs 1152921504606846976 values a block"),
+        (vec![plain(2, i64s(&[1]))], "Not enough bytes"),
+        (vec![plain(1, i64s(&[1]))], "its pages do not hold as many rows as its footer says"),
+        (vec![plain(2, i64s(&[1, 9])), plain(1, i64s(&[10]))], "its pages do not hold as many rows as its footer says"),
+        (vec![data(Encoding::DELTA_BYTE_ARRAY, 2, vec![0; 8])], "packed as DELTA_BYTE_ARRAY, which is not read here"),
+    ] {
+        crafted.refused("detours", START, pages, why);
+    }
+    crafted.accepted("detours", START, [delta(zeros(2))]);
+    crafted.accepted("detours", START, [plain(0, Vec::new()), plain(2, i64s(&[1, 9]))]);
+}
+
+#[test]
+fn names_whose_page_lacks_what_it_promises_are_refused() {
+    let crafted = Crafted::new();
+    let two = || dictionary(2, texts(&["timer", "tick"]));
+    let long = [&4_097_u32.to_le_bytes()[..], &[b'x'; 4_097]].concat();
+    for (pages, why) in [
+        (vec![keys(2, one_key(0, 2))], "a page of the column source has no dictionary before it"),
+        (vec![two(), keys(2, one_key(2, 2))], "has rows outside of its dictionary"),
+        (vec![two(), keys(2, vec![33, 4, 0])], "does not say how its keys are packed"),
+        (vec![two(), keys(2, Vec::new())], "does not say how its keys are packed"),
+        (vec![two(), keys(2, one_key(0, 1))], "does not hold a value for each row"),
+        (vec![two(), two(), keys(2, one_key(0, 2))], "is a dictionary behind other values"),
+        (vec![plain(1, texts(&["timer"])), two(), keys(1, one_key(0, 1))], "is a dictionary behind other values"),
+        (vec![dictionary(1, texts(&["timer", "tick"])), keys(2, one_key(0, 2))], "holds more values than it says"),
+        (vec![dictionary(3, texts(&["timer", "tick"])), keys(2, one_key(0, 2))], "does not hold a value for each row"),
+        (vec![plain(2, texts(&["timer"]))], "does not hold a value for each row"),
+        (vec![plain(2, texts(&["timer", "tick", ""]))], "holds more values than it says"),
+        (vec![plain(2, [texts(&["timer"]), vec![9, 0, 0, 0, b'x']].concat())], "does not hold a value for each row"),
+        (vec![plain(2, [texts(&["timer"]), vec![1, 0, 0, 0, 0xff]].concat())], "has a text that is not UTF-8"),
+        (vec![plain(2, [texts(&["timer"]), long].concat())], "has a name of 4097 bytes"),
+        (vec![data(Encoding::RLE, 2, one_key(0, 2))], "is packed as RLE, which is not read here"),
+        (vec![data(Encoding::DELTA_BINARY_PACKED, 2, zeros(2))], "packed as DELTA_BINARY_PACKED, which is not read"),
+    ] {
+        crafted.refused("activities", SOURCE, pages, why);
+    }
+    crafted.accepted("activities", SOURCE, [two(), keys(2, one_key(1, 2))]);
+    crafted.accepted("activities", SOURCE, [two(), plain(1, texts(&["other"])), keys(1, one_key(1, 1))]);
+}
+
+#[test]
 fn keys_mean_names_of_the_dictionary_and_not_plain_texts_behind_it() {
     let crafted = Crafted::new();
     let pages = [dictionary(1, texts(&["timer"])), plain(1, texts(&["tick"])), keys(1, one_key(1, 1))];
