@@ -10,8 +10,10 @@ use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::ByteArray;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::properties::WriterProperties;
+use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::parser::parse_message_type;
 
@@ -273,6 +275,26 @@ fn names_whose_page_lacks_what_it_promises_are_refused() {
     crafted.accepted("activities", SOURCE, [two(), plain(1, texts(&["other"])), keys(1, one_key(1, 1))]);
 }
 
+/// Statistics tell the least and the greatest name whole, twice in old files.
+#[test]
+fn headers_with_the_longest_names_are_read() {
+    let crafted = Crafted::new();
+    let [least, greatest] = ["a", "b"].map(|letter| letter.repeat(4 << 10));
+    let told = |text: &str| Some(ByteArray::from(text));
+    for is_old in [false, true] {
+        let statistics = Statistics::byte_array(told(&least), told(&greatest), None, Some(0), is_old);
+        let page = Page::DataPage {
+            buf: texts(&[&least, &greatest]).into(),
+            num_values: 2,
+            encoding: Encoding::PLAIN,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: Some(statistics),
+        };
+        crafted.accepted("activities", SOURCE, [page]);
+    }
+}
+
 #[test]
 fn keys_mean_names_of_the_dictionary_and_not_plain_texts_behind_it() {
     let crafted = Crafted::new();
@@ -323,6 +345,7 @@ fn levels_that_do_not_fit_their_page_are_refused() {
     crafted.accepted("activities", NAMES, [plain(2, leveled(&[4, 1], &names))]);
 }
 
+/// The first kind of levels that Parquet had: a bit for each row, without a length before them.
 #[test]
 #[expect(deprecated, reason = "readers must know what they refuse")]
 fn levels_of_the_first_kind_are_refused_as_what_they_are() {
