@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All of them.
+    /// Every verdict, the best first.
     pub const ALL: [Self; 4] = [Self::Holds, Self::Fails, Self::Stated, Self::Skipped];
 
     /// The word at the beginning of the line.
@@ -61,7 +61,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Begins the table.
+    /// Begins a table of claims by printing its title and the names of the columns.
     #[must_use]
     pub fn begin(title: &str, effort: Effort) -> Self {
         let claims = Self { effort, failed: false };
@@ -151,20 +151,20 @@ fn line(verdict: &str, what: &str, ours: &str, other: &str, ratio: &str, promise
 /// A number with its unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
-    /// The number.
+    /// The number, in the unit.
     pub value: f64,
     /// Its unit, printed behind it.
     pub unit: &'static str,
 }
 
 impl Figure {
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     #[must_use]
     pub const fn ns(value: f64) -> Self {
         Self { value, unit: "ns" }
     }
 
-    /// Seconds.
+    /// A time in seconds.
     #[must_use]
     pub const fn seconds(value: f64) -> Self {
         Self { value, unit: "s" }
@@ -182,7 +182,7 @@ impl Figure {
         Self { value: value as f64, unit: "" }
     }
 
-    /// Events a second.
+    /// A number of events a second.
     #[must_use]
     pub const fn a_second(value: f64) -> Self {
         Self { value, unit: "/s" }
@@ -194,7 +194,7 @@ impl Figure {
         Self { value, unit: "%" }
     }
 
-    /// A factor.
+    /// How many times as large something is as something else.
     #[must_use]
     pub const fn times(value: f64) -> Self {
         Self { value, unit: "x" }

@@ -1,4 +1,4 @@
-//! Figures over repetitions.
+//! What repetitions of a measurement come to: extremes, median, and the interval of the median.
 
 /// What repetitions of one measurement say.
 #[derive(Clone, PartialEq, Debug)]
@@ -16,13 +16,13 @@ impl Repetitions {
         Self(values)
     }
 
-    /// The smallest.
+    /// The smallest value of all repetitions.
     #[must_use]
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
-    /// The largest.
+    /// The largest value of all repetitions.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]

@@ -17,16 +17,16 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 const PAGE_BYTES: usize = 64 << 10;
 /// The loops' thread on CPU n has the number `LOOP + n`.
 const LOOP: i32 = 20_000;
-/// A kworker.
+/// The number of the kworker's thread.
 const KWORKER: i32 = 77;
-/// A daemon.
+/// The number of a daemon's thread.
 const DAEMON: i32 = 912;
 
 /// Some time of one CPU: pages of its trace, and the steps of its loop.
 #[derive(Clone, Debug)]
 pub struct Stretch {
     pages: Vec<Vec<u8>>,
-    /// In ticks.
+    /// The readings of the counter before and after each step, in ticks.
     steps: Vec<(u64, u64)>,
     /// How many events the pages hold.
     pub events: u64,
@@ -149,7 +149,7 @@ impl MadeUpMachine {
 /// What attribution gives for a CPU.
 #[derive(Debug, Default)]
 pub struct Attributed {
-    /// The detours.
+    /// The detours of the CPU, in order of time.
     pub detours: Vec<Detour>,
     /// What they are split over.
     pub activities: Vec<Activity>,

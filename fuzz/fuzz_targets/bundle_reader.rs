@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_model::node::{ClockDoc, Machine, Rung, SCHEMA, Settings};
+use becalm_model::node::{ClockDoc, MachineDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Activity, Detour, Kind, Labels, NodeDoc};
 use becalm_units::{CpuId, Nanos};
 use libfuzzer_sys::fuzz_target;
@@ -29,9 +29,9 @@ static VALID: LazyLock<Valid> = LazyLock::new(|| {
         program: "becalm".to_owned(),
         origin: jiff::Timestamp::UNIX_EPOCH,
         ended: None,
-        machine: Machine::default(),
+        machine: MachineDoc::default(),
         clock: ClockDoc::default(),
-        settings: Settings::default(),
+        settings: SettingsDoc::default(),
         rung: Rung::Tracepoints,
         cpus: Vec::new(),
         tracing: None,

@@ -12,19 +12,19 @@ pub enum LabError {
     File {
         /// What was attempted, as an infinitive.
         action: &'static str,
-        /// On which path.
+        /// The file or folder of which it was attempted.
         path: PathBuf,
-        /// Why it failed.
+        /// What the operating system said.
         r#source: io::Error,
     },
     /// A program of this machine could not be started.
     #[error("cannot start {program} (is Debian's package {package} installed?): {source}")]
     Start {
-        /// The program.
+        /// The name of the program that was to be started.
         program: &'static str,
         /// The package that has it.
         package: &'static str,
-        /// Why it failed.
+        /// What the operating system said.
         r#source: io::Error,
     },
     /// A program of this machine failed.
@@ -32,7 +32,7 @@ pub enum LabError {
     Program {
         /// The program and what it was asked for.
         command: String,
-        /// Its exit status.
+        /// How it ended: `exit status: 1`.
         status: String,
         /// What it wrote to standard error.
         message: String,
@@ -40,15 +40,15 @@ pub enum LabError {
     /// A package does not hold what the lab needs of it.
     #[error("{package} holds no {what}")]
     Package {
-        /// The package.
+        /// The name of Debian's package.
         package: String,
         /// What was looked for.
         what: String,
     },
     /// There is no scenario of that name.
-    #[error("there is no scenario '{name}'; there are: {names}", names = names.join(", "))]
+    #[error("there is no scenario '{name}'; choose one of {names}", names = names.join(", "))]
     NoScenario {
-        /// The name.
+        /// The name that was asked for.
         name: String,
         /// Those that there are.
         names: Vec<String>,
@@ -56,7 +56,7 @@ pub enum LabError {
     /// The first lines of a scenario, which say what it shows and which machine it wants, cannot be understood.
     #[error("the scenario {path} {what}", path = path.display())]
     Header {
-        /// The script.
+        /// The script of the scenario.
         path: PathBuf,
         /// What is wrong, as the rest of a sentence.
         what: String,

@@ -26,7 +26,7 @@ pub struct Initramfs {
 }
 
 impl Initramfs {
-    /// An empty archive.
+    /// An archive that holds nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -69,7 +69,7 @@ impl Initramfs {
         self.copy(name, from)
     }
 
-    /// The finished archive.
+    /// Ends the archive and gives its bytes, as the kernel takes them.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.member(TRAILER, 0, &[]);

@@ -38,7 +38,7 @@ impl Flavor {
     }
 }
 
-/// An unpacked kernel.
+/// A kernel that was unpacked from Debian's package, in a folder of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kernel {
     folder: PathBuf,

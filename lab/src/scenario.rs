@@ -29,7 +29,7 @@ pub struct Scenario {
     pub name: String,
     /// What it shows, in a sentence.
     pub summary: String,
-    /// The script.
+    /// The script that the guest runs.
     pub path: PathBuf,
     /// The kernel that it runs on.
     pub flavor: Flavor,

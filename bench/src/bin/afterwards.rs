@@ -13,7 +13,7 @@ use becalm_bench::kernel_load::{Attributed, MadeUpMachine, Stretch};
 use becalm_bench::programs;
 use becalm_bundle::BundleWriter;
 use becalm_linux::sched;
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings, TracingDoc};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, TracingDoc};
 use becalm_model::{Activity, Detour, Kind, Label, Labels};
 use becalm_units::{CpuId, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -193,9 +193,9 @@ fn large_document() -> NodeDoc {
         program: "becalm-bench".to_owned(),
         origin: jiff::Timestamp::UNIX_EPOCH,
         ended: None,
-        machine: Machine::default(),
+        machine: MachineDoc::default(),
         clock: ClockDoc { counter: "tsc".to_owned(), rate_hz: 2.6e9, ..ClockDoc::default() },
-        settings: Settings { sched: "other".to_owned(), threshold: "auto".to_owned(), ..Settings::default() },
+        settings: SettingsDoc { sched: "other".to_owned(), threshold: "auto".to_owned(), ..SettingsDoc::default() },
         rung: Rung::Tracepoints,
         cpus: cpus.to_vec(),
         tracing: Some(TracingDoc::default()),

@@ -18,7 +18,7 @@ use becalm_bench::mersenne::Mersenne;
 use becalm_bundle::exchange::loggopsim;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
-use becalm_scale::machine::Machine;
+use becalm_scale::machine::JobMachine;
 use becalm_scale::network::Network;
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::Nanos;
@@ -121,7 +121,7 @@ impl Job {
         let network = Network::new(latency, overhead, gap, 6_000).map_err(io::Error::other)?;
         let begin = Instant::now();
         let starts: Vec<(&NoiseTrace, i64)> = offsets.iter().map(|offset| (trace, *offset)).collect();
-        let mut machine = Machine::new(network, &starts).map_err(io::Error::other)?;
+        let mut machine = JobMachine::new(network, &starts).map_err(io::Error::other)?;
         for _ in 0..self.barriers {
             machine.work(grain).and_then(|()| BARRIER.run(&mut machine, 1, 1)).map_err(io::Error::other)?;
         }
@@ -129,7 +129,7 @@ impl Job {
     }
 }
 
-/// One side's run.
+/// What came out of a simulation by one of the two programs.
 struct Ended {
     /// When the last rank was through the last barrier, in nanoseconds.
     end: i64,

@@ -25,7 +25,7 @@ const RECORDING: Nanos = Nanos::from_secs(1);
 const INTERRUPTS_HZ: u32 = 10_000;
 /// Kernel events a second on every CPU of which none may be lost.
 const EVENTS_PER_SECOND: f64 = 50_000.0;
-/// For how long.
+/// How long they come, in seconds.
 const STORM: u64 = 10;
 /// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
 const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];

@@ -7,7 +7,7 @@ use becalm_model::event_count::EventCount;
 pub struct EventRate {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// How often in a repetition itself, on the average; nothing where it was not counted.
+    /// How often in a repetition itself, on the average; `None` where it was not counted.
     pub user: Option<f64>,
     /// How often in the kernel meanwhile.
     pub kernel: Option<f64>,

@@ -6,7 +6,7 @@ use becalm_units::CpuId;
 
 use crate::phases::{PhaseFigures, Slowest};
 
-/// A parallel benchmark.
+/// The figures of a whole parallel benchmark, over all of its nodes and ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobPhases {
     /// What its nodes say; at least one.
@@ -17,10 +17,10 @@ pub struct JobPhases {
     pub ranks: Vec<RankPhases>,
 }
 
-/// A rank of the job.
+/// The phases of one rank, summed up.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankPhases {
-    /// Its number in the job.
+    /// The number of the rank in the job, from 0.
     pub rank: u32,
     /// The name of its node.
     pub node: String,

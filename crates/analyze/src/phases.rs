@@ -15,7 +15,7 @@ const WORST: f64 = 0.01;
 pub struct Slowest {
     /// qt: the compute phase.
     pub compute: Vec<i64>,
-    /// bt: the collective.
+    /// bt: the collective after it.
     pub collective: Vec<i64>,
     /// The whole phase, qtbt, in nanoseconds.
     pub total: Vec<i64>,
@@ -44,7 +44,7 @@ impl Slowest {
 /// What a series of durations comes to, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PhaseFigures {
-    /// The average case.
+    /// The average case: the mean over all phases.
     pub mean_ns: f64,
     /// The median over all phases, in nanoseconds.
     pub median_ns: i64,
@@ -57,7 +57,7 @@ pub struct PhaseFigures {
 }
 
 impl PhaseFigures {
-    /// Computes the figures of a series of durations in nanoseconds; nothing of an empty series.
+    /// Computes the figures of a series of durations in nanoseconds; `None` of an empty series.
     #[must_use]
     pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();
@@ -79,13 +79,13 @@ impl PhaseFigures {
 /// Consecutive phases of a time series.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PhaseSpan {
-    /// The first of them.
+    /// The number of the first of these phases, from 0.
     pub first: u64,
     /// The number of phases in it.
     pub phases: u64,
-    /// Their mean duration, in nanoseconds.
+    /// The mean duration of these phases, in nanoseconds.
     pub mean_ns: f64,
-    /// The longest, in nanoseconds.
+    /// The longest of these phases, in nanoseconds.
     pub max_ns: i64,
 }
 

@@ -1,7 +1,7 @@
 //! The cost of a tick: the figures of Tsafrir 2007 from its published tables, and known costs found again.
 
 use becalm_analyze::cost::tick::{
-    Analysis, Direct, Live, LiveError, Point, Processor, Rounds, Series, TableFile, read_tables,
+    Analysis, CampaignAnalysis, CampaignError, Direct, Processor, RatePoint, RateSeries, Rounds, TableFile, read_tables,
 };
 use becalm_fixtures::costs::campaign;
 use becalm_model::cost::tick::CellResult;
@@ -56,8 +56,8 @@ fn within_rounding(processor: &Processor) -> (f64, f64) {
     let moved = |by: &dyn Fn(usize, usize) -> f64| {
         let series = processor.series.iter().enumerate().map(|(at, series)| {
             let points = series.points().iter().enumerate();
-            let points = points.map(|(n, point)| Point { work_ns: point.work_ns + by(at, n), ..*point });
-            Series::new(series.processes(), points.collect()).unwrap()
+            let points = points.map(|(n, point)| RatePoint { work_ns: point.work_ns + by(at, n), ..*point });
+            RateSeries::new(series.processes(), points.collect()).unwrap()
         });
         Analysis::new(&Processor { series: series.collect(), ..processor.clone() }).indirect_percent
     };
@@ -113,9 +113,9 @@ fn the_other_handler_column_leaves_nothing_for_the_indirect_cost() {
 }
 
 /// Work of `alone_ns` under interrupts that cost `cost_ns` each: t = alone / (1 - h c).
-fn synthetic(processes: u32, alone_ns: f64, cost_ns: f64, rates: &[f64]) -> Series {
-    let point = |rate_hz: &f64| Point { rate_hz: *rate_hz, work_ns: alone_ns / (1.0 - rate_hz * cost_ns / 1e9) };
-    Series::new(processes, rates.iter().map(point).collect()).unwrap()
+fn synthetic(processes: u32, alone_ns: f64, cost_ns: f64, rates: &[f64]) -> RateSeries {
+    let point = |rate_hz: &f64| RatePoint { rate_hz: *rate_hz, work_ns: alone_ns / (1.0 - rate_hz * cost_ns / 1e9) };
+    RateSeries::new(processes, rates.iter().map(point).collect()).unwrap()
 }
 
 proptest! {
@@ -159,7 +159,7 @@ proptest! {
     ) {
         let rounds = |scale: f64| {
             let round = |noise: &f64| vec![synthetic(1, 1e7, 5_000.0 * (1.0 + noise * scale), &[100.0, 1_000.0, 10_000.0])];
-            let rounds: Vec<Vec<Series>> = noise.iter().map(round).collect();
+            let rounds: Vec<Vec<RateSeries>> = noise.iter().map(round).collect();
             Rounds::new("synthetic", Direct { trap_ns: 100.0, handler_ns: 1_000.0 }, &rounds).unwrap()
         };
         let (wide, narrow) = (rounds(small * 10.0), rounds(small));
@@ -182,7 +182,7 @@ fn a_single_disturbed_cell_moves_the_interval_and_not_the_estimate() {
     let calm = Rounds::new("calm", direct, &rounds).unwrap();
     let mut points = rounds[2][0].points().to_vec();
     points[1].work_ns *= 1.2;
-    rounds[2][0] = Series::new(1, points).unwrap();
+    rounds[2][0] = RateSeries::new(1, points).unwrap();
     let disturbed = Rounds::new("calm", direct, &rounds).unwrap();
     assert_eq!(disturbed.analysis, calm.analysis);
     let width = |rounds: &Rounds| rounds.sum_percent.map(|bounds| bounds.high - bounds.low).unwrap();
@@ -212,7 +212,7 @@ fn an_impossible_model_predicts_nothing() {
 
 #[test]
 fn events_are_those_of_a_sort_by_rate() {
-    let found = Live::new(&campaign(3)).unwrap().events;
+    let found = CampaignAnalysis::new(&campaign(3)).unwrap().events;
     assert_eq!(found.len(), 3 * 2);
     let near = |a: Option<f64>, b: f64| a.is_some_and(|a| (a / b - 1.0).abs() < 1e-9);
     for (rate, pair) in [250.0, 1_250.0, 10_250.0].into_iter().zip(found.chunks(2)) {
@@ -228,13 +228,13 @@ fn events_are_those_of_a_sort_by_rate() {
     let mut without = campaign(3);
     without.plan.events.clear();
     without.cells.retain(|cell| !matches!(cell.measured, CellResult::Events { .. }));
-    let without = Live::new(&without).unwrap();
+    let without = CampaignAnalysis::new(&without).unwrap();
     assert!(without.events.is_empty() && without.rounds.count == 3);
 }
 
 #[test]
 fn a_campaign_gives_its_costs_back() {
-    let found = Live::new(&campaign(4)).unwrap();
+    let found = CampaignAnalysis::new(&campaign(4)).unwrap();
     assert_eq!(found.direct, Direct { trap_ns: 100.0, handler_ns: 1_000.0 });
     let analysis = &found.rounds.analysis;
     assert_eq!((found.rounds.count, analysis.pairs.len(), analysis.name.as_str()), (4, 6, "Example CPU at 2.6 GHz"));
@@ -253,9 +253,9 @@ fn a_campaign_gives_its_costs_back() {
 fn only_complete_rounds_count() {
     let mut half = campaign(2);
     half.cells.pop();
-    assert_eq!(Live::new(&half).unwrap().rounds.count, 1);
+    assert_eq!(CampaignAnalysis::new(&half).unwrap().rounds.count, 1);
     half.cells.truncate(3);
-    assert_eq!(Live::new(&half), Err(LiveError::NoRound { done: 3, planned: 26 }));
+    assert_eq!(CampaignAnalysis::new(&half), Err(CampaignError::NoRound { done: 3, planned: 26 }));
 }
 
 #[test]
@@ -266,6 +266,6 @@ fn a_rate_that_the_kernel_throttled_is_said() {
             *interrupts = 900;
         }
     }
-    let error = Live::new(&throttled).unwrap_err().to_string();
-    assert!(error.contains("with 1 copies") && error.contains("must rise"), "{error}");
+    let error = CampaignAnalysis::new(&throttled).unwrap_err().to_string();
+    assert!(error.contains("with 1 copy ") && error.contains("must rise"), "{error}");
 }

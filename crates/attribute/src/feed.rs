@@ -35,7 +35,7 @@ impl<'a> EventFeed<'a> {
         }
     }
 
-    /// The thread that the next switch before `until` finds on the CPU; none if there is no such switch, or more
+    /// The thread that the next switch before `until` finds on the CPU; `None` if there is no such switch, or more
     /// events were lost before it.
     pub fn thread_before_next_switch(&self, until: Nanos) -> Option<Pid> {
         self.rest().take_while(|event| event.time < until).find_map(|event| match event.what {

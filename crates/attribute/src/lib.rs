@@ -106,7 +106,7 @@ struct OwnLabels {
 }
 
 /// More frames than the kernel ever nests: an interrupt on each of the ten softirqs, faults, work. Entries whose exits
-/// got lost may not pile up for ever.
+/// got lost may not pile up forever.
 const DEPTH: usize = 64;
 
 /// An instant before every other, for what has not happened yet.

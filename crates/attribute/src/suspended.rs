@@ -5,7 +5,7 @@ use becalm_model::Pid;
 use super::frame::Frame;
 
 /// How many threads are remembered. A thread that never comes back to this CPU (its work moved on, or it ended) would
-/// stay for ever, so the one that left longest ago makes room.
+/// stay forever, so the one that left longest ago makes room.
 const THREADS: usize = 64;
 
 /// The suspended threads of a CPU that have frames, in the order in which they left.
@@ -13,12 +13,12 @@ const THREADS: usize = 64;
 /// They are few, so that a linear search is the fast one; vectors are handed round rather than allocated.
 #[derive(Default, Debug)]
 pub(super) struct Suspended {
-    threads: Vec<Thread>,
+    threads: Vec<SuspendedThread>,
     spare: Vec<Vec<Frame>>,
 }
 
 #[derive(Debug)]
-struct Thread {
+struct SuspendedThread {
     pid: Pid,
     frames: Vec<Frame>,
     /// The number of the detour in which it left: the frames' rows are those of this one.
@@ -36,7 +36,7 @@ impl Suspended {
         let given_up = stale.map_or(0, |at| self.remove(at));
         let mut kept = self.spare.pop().unwrap_or_default();
         std::mem::swap(frames, &mut kept);
-        self.threads.push(Thread { pid, frames: kept, detour });
+        self.threads.push(SuspendedThread { pid, frames: kept, detour });
         given_up
     }
 

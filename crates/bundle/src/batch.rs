@@ -3,12 +3,12 @@
 use std::str::FromStr;
 
 use super::order::check_intervals;
-use super::rows::{Names, Rows};
+use super::rows::{NameColumn, Rows};
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use becalm_model::Kind;
 
 /// A batch of a table, as the reader makes it of what the decoder gives.
-pub(super) trait Batch: Sized {
+pub(super) trait RowBatch: Sized {
     /// The table of which it is a part.
     const TABLE: &'static Table;
 
@@ -33,13 +33,13 @@ pub struct DetourBatch {
 }
 
 impl DetourBatch {
-    /// How many detours.
+    /// The number of detours in the batch, which is that of the rows read at a time or less.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch holds no detour.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
@@ -81,7 +81,7 @@ impl DetourBatch {
     }
 }
 
-impl Batch for DetourBatch {
+impl RowBatch for DetourBatch {
     const TABLE: &'static Table = &DETOURS;
 
     fn take(segment: u32, mut rows: Rows) -> Result<Self, String> {
@@ -113,13 +113,13 @@ pub struct SampleBatch {
 }
 
 impl SampleBatch {
-    /// How many samples.
+    /// The number of samples in the batch, which is that of the rows read at a time or less.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch holds no sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
@@ -166,7 +166,7 @@ impl SampleBatch {
     }
 }
 
-impl Batch for SampleBatch {
+impl RowBatch for SampleBatch {
     const TABLE: &'static Table = &SAMPLES;
 
     fn take(segment: u32, mut rows: Rows) -> Result<Self, String> {
@@ -198,20 +198,20 @@ pub struct ActivityBatch {
     detours: Vec<i64>,
     starts: Vec<i64>,
     self_times: Vec<i64>,
-    kinds: Names,
+    kinds: NameColumn,
     kind_values: Vec<Kind>,
-    sources: Names,
-    details: Names,
+    sources: NameColumn,
+    details: NameColumn,
 }
 
 impl ActivityBatch {
-    /// How many activities.
+    /// The number of activities in the batch, which is that of the rows read at a time or less.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch holds no activity.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
@@ -306,7 +306,7 @@ impl ActivityBatch {
     }
 }
 
-impl Batch for ActivityBatch {
+impl RowBatch for ActivityBatch {
     const TABLE: &'static Table = &ACTIVITIES;
 
     fn take(segment: u32, mut rows: Rows) -> Result<Self, String> {

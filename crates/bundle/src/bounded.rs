@@ -84,7 +84,7 @@ fn uncompressed_size(header: &[u8]) -> Option<u64> {
     size.filter(|size| size % 2 == 0).map(|size| size / 2)
 }
 
-/// Types of fields.
+/// How Thrift's compact protocol numbers the types of fields.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const I32: u8 = 5;

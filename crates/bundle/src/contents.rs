@@ -5,7 +5,7 @@
 pub enum Contents {
     /// Detours, or samples of work; see [`Bundle`](super::Bundle).
     Recording,
-    /// Costs; see [`cost`](super::cost).
+    /// Samples of what operations cost; see [`cost`](super::cost).
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
     Campaign,

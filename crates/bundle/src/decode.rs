@@ -20,17 +20,17 @@ use super::bounded::Bounded;
 use super::density::Density;
 use super::names::NameReader;
 use super::pages::CheckedPages;
-use super::rows::{Column, Rows, Values};
+use super::rows::{ReadColumn, Rows, Values};
 use super::schema::{BATCH_ROWS, Content, SCHEMA_KEY, Table};
 
 /// An open segment of a table, read from front to back.
-pub(super) struct Decoder {
+pub(super) struct TableDecoder {
     file: Arc<Bounded>,
     metadata: Arc<ParquetMetaData>,
     columns: Vec<Located>,
     /// The number of the next row group.
     next: usize,
-    group: Option<Group>,
+    group: Option<ReadGroup>,
     density: Density,
 }
 
@@ -43,13 +43,13 @@ struct Located {
 }
 
 /// The row group that is being read.
-struct Group {
+struct ReadGroup {
     columns: Vec<ColumnDecoder>,
     /// How many rows have not come yet, by the footer.
     left: usize,
 }
 
-impl Decoder {
+impl TableDecoder {
     /// Opens a file, and checks that it can be read as the table: its version, its columns, and that what the footer
     /// tells of the file's parts can be true.
     pub(super) fn open(path: &Path, table: &'static Table) -> Result<Self, BundleError> {
@@ -100,18 +100,18 @@ impl Decoder {
         })
     }
 
-    fn open_group(&self, number: usize) -> ParquetResult<Group> {
+    fn open_group(&self, number: usize) -> ParquetResult<ReadGroup> {
         let group = self.metadata.row_group(number);
         let open = |column: &Located| {
             let pages = CheckedPages::new(&self.file, group, column.leaf)?;
             Ok(ColumnDecoder::new(column.content, group.column(column.leaf).column_descr_ptr(), pages))
         };
         let columns = self.columns.iter().map(open).collect::<ParquetResult<_>>()?;
-        Ok(Group { columns, left: usize::try_from(group.num_rows()).unwrap_or(usize::MAX) })
+        Ok(ReadGroup { columns, left: usize::try_from(group.num_rows()).unwrap_or(usize::MAX) })
     }
 }
 
-impl Group {
+impl ReadGroup {
     /// The next rows; nothing behind the last.
     fn read(&mut self, located: &[Located]) -> ParquetResult<Option<Rows>> {
         // Behind the last row one more is asked for, which must not come.
@@ -123,7 +123,7 @@ impl Group {
                 let why = "its pages do not hold as many rows as its footer says";
                 return Err(ParquetError::General(why.to_owned()));
             }
-            columns.push(Column { name: at.name, values, has_gaps });
+            columns.push(ReadColumn { name: at.name, values, has_gaps });
         }
         self.left -= expected;
         Ok((expected > 0).then_some(Rows::new(columns)))

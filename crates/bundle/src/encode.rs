@@ -27,7 +27,7 @@ struct Encoder<'a> {
 }
 
 /// The values of a column in one row group.
-enum Column<'a> {
+enum ColumnValues<'a> {
     Int32(Vec<i32>),
     Int64(Vec<i64>),
     Flags(Vec<bool>),
@@ -43,19 +43,19 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a row group: at most [`GROUP_ROWS`] rows, by the table's columns.
-    fn write(&mut self, columns: Vec<Column<'_>>) -> Result<(), BundleError> {
+    fn write(&mut self, columns: Vec<ColumnValues<'_>>) -> Result<(), BundleError> {
         self.write_group(columns).map_err(|cause| encoding_error(self.draft, cause))
     }
 
-    fn write_group(&mut self, columns: Vec<Column<'_>>) -> Result<(), ParquetError> {
+    fn write_group(&mut self, columns: Vec<ColumnValues<'_>>) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         for column in columns {
             let Some(mut writer) = group.next_column()? else { break };
             match column {
-                Column::Int32(values) => write_values::<Int32Type>(&mut writer, &values)?,
-                Column::Int64(values) => write_values::<Int64Type>(&mut writer, &values)?,
-                Column::Flags(values) => write_values::<BoolType>(&mut writer, &values)?,
-                Column::Names(keys, names) => {
+                ColumnValues::Int32(values) => write_values::<Int32Type>(&mut writer, &values)?,
+                ColumnValues::Int64(values) => write_values::<Int64Type>(&mut writer, &values)?,
+                ColumnValues::Flags(values) => write_values::<BoolType>(&mut writer, &values)?,
+                ColumnValues::Names(keys, names) => {
                     for keys in keys.chunks(BATCH_ROWS) {
                         // The names share their texts.
                         let values: Vec<ByteArray> = keys.iter().map(|key| names[*key].clone()).collect();
@@ -146,10 +146,10 @@ pub(super) fn detours(
             .map_err(|why| encoder.refuse(why))?;
         counts.add(&cpus);
         encoder.write(vec![
-            Column::Int32(cpus),
-            Column::Int64(starts),
-            Column::Int64(durations),
-            Column::Flags(incomplete),
+            ColumnValues::Int32(cpus),
+            ColumnValues::Int64(starts),
+            ColumnValues::Int64(durations),
+            ColumnValues::Flags(incomplete),
         ])?;
     }
     encoder.finish()
@@ -177,11 +177,11 @@ pub(super) fn samples(
             .map_err(|why| encoder.refuse(why))?;
         counts.add(&cpus);
         encoder.write(vec![
-            Column::Int32(cpus),
-            Column::Int64(starts),
-            Column::Int64(durations),
-            Column::Int64(work),
-            Column::Flags(incomplete),
+            ColumnValues::Int32(cpus),
+            ColumnValues::Int64(starts),
+            ColumnValues::Int64(durations),
+            ColumnValues::Int64(work),
+            ColumnValues::Flags(incomplete),
         ])?;
     }
     encoder.finish()
@@ -211,13 +211,13 @@ pub(super) fn activities(
             .and_then(|()| check_numbers(&cpus, &detours, before, after))
             .map_err(|why| encoder.refuse(why))?;
         encoder.write(vec![
-            Column::Int32(cpus),
-            Column::Int64(detours),
-            Column::Int64(starts),
-            Column::Int64(self_times),
-            Column::Names(rows.iter().map(|row| row.kind as usize).collect(), &kinds),
-            Column::Names(rows.iter().map(|row| row.source.index()).collect(), &texts),
-            Column::Names(rows.iter().map(|row| row.detail.index()).collect(), &texts),
+            ColumnValues::Int32(cpus),
+            ColumnValues::Int64(detours),
+            ColumnValues::Int64(starts),
+            ColumnValues::Int64(self_times),
+            ColumnValues::Names(rows.iter().map(|row| row.kind as usize).collect(), &kinds),
+            ColumnValues::Names(rows.iter().map(|row| row.source.index()).collect(), &texts),
+            ColumnValues::Names(rows.iter().map(|row| row.detail.index()).collect(), &texts),
         ])?;
     }
     encoder.finish()
@@ -238,9 +238,9 @@ pub(super) fn costs<'a>(
     let rows: Vec<(usize, i64, i64)> = times.collect();
     for rows in rows.chunks(GROUP_ROWS) {
         encoder.write(vec![
-            Column::Names(rows.iter().map(|row| row.0).collect(), &names),
-            Column::Int64(rows.iter().map(|row| row.1).collect()),
-            Column::Int64(rows.iter().map(|row| row.2).collect()),
+            ColumnValues::Names(rows.iter().map(|row| row.0).collect(), &names),
+            ColumnValues::Int64(rows.iter().map(|row| row.1).collect()),
+            ColumnValues::Int64(rows.iter().map(|row| row.2).collect()),
         ])?;
     }
     encoder.finish()
@@ -258,10 +258,10 @@ pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [P
         .collect();
     for rows in rows.chunks(GROUP_ROWS) {
         encoder.write(vec![
-            Column::Int32(rows.iter().map(|row| row.0).collect()),
-            Column::Int64(rows.iter().map(|row| row.1.start_ns).collect()),
-            Column::Int64(rows.iter().map(|row| row.1.compute_ns).collect()),
-            Column::Int64(rows.iter().map(|row| row.1.collective_ns).collect()),
+            ColumnValues::Int32(rows.iter().map(|row| row.0).collect()),
+            ColumnValues::Int64(rows.iter().map(|row| row.1.start_ns).collect()),
+            ColumnValues::Int64(rows.iter().map(|row| row.1.compute_ns).collect()),
+            ColumnValues::Int64(rows.iter().map(|row| row.1.collective_ns).collect()),
         ])?;
     }
     encoder.finish()

@@ -43,7 +43,7 @@ pub enum BundleError {
     #[error("cannot record node '{node}' into {}: {} is there already; choose another path, or remove the old recording",
         bundle.display(), existing.display())]
     Recorded {
-        /// The bundle's folder.
+        /// The folder of the bundle that was to be recorded into.
         bundle: PathBuf,
         /// The node whose part is there already.
         node: String,
@@ -53,7 +53,7 @@ pub enum BundleError {
     /// The bundle holds something else than what was looked for.
     #[error("{} holds {} and not {}", bundle.display(), found.words(), wanted.words())]
     Contents {
-        /// The bundle's folder.
+        /// The folder of the bundle that was opened.
         bundle: PathBuf,
         /// What the bundle holds.
         found: Contents,
@@ -63,7 +63,7 @@ pub enum BundleError {
     /// The bundle holds several nodes where one is meant.
     #[error("{} holds the nodes {nodes}", bundle.display())]
     SeveralNodes {
-        /// The bundle's folder.
+        /// The folder of the bundle that was opened.
         bundle: PathBuf,
         /// The nodes that it holds, separated by commas.
         nodes: String,
@@ -87,7 +87,7 @@ pub enum BundleError {
     /// The bundle holds no such node.
     #[error("{} holds no node '{node}'; it holds {nodes}", bundle.display())]
     NoSuchNode {
-        /// The bundle's folder.
+        /// The folder of the bundle that was opened.
         bundle: PathBuf,
         /// The node that was asked for.
         node: String,
@@ -108,7 +108,7 @@ pub enum BundleError {
     /// A study's document that is not what it should be.
     #[error("cannot read {} as the document of a study: {why}", path.display())]
     Study {
-        /// The study's document.
+        /// The file that was read, `study.json` in the study's folder.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -116,7 +116,7 @@ pub enum BundleError {
     /// A node's document that is not what it should be.
     #[error("cannot read {} as a node's document: {why}", path.display())]
     Document {
-        /// The document's file.
+        /// The file that was read, `runs/node=HOST.json` in the bundle.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -124,7 +124,7 @@ pub enum BundleError {
     /// A file that is damaged, or not Parquet at all.
     #[error("cannot read {} as Parquet: {why}", path.display())]
     Parquet {
-        /// The table's file.
+        /// The segment of a table that was read.
         path: PathBuf,
         /// What the decoder said.
         why: String,
@@ -140,7 +140,7 @@ pub enum BundleError {
     /// A table whose columns or rows contradict the schema; when writing, rows that would.
     #[error("{} is not a table of {table}: {why}", path.display())]
     Table {
-        /// The table's file.
+        /// The segment of a table that was read or was to be written.
         path: PathBuf,
         /// What it should hold: `detours`, `activities`.
         table: &'static str,

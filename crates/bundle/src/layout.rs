@@ -17,7 +17,7 @@ pub(super) fn check_node_name(name: &str) -> Result<(), BundleError> {
     becalm_model::check_node_name(name).map_err(|why| BundleError::NodeName { name: name.to_owned(), why })
 }
 
-/// `runs/node=HOST.json`.
+/// The file of a node's document, `runs/node=HOST.json`.
 pub(super) fn document(bundle: &Path, node: &str) -> PathBuf {
     bundle.join(RUNS).join(format!("node={node}.json"))
 }
@@ -32,12 +32,12 @@ pub(super) fn node_of_document(file_name: &str) -> Option<&str> {
     file_name.strip_prefix("node=")?.strip_suffix(".json")
 }
 
-/// `detours/node=HOST`, `activities/node=HOST`.
+/// The folder of a node's segments of a table: `detours/node=HOST`, `activities/node=HOST`.
 pub(super) fn table_folder(bundle: &Path, table: &str, node: &str) -> PathBuf {
     bundle.join(table).join(format!("node={node}"))
 }
 
-/// `0000.parquet`.
+/// The name of a segment's file, numbered from 0: `0000.parquet`.
 pub(super) fn segment(number: u32) -> String {
     format!("{number:04}.parquet")
 }

@@ -33,14 +33,14 @@ pub(super) struct NameReader {
     in_dictionary: usize,
     /// The keys of the names; filled when the first plain text comes.
     keys: HashMap<Box<str>, i32>,
-    page: Values,
+    page: PageValues,
     /// How many rows of the present page have not come yet.
     left: usize,
     gaps: bool,
 }
 
 /// The values of a page.
-enum Values {
+enum PageValues {
     None,
     Keys(Hybrid),
     /// Texts behind their lengths; the check of the pages has seen that they are whole.
@@ -52,7 +52,16 @@ enum Values {
 impl NameReader {
     pub(super) fn new(pages: CheckedPages) -> Self {
         let (column, table) = (pages.column().to_owned(), NameTable::default());
-        Self { pages, column, table, in_dictionary: 0, keys: HashMap::new(), page: Values::None, left: 0, gaps: false }
+        Self {
+            pages,
+            column,
+            table,
+            in_dictionary: 0,
+            keys: HashMap::new(),
+            page: PageValues::None,
+            left: 0,
+            gaps: false,
+        }
     }
 
     /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
@@ -68,9 +77,9 @@ impl NameReader {
             let count = self.left.min(wanted - keys.len());
             let begin = keys.len();
             match &mut self.page {
-                Values::None => break,
-                Values::Gaps => keys.resize(begin + count, 0),
-                Values::Keys(packed) => {
+                PageValues::None => break,
+                PageValues::Gaps => keys.resize(begin + count, 0),
+                PageValues::Keys(packed) => {
                     if !packed.read(count, keys) {
                         return self.refuse("does not hold a value for each row");
                     }
@@ -79,7 +88,7 @@ impl NameReader {
                         return Err(general(format!("the column {} has rows outside of its dictionary", self.column)));
                     }
                 }
-                Values::Plain(rest) => {
+                PageValues::Plain(rest) => {
                     for _ in 0..count {
                         let text = next_text(&self.column, rest)?;
                         keys.push(key(&self.column, text.as_str(), &mut self.keys, &mut self.table)?);
@@ -115,10 +124,10 @@ impl NameReader {
                 continue;
             }
             self.left = page.num_values() as usize;
-            self.page = if self.is_gapless(&page)? { self.values(page.encoding(), values)? } else { Values::Gaps };
+            self.page = if self.is_gapless(&page)? { self.values(page.encoding(), values)? } else { PageValues::Gaps };
             return Ok(true);
         }
-        self.page = Values::None;
+        self.page = PageValues::None;
         Ok(false)
     }
 
@@ -139,16 +148,16 @@ impl NameReader {
         Ok(())
     }
 
-    fn values(&mut self, encoding: Encoding, mut values: Bytes) -> Result<Values> {
+    fn values(&mut self, encoding: Encoding, mut values: Bytes) -> Result<PageValues> {
         match encoding {
             Encoding::PLAIN => {
                 if self.keys.is_empty() {
                     self.keys = (0..).zip(self.table.iter()).map(|(key, name)| (name.clone(), key)).collect();
                 }
-                Ok(Values::Plain(values))
+                Ok(PageValues::Plain(values))
             }
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => match values.first().copied() {
-                Some(width @ 0..=32) => Ok(Values::Keys(Hybrid::new(values.split_off(1), width.into()))),
+                Some(width @ 0..=32) => Ok(PageValues::Keys(Hybrid::new(values.split_off(1), width.into()))),
                 _ => self.refuse("does not say how its keys are packed"),
             },
             other => self.refuse(&format!("is packed as {other}, which is not read here; pack it plainly")),
@@ -190,9 +199,9 @@ fn too_many(column: &str) -> ParquetError {
 }
 
 /// A text of a page, which shares its memory.
-struct Text(Bytes);
+struct PageText(Bytes);
 
-impl Text {
+impl PageText {
     fn as_str(&self) -> &str {
         // It was checked when it was made.
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -200,7 +209,7 @@ impl Text {
 }
 
 /// Takes the first text from the values of a page.
-fn next_text(column: &str, rest: &mut Bytes) -> Result<Text> {
+fn next_text(column: &str, rest: &mut Bytes) -> Result<PageText> {
     let (length, _) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
     let length = u32::from_le_bytes(*length) as usize;
     if length > LONGEST {
@@ -212,7 +221,7 @@ fn next_text(column: &str, rest: &mut Bytes) -> Result<Text> {
     }
     let text = rest.split_to(end).slice(size_of::<u32>()..);
     match std::str::from_utf8(&text) {
-        Ok(_) => Ok(Text(text)),
+        Ok(_) => Ok(PageText(text)),
         Err(_) => Err(general(format!("the column {column} has a text that is not UTF-8"))),
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct RowOrder {
 }
 
 impl RowOrder {
-    /// Begins a segment, in which the CPUs may appear anew.
+    /// Begins a segment, in which the CPUs may appear again.
     pub(super) fn begin_segment(&mut self) {
         self.current = None;
     }

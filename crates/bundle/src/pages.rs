@@ -46,7 +46,7 @@ impl CheckedPages {
         })
     }
 
-    /// The column's path.
+    /// The path of the column in the file's schema, to name it in messages.
     pub(super) fn column(&self) -> &str {
         &self.column
     }

@@ -11,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::decode::Decoder;
+use super::decode::TableDecoder;
 use super::draft::Draft;
 use super::nodes::open;
 use super::phase::Phase;
@@ -98,7 +98,7 @@ impl PhaseWriter {
             }
             phases.iter().try_for_each(|phase| check(of.rank, *phase)).map_err(refuse)?;
         }
-        let mut made = MadeFolders::of(&self.path);
+        let mut made = MadeFolders::below(&self.path);
         made.make(&self.path.join(PHASES.name))?;
         made.make(&layout::table_folder(&self.path, PHASES.name, &self.node))?;
         let draft = Draft::within(&self.path, path)?;
@@ -140,7 +140,7 @@ fn check(rank: u32, phase: Phase) -> Result<(), String> {
 
 fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> Result<(), BundleError> {
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: PHASES.name, why };
-    let mut decoder = Decoder::open(path, &PHASES)?;
+    let mut decoder = TableDecoder::open(path, &PHASES)?;
     let mut ranks = doc.ranks.iter().map(|doc| doc.rank);
     let mut rank = ranks.next().expect("a document that was read has ranks");
     let mut number = 0;
@@ -175,7 +175,7 @@ fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> 
 mod tests {
     use super::*;
     use becalm_model::Document;
-    use becalm_model::node::{ClockDoc, Machine};
+    use becalm_model::node::{ClockDoc, MachineDoc};
     use becalm_model::phases::{ClockRelationDoc, JobDoc, RankDoc, SCHEMA};
     use becalm_units::{CpuId, Nanos};
 
@@ -192,7 +192,7 @@ mod tests {
             program: "becalm-mpi".to_owned(),
             origin: jiff::Timestamp::UNIX_EPOCH,
             complete: true,
-            machine: Machine::default(),
+            machine: MachineDoc::default(),
             clock: ClockDoc::default(),
             relation: ClockRelationDoc::default(),
             job: JobDoc {
@@ -292,12 +292,12 @@ mod tests {
         };
         assert!(wrong(&|doc| doc.job.phases = 0).contains("0 phases"));
         assert!(wrong(&|doc| doc.job.grain_ns = Nanos::new(-1)).contains("grain_ns"));
-        assert!(wrong(&|doc| doc.job.nodes = 5).contains("4 ranks are on 5 nodes"));
+        assert!(wrong(&|doc| doc.job.nodes = 5).contains("4 ranks cannot be on 5 nodes"));
         assert!(wrong(&|doc| doc.ranks.clear()).contains("no ranks"));
         assert!(wrong(&|doc| doc.ranks.reverse()).contains("rising"));
-        assert!(wrong(&|doc| doc.ranks[1].rank = 4).contains("rank 4 of 4"));
+        assert!(wrong(&|doc| doc.ranks[1].rank = 4).contains("rank 4, and the job has the ranks 0 to 3"));
         assert!(wrong(&|doc| doc.ranks[1].cpu = CpuId::new(1 << 30)).contains("above the limit"));
         assert!(wrong(&|doc| doc.ranks[1].calibrated_ns = Nanos::new(-1)).contains("calibrated_ns"));
-        assert!(wrong(&|doc| doc.relation.offset_ns = f64::NAN).contains("no clock"));
+        assert!(wrong(&|doc| doc.relation.offset_ns = f64::NAN).contains("its clock cannot be NaN ns off"));
     }
 }

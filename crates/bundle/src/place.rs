@@ -12,7 +12,7 @@ use super::{BundleError, draft, layout, nodes};
 /// again unless they are kept.
 pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, BundleError> {
     layout::check_node_name(doc.node())?;
-    let mut made = MadeFolders::of(bundle);
+    let mut made = MadeFolders::below(bundle);
     make_bundle(bundle, D::CONTENTS, &mut made)?;
     let target = layout::document(bundle, doc.node());
     let (draft, _) = document::write(bundle, &target, doc)?;
@@ -79,8 +79,8 @@ pub(crate) struct MadeFolders {
 }
 
 impl MadeFolders {
-    /// None yet, of the bundle at this path.
-    pub(crate) fn of(bundle: &Path) -> Self {
+    /// No folder yet, of those below the bundle at this path.
+    pub(crate) fn below(bundle: &Path) -> Self {
         Self { bundle: bundle.to_owned(), made: Vec::new() }
     }
 

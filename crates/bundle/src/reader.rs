@@ -1,12 +1,12 @@
-//! A bundle that is read.
+//! Reading a bundle of recordings: its documents at once, its rows batch by batch.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::batch::Batch;
-use super::decode::Decoder;
+use super::batch::RowBatch;
+use super::decode::TableDecoder;
 use super::density::Density;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
@@ -46,7 +46,7 @@ impl Bundle {
         Ok(Self { path, nodes, progress: ReadProgress::default() })
     }
 
-    /// The bundle's folder.
+    /// The folder in which the bundle was found, which may have the suffix that the path asked for had not.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -190,10 +190,10 @@ struct Batches<B> {
 struct Segment {
     number: u32,
     path: PathBuf,
-    decoder: Decoder,
+    decoder: TableDecoder,
 }
 
-impl<B: Batch> Batches<B> {
+impl<B: RowBatch> Batches<B> {
     fn new(folder: PathBuf, segments: u32, progress: ReadProgress) -> Self {
         let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
         Self { folder, segments: 0..segments, open: None, order, progress, density: Density::default(), kind }
@@ -215,7 +215,7 @@ impl<B: Batch> Batches<B> {
                 None => {
                     let Some(number) = self.segments.next() else { return Ok(None) };
                     let path = self.folder.join(layout::segment(number));
-                    let decoder = Decoder::open(&path, B::TABLE)?;
+                    let decoder = TableDecoder::open(&path, B::TABLE)?;
                     let refuse = |why| BundleError::Table { path: path.clone(), table: B::TABLE.name, why };
                     self.density.add(decoder.density()).map_err(refuse)?;
                     self.order.begin_segment();

@@ -4,11 +4,11 @@ use super::names::NameTable;
 
 /// Consecutive rows of one row group.
 pub(super) struct Rows {
-    columns: Vec<Column>,
+    columns: Vec<ReadColumn>,
 }
 
 /// The values of one column.
-pub(super) struct Column {
+pub(super) struct ReadColumn {
     pub(super) name: &'static str,
     pub(super) values: Values,
     /// Whether some row has no value; then there are fewer values than rows.
@@ -24,7 +24,7 @@ pub(super) enum Values {
 }
 
 impl Rows {
-    pub(super) const fn new(columns: Vec<Column>) -> Self {
+    pub(super) const fn new(columns: Vec<ReadColumn>) -> Self {
         Self { columns }
     }
 
@@ -50,7 +50,7 @@ impl Rows {
         }
     }
 
-    /// Takes the flags of the rows; nothing where the file has no such column.
+    /// Takes the flags of the rows; `None` where the file has no such column.
     ///
     /// # Errors
     /// Says what is wrong with the column.
@@ -65,9 +65,9 @@ impl Rows {
     ///
     /// # Errors
     /// Says what is wrong with the column.
-    pub(super) fn names(&mut self, name: &str) -> Result<Names, String> {
+    pub(super) fn names(&mut self, name: &str) -> Result<NameColumn, String> {
         match self.values(name)? {
-            Some(Values::Names { keys, table }) => Ok(Names { keys, table }),
+            Some(Values::Names { keys, table }) => Ok(NameColumn { keys, table }),
             _ => Err(missing(name)),
         }
     }
@@ -89,12 +89,12 @@ fn missing(name: &str) -> String {
 
 /// A column of names: for each row a key, for each key a name.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct NameColumn {
     keys: Vec<i32>,
     table: NameTable,
 }
 
-impl Names {
+impl NameColumn {
     /// Where the name of a row stands among [`Self::values`].
     pub(super) fn key(&self, row: usize) -> usize {
         self.keys[row] as usize

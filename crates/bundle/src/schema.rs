@@ -35,7 +35,7 @@ pub(super) const BATCH_ROWS: usize = 1 << 16;
 /// How many rows make a row group, whose columns a writer holds in memory: about 10 MB.
 pub(super) const GROUP_ROWS: usize = 1 << 18;
 
-/// One of the tables.
+/// A table of the bundle: its name, its version and its columns.
 pub(super) struct Table {
     /// Its folder in the bundle, and its name in messages.
     pub(super) name: &'static str,
@@ -65,11 +65,11 @@ pub(super) enum Content {
     Rank,
     /// A number that rises along the rows of a CPU: a time, or the number of a detour.
     Rising,
-    /// A length of time.
+    /// A length of time, in nanoseconds or, of costs, picoseconds.
     Length,
     /// A number of things, 0 or more.
     Amount,
-    /// True or false.
+    /// A truth value, one bit a row.
     Flag,
     /// One of a few names.
     Name,
@@ -79,7 +79,7 @@ const fn column(name: &'static str, content: Content) -> Column {
     Column { name, content, optional: false }
 }
 
-/// See [`becalm_model::Detour`].
+/// A row a detour, as [`becalm_model::Detour`] tells.
 pub(super) const DETOURS: Table = Table {
     name: "detours",
     schema: DETOURS_SCHEMA,
@@ -92,7 +92,7 @@ pub(super) const DETOURS: Table = Table {
     arrow: include_str!("arrow/detours.base64"),
 };
 
-/// See [`becalm_model::Activity`].
+/// A row an activity, as [`becalm_model::Activity`] tells.
 pub(super) const ACTIVITIES: Table = Table {
     name: "activities",
     schema: ACTIVITIES_SCHEMA,
@@ -108,7 +108,7 @@ pub(super) const ACTIVITIES: Table = Table {
     arrow: include_str!("arrow/activities.base64"),
 };
 
-/// See [`becalm_model::Sample`].
+/// A row a sample of work, as [`becalm_model::Sample`] tells.
 pub(super) const SAMPLES: Table = Table {
     name: "samples",
     schema: SAMPLES_SCHEMA,
@@ -122,7 +122,7 @@ pub(super) const SAMPLES: Table = Table {
     arrow: include_str!("arrow/samples.base64"),
 };
 
-/// See [`super::cost`].
+/// A row a sample of a probe, as [`super::cost`] tells.
 pub(super) const COSTS: Table = Table {
     name: "costs",
     schema: COSTS_SCHEMA,
@@ -130,7 +130,7 @@ pub(super) const COSTS: Table = Table {
     arrow: include_str!("arrow/costs.base64"),
 };
 
-/// See [`super::PhaseRun`].
+/// A row a phase of one rank, as [`super::PhaseRun`] tells.
 pub(super) const PHASES: Table = Table {
     name: "phases",
     schema: PHASES_SCHEMA,

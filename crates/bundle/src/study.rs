@@ -52,8 +52,8 @@ pub fn load(folder: &Path) -> Result<StudyDoc, BundleError> {
 mod tests {
     use std::fs;
 
-    use becalm_model::node::Machine;
-    use becalm_model::study::{ConfigurationDoc, Outcome};
+    use becalm_model::node::MachineDoc;
+    use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome};
     use becalm_units::CpuList;
 
     use super::*;
@@ -73,12 +73,12 @@ mod tests {
             program: "becalm 0.1.0".to_owned(),
             node: "vm".to_owned(),
             begun: "2026-01-01T00:00:00Z".parse().unwrap(),
-            machine: Machine::default(),
+            machine: MachineDoc::default(),
             duration_ns: 1_000_000_000,
             configurations: vec![
-                configuration("baseline", Outcome::Recorded { run: "baseline.becalm".to_owned() }),
-                configuration("priority", Outcome::Skipped { why: "needs root".to_owned() }),
-                configuration("isolated", Outcome::Planned),
+                configuration("baseline", ConfigurationOutcome::Recorded { run: "baseline.becalm".to_owned() }),
+                configuration("priority", ConfigurationOutcome::Skipped { why: "needs root".to_owned() }),
+                configuration("isolated", ConfigurationOutcome::Planned),
             ],
         }
     }
@@ -88,7 +88,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         store(&doc(), folder.path()).unwrap();
         let mut later = doc();
-        later.configurations[2].outcome = Outcome::Recorded { run: "isolated.becalm".to_owned() };
+        later.configurations[2].outcome = ConfigurationOutcome::Recorded { run: "isolated.becalm".to_owned() };
         store(&later, folder.path()).unwrap();
         assert_eq!(load(folder.path()).unwrap(), later);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays");
@@ -111,10 +111,13 @@ mod tests {
             assert!(store(&doc, folder.path()).is_err());
             error(&serde_json::to_string(&doc).unwrap())
         };
-        assert!(spoiled(&|doc| doc.configurations[1].name = "baseline".into()).contains("stands there twice"));
+        assert!(spoiled(&|doc| doc.configurations[1].name = "baseline".into()).contains("appears twice"));
         for run in ["", "../elsewhere", "/etc", ".hidden"] {
-            let outcome = Outcome::Recorded { run: run.to_owned() };
-            assert!(spoiled(&|doc| doc.configurations[0].outcome = outcome.clone()).contains("is no name"), "{run}");
+            let outcome = ConfigurationOutcome::Recorded { run: run.to_owned() };
+            assert!(
+                spoiled(&|doc| doc.configurations[0].outcome = outcome.clone()).contains("is not the name"),
+                "{run}"
+            );
         }
         fs::remove_file(folder.path().join(FILE)).unwrap();
         assert!(load(folder.path()).unwrap_err().to_string().contains("study.json"));

@@ -39,7 +39,7 @@ impl BundleWriter {
     /// read-only or full. The place is then left as it was.
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
-        let mut made = MadeFolders::of(path);
+        let mut made = MadeFolders::below(path);
         make_bundle(path, Contents::Recording, &mut made)?;
         let mut writer = Self {
             path: path.to_owned(),
@@ -209,7 +209,7 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// The bundle's folder.
+    /// The folder into which the bundle is written.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io;
 
 use becalm_analyze::compare::CompareError;
-use becalm_analyze::cost::tick::LiveError;
+use becalm_analyze::cost::tick::CampaignError;
 use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
 use becalm_analyze::work::{Incomparable, WorkError};
@@ -35,7 +35,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         hint_for(cause, |_: &Incomparable| OTHER_WORK),
         hint_for(
             cause,
-            |error: &LiveError| if matches!(error, LiveError::NoRound { .. }) { " (--resume)" } else { "" },
+            |error: &CampaignError| if matches!(error, CampaignError::NoRound { .. }) { " (--resume)" } else { "" },
         ),
         hint_for(cause, cpu),
         hint_for(cause, plan),

@@ -21,7 +21,7 @@ fn line_of(message: fmt::Arguments<'_>) -> String {
     format!("becalm: {}", printable(&message.to_string()))
 }
 
-/// How wide results may be: what `COLUMNS` says, else the terminal that they go to; nothing if they go elsewhere, where
+/// How wide results may be: what `COLUMNS` says, else the terminal that they go to; `None` if they go elsewhere, where
 /// nobody knows.
 pub fn page_width() -> Option<usize> {
     let said = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok()).filter(|columns| *columns > 0);

@@ -21,7 +21,7 @@ pub struct UntilClosed<W> {
 }
 
 impl<W: Write> UntilClosed<W> {
-    /// To this output.
+    /// An output that is written to for as long as somebody reads it.
     pub const fn new(to: W) -> Self {
         Self { to, is_closed: false }
     }
@@ -95,7 +95,7 @@ pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> anyhow
         Output::Json => Ok(becalm_report::print(report, true, form(true), out)?),
         Output::Text { all } => Ok(becalm_report::print(report, false, form(all), out)?),
         Output::Page { draft, file } => {
-            let page = report.page(PROGRAM).context("there is no page for a browser of this")?;
+            let page = report.page(PROGRAM).context("this report has no page for a browser")?;
             let failed = || format!("cannot write {}", file.display());
             let mut out = BufWriter::new(draft);
             page.write(&mut out).with_context(failed)?;

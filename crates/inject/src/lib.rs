@@ -20,5 +20,5 @@ pub mod tally;
 pub mod toll;
 
 pub use error::InjectError;
-pub use preempt::{Delivered, Detour, Injection, PreemptPlan};
+pub use preempt::{Delivered, DeliveredDetour, Injection, PreemptPlan};
 pub use signal::{DeliveredSignals, SignalNoise, SignalPlan};

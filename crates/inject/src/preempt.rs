@@ -53,7 +53,7 @@ pub struct PreemptPlan {
 
 /// A detour as it was delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Detour {
+pub struct DeliveredDetour {
     /// The first and the last reading of the counter by the injecting thread.
     pub burned: (Ticks, Ticks),
     /// The length that was asked for.
@@ -76,7 +76,7 @@ pub struct Delivered {
     /// What was due and what was delivered.
     pub tally: DeliveryTally,
     /// The first detours that were delivered; empty if no log was asked for.
-    pub log: Vec<Detour>,
+    pub log: Vec<DeliveredDetour>,
 }
 
 impl Delivered {
@@ -94,7 +94,7 @@ impl Delivered {
 pub struct Injection {
     alarm: Arc<Alarm>,
     threads: Vec<JoinHandle<Result<Delivered, InjectError>>>,
-    /// The rate of the counter whose readings [`Detour::burned`] holds.
+    /// The rate of the counter whose readings [`DeliveredDetour::burned`] holds.
     pub rate: TickRate,
 }
 
@@ -312,7 +312,7 @@ impl Worker {
         let logged = self.log[..self.logged].chunks_exact(LOG_WORDS);
         let log = logged.map(|words| {
             let [first, last, asked] = [0, 1, 2].map(|word: usize| words[word].load(Ordering::Relaxed));
-            Detour { burned: (Ticks::new(first), Ticks::new(last)), asked: Nanos::new(asked as i64) }
+            DeliveredDetour { burned: (Ticks::new(first), Ticks::new(last)), asked: Nanos::new(asked as i64) }
         });
         let log = log.collect();
         let Self { cpu, toll, left_out, merged, tally, .. } = self;

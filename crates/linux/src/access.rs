@@ -26,11 +26,11 @@ impl Access {
     pub fn guarded() -> Self {
         let variable = |name| env::var(name).ok();
         let is_root = rustix::process::geteuid().is_root();
-        Self::of(is_root, variable("SUDO_UID").as_deref(), variable("SUDO_GID").as_deref())
+        Self::of_user(is_root, variable("SUDO_UID").as_deref(), variable("SUDO_GID").as_deref())
     }
 
-    /// As [`Self::guarded`] decides it.
-    pub(crate) fn of(is_root: bool, user: Option<&str>, group: Option<&str>) -> Self {
+    /// What [`Self::guarded`] says for this user, whose name and group `sudo` told.
+    pub(crate) fn of_user(is_root: bool, user: Option<&str>, group: Option<&str>) -> Self {
         if !is_root {
             return Self::by_umask();
         }
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn only_root_closes_and_only_whole_numbers_are_users() {
-        assert_eq!(Access::of(false, Some("1000"), Some("1000")), Access::by_umask());
-        let owner = |user, group| Access::of(true, user, group).owner;
+        assert_eq!(Access::of_user(false, Some("1000"), Some("1000")), Access::by_umask());
+        let owner = |user, group| Access::of_user(true, user, group).owner;
         assert_eq!(owner(Some("1000"), Some("100")), Some((1000, 100)));
         for (user, group) in [(None, None), (Some("1000"), None), (Some("x"), Some("1")), (Some("-1"), Some("1"))] {
             assert_eq!(owner(user, group), None);
         }
         assert_eq!(owner(Some("4294967295"), Some("1")), None);
-        assert_eq!(Access::of(true, None, None).file_mode(), 0o600);
+        assert_eq!(Access::of_user(true, None, None).file_mode(), 0o600);
     }
 }

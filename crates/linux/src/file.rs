@@ -134,7 +134,7 @@ pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> 
     Err(io::Error::other(format!("the kernel took only {taken} of {} bytes", bytes.len())))
 }
 
-/// Opens a regular file to be read. Nothing else is opened, for a pipe would have the reader wait for ever and a device may never
+/// Opens a regular file to be read. Nothing else is opened, for a pipe would have the reader wait forever and a device may never
 /// end.
 ///
 /// # Errors
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone() {
+    fn errors_of_what_is_gone_are_told_apart() {
         for code in [libc::ENOENT, libc::ENOTDIR, libc::ESRCH, libc::ENODEV] {
             assert!(is_gone(&io::Error::from_raw_os_error(code)), "{code}");
         }

@@ -38,7 +38,7 @@ impl Place {
     ///
     /// # Errors
     /// If a folder on the way is missing or cannot be searched, or a link is another user's; see [`Folder::open`].
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn find(path: &Path) -> io::Result<Self> {
         let (folder, name) = walk(path, true)?;
         match name {
             Some(name) => Ok(Self { folder, name }),
@@ -310,7 +310,7 @@ mod tests {
 
     /// Whether it is special, and its name.
     fn place(path: &Path) -> io::Result<(bool, OsString)> {
-        let place = Place::of(path)?;
+        let place = Place::find(path)?;
         Ok((place.is_special()?, place.name))
     }
 
@@ -337,14 +337,14 @@ mod tests {
     fn what_has_no_path_is_written_as_it_is() {
         let mut pair = io::pipe().unwrap();
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pair.1));
-        let place = Place::of(Path::new(&path)).unwrap();
+        let place = Place::find(Path::new(&path)).unwrap();
         assert!(place.is_special().unwrap());
         io::Write::write_all(&mut place.open_special().unwrap(), b"text").unwrap();
         drop(pair.1);
         let mut text = String::new();
         io::Read::read_to_string(&mut pair.0, &mut text).unwrap();
         assert_eq!(text, "text");
-        assert!(super::Place::of(Path::new("/dev/null")).unwrap().is_special().unwrap());
+        assert!(super::Place::find(Path::new("/dev/null")).unwrap().is_special().unwrap());
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
         for open in [0o777, 0o1777, 0o775] {
             mode(open);
             for name in ["link", "way/file", "way/new"] {
-                let refused = Place::of(&path(name)).unwrap_err();
+                let refused = Place::find(&path(name)).unwrap_err();
                 assert!(
                     refused.to_string().contains("a link that belongs to user 65534"),
                     "{open:o} {name}: {refused}"
@@ -416,7 +416,7 @@ mod tests {
     fn what_is_guarded_is_closed_and_given_to_its_user() {
         let folder = tempfile::tempdir().unwrap();
         let open = Folder::open(folder.path()).unwrap();
-        let access = Access::of(true, Some("65534"), Some("65533"));
+        let access = Access::of_user(true, Some("65534"), Some("65533"));
         let file = open.create(OsStr::new("file"), access).unwrap();
         assert!(open.make(OsStr::new("folder"), access).unwrap());
         let made = std::fs::metadata(folder.path().join("folder")).unwrap();

@@ -73,7 +73,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn permissions() {
+    fn permissions_depend_on_owner_group_and_rights() {
         let folder = tempfile::tempdir().unwrap();
         let allows = |mode, uid_matches: bool, group_matches: bool, capabilities| {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();

@@ -38,7 +38,7 @@ pub struct Janitor {
 /// No janitor could be started.
 #[derive(Debug, thiserror::Error)]
 pub enum JanitorError {
-    /// The process has other threads, whose locks a fork would leave held for ever.
+    /// The process has other threads, whose locks a fork would leave held forever.
     #[error("cannot start the janitor: the process already has {0} threads")]
     Threads(usize),
     /// A system call that starting the janitor needs failed.

@@ -30,9 +30,9 @@ pub enum SchedError {
     /// A thread of becalm could not be started.
     #[error("cannot start the thread {name}: {source}")]
     Start {
-        /// The thread's name.
+        /// The name that the thread was to have.
         name: String,
-        /// Why.
+        /// What the operating system said.
         r#source: io::Error,
     },
     /// A thread of becalm ended before it was ready, which only a bug can make it do.

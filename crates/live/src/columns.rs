@@ -126,14 +126,14 @@ pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_report::grid::Column;
+    use becalm_report::grid::GridColumn;
     use proptest::prelude::*;
 
     fn grid(columns: &[(&'static str, Value)]) -> Grid {
         Grid {
             columns: columns
                 .iter()
-                .map(|(name, value)| Column { name, title: name, is_text: value.is_text() })
+                .map(|(name, value)| GridColumn { name, title: name, is_text: value.is_text() })
                 .collect(),
             rows: vec![columns.iter().map(|(_, value)| value.clone()).collect()],
         }
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_fits(width in 20_usize..200) {
+        fn columns_fit_the_width(width in 20_usize..200) {
             let fitted = fit(&sources(), None, width, Panel::Sources);
             prop_assert!(!fitted.is_empty());
             let taken = fitted.iter().map(|fitted| fitted.width + GAP).sum::<usize>() - GAP;

@@ -25,7 +25,7 @@ const HEAD: u16 = 2;
 
 /// What only the session knows.
 #[derive(Clone, Default, Debug)]
-pub struct Status {
+pub struct StatusLines {
     /// What happened last, or what is going on.
     pub message: Option<String>,
     /// Where drawing goes on, and what a save would hold.
@@ -33,7 +33,7 @@ pub struct Status {
 }
 
 /// Draws everything; gives the tables as they are shown, on which the keys act.
-pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &Status, theme: Theme) -> [PanelTable; 3] {
+pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &StatusLines, theme: Theme) -> [PanelTable; 3] {
     let tables = tables(live, view);
     let area = frame.area();
     let mut page = Canvas { buffer: frame.buffer_mut(), theme };
@@ -112,7 +112,7 @@ impl Canvas<'_> {
     }
 
     /// The lines below the tables; gives the first of them.
-    fn foot(&mut self, area: Rect, live: &Live, view: &View, status: &Status) -> u16 {
+    fn foot(&mut self, area: Rect, live: &Live, view: &View, status: &StatusLines) -> u16 {
         let mut y = area.bottom() - 1;
         let mut x = area.x;
         for (key, what) in help::footer(view) {

@@ -9,11 +9,11 @@ use becalm_linux::sched;
 use becalm_measure::Names;
 use becalm_model::node::CpuDoc;
 use becalm_model::{LoopThread, NodeDoc, Pid};
-use becalm_record::{DetourStore, Part, Store};
+use becalm_record::{DetourStore, LanePart, Store};
 use becalm_units::CpuList;
 
-use crate::session::{Request, Session};
-use crate::watch::Watcher;
+use crate::session::{LiveSession, ViewRequest};
+use crate::watch::ViewThread;
 
 /// How often what was recorded is stored.
 const SEGMENT: Duration = Duration::from_secs(10);
@@ -22,8 +22,8 @@ const SEGMENT: Duration = Duration::from_secs(10);
 pub struct ViewFeed<'a> {
     /// Attributes the batches and writes them into the bundle that can be saved.
     detours: DetourStore,
-    session: &'a Arc<Session>,
-    watcher: &'a mut Watcher,
+    session: &'a Arc<LiveSession>,
+    watcher: &'a mut ViewThread,
     /// With more bytes stored than this, the recording is to be renewed.
     bound: u64,
     stored: Instant,
@@ -31,7 +31,7 @@ pub struct ViewFeed<'a> {
 
 impl<'a> ViewFeed<'a> {
     /// The feed of a recording that is about to begin.
-    pub fn new(detours: DetourStore, session: &'a Arc<Session>, watcher: &'a mut Watcher, bound: u64) -> Self {
+    pub fn new(detours: DetourStore, session: &'a Arc<LiveSession>, watcher: &'a mut ViewThread, bound: u64) -> Self {
         Self { detours, session, watcher, bound, stored: Instant::now() }
     }
 
@@ -61,7 +61,7 @@ impl Store for ViewFeed<'_> {
         Ok(())
     }
 
-    fn take(&mut self, part: Part<'_>, names: &Names) -> io::Result<()> {
+    fn take(&mut self, part: LanePart<'_>, names: &Names) -> io::Result<()> {
         self.session.update(|live| live.take(part, &names.labels));
         if let Err(error) = self.detours.take(part, names) {
             self.go_on_without_storing(&error);
@@ -79,7 +79,7 @@ impl Store for ViewFeed<'_> {
             self.go_on_without_storing(&error);
         }
         if self.detours.bytes_written() > self.bound {
-            self.session.ask(Request::Renew);
+            self.session.ask(ViewRequest::Renew);
         }
         Ok(())
     }

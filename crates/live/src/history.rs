@@ -55,7 +55,7 @@ impl History {
         whole.skip(self.whole().count().saturating_sub(count)).map(|lost| lost as f64 / CELL as f64).collect()
     }
 
-    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; nothing if there are none.
+    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; `None` if there are none.
     pub fn recent(&self, over: Nanos) -> Option<f64> {
         let last = self.last((over.get() / CELL).max(1) as usize);
         (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64)
@@ -68,7 +68,7 @@ impl History {
         numbered.filter(move |(_, cell)| cell * CELL >= since && (cell + 1) * CELL <= until).map(|(lost, _)| *lost)
     }
 
-    /// The cell with this number; none if it is forgotten.
+    /// The cell with this number; `None` if it is forgotten.
     fn cell(&mut self, number: i64) -> Option<&mut i64> {
         if self.cells.is_empty() {
             self.first = number;

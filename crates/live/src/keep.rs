@@ -44,11 +44,11 @@ impl RunNames {
 
 /// A hidden bundle. Dropped without having been saved, it is removed.
 #[derive(Debug)]
-pub struct Keep {
+pub struct HiddenBundle {
     path: PathBuf,
 }
 
-impl Keep {
+impl HiddenBundle {
     /// The hidden bundle that the next recording is written into.
     pub fn new(names: &RunNames) -> Self {
         Self { path: names.hidden() }
@@ -70,7 +70,7 @@ impl Keep {
     }
 }
 
-impl Drop for Keep {
+impl Drop for HiddenBundle {
     fn drop(&mut self) {
         // Where it was saved, or was never written, there is nothing.
         let _ = fs::remove_dir_all(&self.path);
@@ -87,7 +87,7 @@ mod tests {
         let names = RunNames::new(&folder.path().join("quiet.becalm"));
         let mut saved = Vec::new();
         for content in ["a", "b"] {
-            let keep = Keep::new(&names);
+            let keep = HiddenBundle::new(&names);
             fs::create_dir(keep.path()).unwrap();
             fs::write(keep.path().join("content"), content).unwrap();
             saved.push(keep.save(&names).unwrap());
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_not_saved_goes() {
         let folder = tempfile::tempdir().unwrap();
-        let keep = Keep::new(&RunNames::new(&folder.path().join("x")));
+        let keep = HiddenBundle::new(&RunNames::new(&folder.path().join("x")));
         fs::create_dir(keep.path()).unwrap();
         fs::write(keep.path().join("content"), "").unwrap();
         drop(keep);

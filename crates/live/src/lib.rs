@@ -26,5 +26,5 @@ mod theme;
 mod view;
 mod watch;
 
-pub use show::{LiveError, Settings, show};
+pub use show::{LiveError, ViewSettings, show};
 pub use watch::Front;

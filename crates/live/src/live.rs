@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use becalm_analyze::summary::{DetourId, Entry, Figures, Observed, SourceSummary, Timeline};
-use becalm_model::node::{Counter, NodeDoc, Rung, Warning};
+use becalm_analyze::summary::{DetourId, Figures, Observed, SourceSummary, Timeline, TimelineEntry};
+use becalm_model::node::{CounterGrowth, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
-use becalm_record::Part;
+use becalm_record::LanePart;
 use becalm_report::top::LiveCpu;
 use becalm_stats::{Moments, QuantileBounds};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -135,7 +135,7 @@ pub struct Live {
     base: Nanos,
     /// The end of the recording before, at which this one's loops will have begun on the view's axis.
     joint: Option<Nanos>,
-    counters: Vec<Counter>,
+    counters: Vec<CounterGrowth>,
 }
 
 impl Live {
@@ -163,7 +163,7 @@ impl Live {
 
     /// Takes what one loop gave since the last time: its detours and their activities, when it began, and the instant
     /// up to which its detours are all known now.
-    pub fn take(&mut self, part: Part<'_>, labels: &Labels) {
+    pub fn take(&mut self, part: LanePart<'_>, labels: &Labels) {
         let (began, until) = (part.began, part.complete_until);
         if let (Some(began), Some(joint)) = (began, self.joint) {
             (self.base, self.joint) = (joint - began, None);
@@ -216,7 +216,7 @@ impl Live {
     }
 
     /// Enters how the kernel's own counters grew since the view began.
-    pub fn set_counters(&mut self, counters: Vec<Counter>) {
+    pub fn set_counters(&mut self, counters: Vec<CounterGrowth>) {
         self.counters = counters;
     }
 
@@ -315,7 +315,7 @@ impl Live {
         sources
     }
 
-    /// The share of the observed time that becalm's own threads took; none where that cannot be seen.
+    /// The share of the observed time that becalm's own threads took; `None` where that cannot be seen.
     pub fn own_ratio(&self) -> Option<f64> {
         let observed: i64 = self.cpus.iter().map(|cpu| cpu.observed().get()).sum();
         let of = |cpu: &CpuSums| -> i64 {
@@ -337,7 +337,7 @@ impl Live {
     }
 
     /// The growth of the kernel's counters on all CPUs, or on one.
-    pub fn counters(&self, pick: Option<CpuId>) -> Vec<Counter> {
+    pub fn counters(&self, pick: Option<CpuId>) -> Vec<CounterGrowth> {
         self.counters.iter().filter(|counter| pick.is_none_or(|cpu| cpu == counter.cpu)).cloned().collect()
     }
 
@@ -354,8 +354,8 @@ impl Live {
     }
 }
 
-fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> Entry {
-    Entry {
+fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> TimelineEntry {
+    TimelineEntry {
         start: base + activity.start,
         self_time: activity.self_time,
         kind: activity.kind,

@@ -1,4 +1,4 @@
-//! What the view is made of: texts, labelled figures, lines with titles, the rows of tables.
+//! What the view is made of: texts, labeled figures, lines with titles, the rows of tables.
 
 use becalm_report::Value;
 use becalm_report::grid::Grid;
@@ -23,7 +23,7 @@ impl Canvas<'_> {
         self.buffer.set_stringn(x, y, text, width.into(), style).0
     }
 
-    /// Labelled figures beside each other, two blanks apart, as many as fit.
+    /// Labeled figures beside each other, two blanks apart, as many as fit.
     pub fn parts<'a>(&mut self, mut x: u16, y: u16, right: u16, parts: impl Iterator<Item = (&'a str, &'a str)>) {
         for (label, value) in parts {
             let gap = if x == 0 { 0 } else { 2 };

@@ -49,14 +49,14 @@ impl Report for Updates {
 
     fn document(&self) -> impl Serialize {
         #[derive(Serialize)]
-        struct Document<'a> {
+        struct TopDocument<'a> {
             updates: Vec<UpdateDocument<'a>>,
         }
         let updates = self.0.iter().map(|update| {
             let [cpus, sources, detours] = update.tables.each_ref().map(|table| &table.grid);
             UpdateDocument { observed_ns: update.observed_ns, own_ratio: update.own_ratio, cpus, sources, detours }
         });
-        Document { updates: updates.collect() }
+        TopDocument { updates: updates.collect() }
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {

@@ -15,7 +15,7 @@ const NEWS: Duration = Duration::from_secs(10);
 
 /// What can be asked of the thread that measures. Each ends the present recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Request {
+pub enum ViewRequest {
     /// Keep the recording under a name of its own, and begin another.
     Save,
     /// Drop the recording, which has become too large, and begin another.
@@ -28,7 +28,7 @@ pub enum Request {
 
 /// What the thread that measures is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
+pub enum LivePhase {
     /// Between two recordings, or before the first.
     Preparing,
     /// A recording is being made.
@@ -40,8 +40,8 @@ pub enum Phase {
 #[derive(Debug)]
 struct State {
     live: Arc<Live>,
-    phase: Phase,
-    requests: VecDeque<Request>,
+    phase: LivePhase,
+    requests: VecDeque<ViewRequest>,
     message: Option<(Instant, String)>,
     /// Whether the recording is stored, so that it can be saved.
     storing: bool,
@@ -49,14 +49,14 @@ struct State {
 
 /// A view and its recordings.
 #[derive(Debug)]
-pub struct Session(Mutex<State>);
+pub struct LiveSession(Mutex<State>);
 
-impl Session {
+impl LiveSession {
     /// The state before the first recording.
     pub fn new() -> Self {
         Self(Mutex::new(State {
             live: Arc::default(),
-            phase: Phase::Preparing,
+            phase: LivePhase::Preparing,
             requests: VecDeque::new(),
             message: None,
             storing: false,
@@ -76,31 +76,31 @@ impl Session {
     /// Notes that a recording begins, of these loops.
     pub fn begin(&self, node: &NodeDoc, threads: &[LoopThread]) {
         let mut state = self.lock();
-        state.phase = Phase::Measuring;
+        state.phase = LivePhase::Measuring;
         Arc::make_mut(&mut state.live).begin(node, threads);
     }
 
     /// Notes that the recording has ended and that another may follow.
     pub fn pause(&self) {
-        self.lock().phase = Phase::Preparing;
+        self.lock().phase = LivePhase::Preparing;
     }
 
     /// Notes that no other recording will follow.
     pub fn end(&self) {
-        self.lock().phase = Phase::Over;
+        self.lock().phase = LivePhase::Over;
     }
 
     /// What the thread that measures is doing.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> LivePhase {
         self.lock().phase
     }
 
     /// Asks something of the thread that measures, and tells whether it will be done: one thing at a time, but quitting
     /// always.
-    pub fn ask(&self, request: Request) -> bool {
+    pub fn ask(&self, request: ViewRequest) -> bool {
         let mut state = self.lock();
-        let busy = state.phase != Phase::Measuring || !state.requests.is_empty();
-        if busy && request != Request::Quit {
+        let busy = state.phase != LivePhase::Measuring || !state.requests.is_empty();
+        if busy && request != ViewRequest::Quit {
             return false;
         }
         state.requests.push_back(request);
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Takes the oldest request that is still open, if there is one.
-    pub fn take_request(&self) -> Option<Request> {
+    pub fn take_request(&self) -> Option<ViewRequest> {
         self.lock().requests.pop_front()
     }
 

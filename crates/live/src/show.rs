@@ -12,13 +12,13 @@ use becalm_record::{DetourStore, Recorded, Session as Recording};
 use becalm_units::{Count, Nanos};
 
 use crate::feed::ViewFeed;
-use crate::keep::{Keep, RunNames};
-use crate::session::{Request, Session};
-use crate::watch::{Front, Showing, Watcher};
+use crate::keep::{HiddenBundle, RunNames};
+use crate::session::{LiveSession, ViewRequest};
+use crate::watch::{Front, Showing, ViewThread};
 
 /// What is shown and how, and what is kept of it.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ViewSettings {
     /// Whether the view is drawn on a terminal or printed as text.
     pub front: Front,
     /// How often the view is drawn.
@@ -62,11 +62,11 @@ pub enum LiveError {
 /// If nothing can be measured or shown.
 pub fn show(
     recording: &Recording,
-    settings: &Settings,
+    settings: &ViewSettings,
     plan: impl Fn() -> RecordPlan,
 ) -> Result<Vec<PathBuf>, LiveError> {
-    let session = Arc::new(Session::new());
-    let mut watcher = Watcher::new(Showing {
+    let session = Arc::new(LiveSession::new());
+    let mut watcher = ViewThread::new(Showing {
         front: settings.front.clone(),
         interval: settings.interval.to_std(),
         policy: settings.policy,
@@ -83,10 +83,10 @@ pub fn show(
 /// Records, one recording after the other, until somebody wants to quit; gives those that were saved.
 fn measure(
     recording: &Recording,
-    settings: &Settings,
+    settings: &ViewSettings,
     plan: impl Fn() -> RecordPlan,
-    session: &Arc<Session>,
-    watcher: &mut Watcher,
+    session: &Arc<LiveSession>,
+    watcher: &mut ViewThread,
 ) -> Result<Vec<PathBuf>, LiveError> {
     let names = RunNames::new(&settings.output);
     let mut saved = Vec::new();
@@ -94,18 +94,18 @@ fn measure(
         // Where every CPU is measured, the interval is how often the detours are looked at.
         let plan = RecordPlan { duration: None, segment: settings.interval, ..plan() };
         // Text for a pipe is not saved.
-        let keep = matches!(settings.front, Front::Terminal).then(|| Keep::new(&names));
-        let recorded = once(recording, plan, keep.as_ref().map(Keep::path), settings.keep, session, watcher)?;
+        let keep = matches!(settings.front, Front::Terminal).then(|| HiddenBundle::new(&names));
+        let recorded = once(recording, plan, keep.as_ref().map(HiddenBundle::path), settings.keep, session, watcher)?;
         match session.take_request() {
-            Some(Request::Save) => session.say(keep.map(|keep| save(recorded, keep, &names, &mut saved))),
-            Some(Request::Renew) => {
+            Some(ViewRequest::Save) => session.say(keep.map(|keep| save(recorded, keep, &names, &mut saved))),
+            Some(ViewRequest::Renew) => {
                 session.say(Some(format!("the recording had {} bytes (--keep); a new one has begun", settings.keep)));
             }
-            Some(Request::Suspend) => {
+            Some(ViewRequest::Suspend) => {
                 drop(keep);
                 signals::suspend().map_err(LiveError::Suspend)?;
             }
-            Some(Request::Quit) | None => return Ok(saved),
+            Some(ViewRequest::Quit) | None => return Ok(saved),
         }
     }
 }
@@ -116,8 +116,8 @@ fn once<'a>(
     plan: RecordPlan,
     path: Option<&Path>,
     bound: Count,
-    session: &'a Arc<Session>,
-    watcher: &'a mut Watcher,
+    session: &'a Arc<LiveSession>,
+    watcher: &'a mut ViewThread,
 ) -> Result<Recorded<ViewFeed<'a>>, LiveError> {
     let detours = path.map_or_else(DetourStore::unstored, DetourStore::new);
     let recorded = recording.record(plan, ViewFeed::new(detours, session, watcher, bound.get()), &mut |_| {});
@@ -132,7 +132,12 @@ fn once<'a>(
 }
 
 /// Completes a recording and gives it its name; tells what is to be said of it.
-fn save(mut recorded: Recorded<ViewFeed<'_>>, keep: Keep, names: &RunNames, saved: &mut Vec<PathBuf>) -> String {
+fn save(
+    mut recorded: Recorded<ViewFeed<'_>>,
+    keep: HiddenBundle,
+    names: &RunNames,
+    saved: &mut Vec<PathBuf>,
+) -> String {
     recorded.node.ended = Some(Ended::User);
     if let Err(error) = recorded.complete() {
         return format!("cannot complete the recording: {error}");

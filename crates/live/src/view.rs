@@ -25,7 +25,7 @@ pub enum Cover {
 pub enum Action {
     /// Nothing has to be done; the view itself may have changed.
     None,
-    /// End the program.
+    /// End the program, as the key `q` asks.
     Quit,
     /// Keep the recording as a run.
     Save,

@@ -15,12 +15,12 @@ use becalm_units::CpuList;
 use ratatui::crossterm::event::KeyEvent;
 use ratatui::crossterm::terminal;
 
-use crate::draw::{Status, draw};
+use crate::draw::{StatusLines, draw};
 use crate::keys::Keyboard;
 use crate::live::Live;
 use crate::plain::Plain;
 use crate::screen::Screen;
-use crate::session::{Phase, Request, Session};
+use crate::session::{LivePhase, LiveSession, ViewRequest};
 use crate::tables::tables;
 use crate::theme::Theme;
 use crate::view::{Action, View};
@@ -59,12 +59,12 @@ pub struct Showing {
 }
 
 /// The thread that shows the view, once it is started.
-pub struct Watcher {
+pub struct ViewThread {
     showing: Showing,
     thread: Option<(i32, JoinHandle<io::Result<()>>)>,
 }
 
-impl Watcher {
+impl ViewThread {
     /// A watcher whose thread is not started yet.
     pub const fn new(showing: Showing) -> Self {
         Self { showing, thread: None }
@@ -74,7 +74,7 @@ impl Watcher {
     ///
     /// # Errors
     /// If the system has no room for a thread.
-    pub fn start(&mut self, session: &Arc<Session>, free: CpuList) -> io::Result<i32> {
+    pub fn start(&mut self, session: &Arc<LiveSession>, free: CpuList) -> io::Result<i32> {
         if let Some((tid, _)) = &self.thread {
             return Ok(*tid);
         }
@@ -111,24 +111,24 @@ impl Watcher {
 }
 
 /// Ends the session when the thread does, for whatever reason.
-struct QuitAtEnd<'a>(&'a Session);
+struct QuitAtEnd<'a>(&'a LiveSession);
 
 impl Drop for QuitAtEnd<'_> {
     fn drop(&mut self) {
-        if self.0.phase() != Phase::Over {
-            self.0.ask(Request::Quit);
+        if self.0.phase() != LivePhase::Over {
+            self.0.ask(ViewRequest::Quit);
         }
     }
 }
 
-fn show(showing: &Showing, session: &Session, free: &CpuList, tid: &Sender<i32>) -> io::Result<()> {
+fn show(showing: &Showing, session: &LiveSession, free: &CpuList, tid: &Sender<i32>) -> io::Result<()> {
     let _quit = QuitAtEnd(session);
     if free.is_empty() && showing.policy.is_realtime() {
         // Beside real-time loops on every CPU it would never run.
         let _ = sched::set_policy(Policy::Fifo((showing.policy.priority() + 1).min(99)));
     }
     let _ = tid.send(sched::current_tid());
-    let mut counters = Counters::new(showing);
+    let mut counters = CountersShown::new(showing);
     match showing.front {
         Front::Terminal => on_terminal(showing, session, free, &mut counters),
         Front::Text { iterations, json } => {
@@ -146,10 +146,10 @@ fn show(showing: &Showing, session: &Session, free: &CpuList, tid: &Sender<i32>)
 }
 
 /// Sleeps for an interval; tells whether the session still goes on then.
-fn wait(session: &Session, interval: Duration) -> bool {
+fn wait(session: &LiveSession, interval: Duration) -> bool {
     let end = Instant::now() + interval;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        if session.phase() == Phase::Over {
+        if session.phase() == LivePhase::Over {
             return false;
         }
         thread::sleep(left.min(PATIENCE));
@@ -158,18 +158,18 @@ fn wait(session: &Session, interval: Duration) -> bool {
 }
 
 /// The kernel's counters, where they are all that is known of sources.
-struct Counters {
+struct CountersShown {
     root: PathBuf,
     since: Option<KernelCounters>,
 }
 
-impl Counters {
+impl CountersShown {
     fn new(showing: &Showing) -> Self {
         Self { root: showing.root.clone(), since: None }
     }
 
     /// Enters how far the counters have grown since they were first read.
-    fn look(&mut self, session: &Session) {
+    fn look(&mut self, session: &LiveSession) {
         let live = session.live();
         if live.is_tracing() || !live.has_begun() {
             return;
@@ -191,14 +191,19 @@ impl Counters {
     }
 }
 
-fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &mut Counters) -> io::Result<()> {
+fn on_terminal(
+    showing: &Showing,
+    session: &LiveSession,
+    free: &CpuList,
+    counters: &mut CountersShown,
+) -> io::Result<()> {
     let theme = Theme::from_environment();
     let place = if free.is_empty() { "drawn on measured CPUs".to_owned() } else { format!("drawn on CPU {free}") };
     let mut view = View::default();
     let mut screen = Screen::take()?;
     let mut keyboard = Keyboard::new()?;
     let mut next = Instant::now();
-    while session.phase() != Phase::Over && screen.is_taken() {
+    while session.phase() != LivePhase::Over && screen.is_taken() {
         if Instant::now() >= next {
             counters.look(session);
             next = Instant::now() + showing.interval;
@@ -224,11 +229,11 @@ fn on_terminal(showing: &Showing, session: &Session, free: &CpuList, counters: &
 }
 
 /// Sleeps until there is something to draw: news, keys, another size of the terminal. `None` if the terminal is gone.
-fn wait_for_keys(keyboard: &mut Keyboard, session: &Session, next: Instant) -> Option<Vec<KeyEvent>> {
+fn wait_for_keys(keyboard: &mut Keyboard, session: &LiveSession, next: Instant) -> Option<Vec<KeyEvent>> {
     let size = terminal::size().ok();
     loop {
         let left = next.saturating_duration_since(Instant::now());
-        if left.is_zero() || session.phase() == Phase::Over || terminal::size().ok() != size {
+        if left.is_zero() || session.phase() == LivePhase::Over || terminal::size().ok() != size {
             return Some(Vec::new());
         }
         let keys = keyboard.read(left.min(PATIENCE)).ok()?;
@@ -239,7 +244,7 @@ fn wait_for_keys(keyboard: &mut Keyboard, session: &Session, next: Instant) -> O
 }
 
 /// Does what a key asks for; tells whether the view goes on.
-fn act(action: Action, session: &Session, screen: &mut Screen, counters: &mut Counters) -> io::Result<bool> {
+fn act(action: Action, session: &LiveSession, screen: &mut Screen, counters: &mut CountersShown) -> io::Result<bool> {
     match action {
         Action::None => {}
         Action::Redraw => screen.wipe()?,
@@ -254,36 +259,36 @@ fn act(action: Action, session: &Session, screen: &mut Screen, counters: &mut Co
     Ok(true)
 }
 
-fn save(session: &Session) {
+fn save(session: &LiveSession) {
     if !session.is_storing() {
         session.say(Some("nothing can be saved: nothing is stored".to_owned()));
-    } else if session.ask(Request::Save) {
+    } else if session.ask(ViewRequest::Save) {
         session.say(Some("saving; a new recording begins".to_owned()));
     }
 }
 
 /// Gives the terminal back until the process goes on.
-fn suspend(session: &Session, screen: &mut Screen) -> io::Result<()> {
+fn suspend(session: &LiveSession, screen: &mut Screen) -> io::Result<()> {
     screen.leave();
-    if session.ask(Request::Suspend) {
-        while session.phase() == Phase::Measuring {
+    if session.ask(ViewRequest::Suspend) {
+        while session.phase() == LivePhase::Measuring {
             thread::sleep(Duration::from_millis(10));
         }
-        while session.phase() == Phase::Preparing {
+        while session.phase() == LivePhase::Preparing {
             thread::sleep(Duration::from_millis(10));
         }
     }
-    if session.phase() == Phase::Over { Ok(()) } else { screen.enter() }
+    if session.phase() == LivePhase::Over { Ok(()) } else { screen.enter() }
 }
 
-fn status(session: &Session, live: &Live, place: &str) -> Status {
+fn status(session: &LiveSession, live: &Live, place: &str) -> StatusLines {
     let mut standing = vec![place.to_owned()];
     if session.is_storing() {
         standing.push(format!("s saves the last {}", Value::Time(live.recording().get()).cell()));
     }
     let message = match session.phase() {
-        Phase::Preparing if live.has_begun() => Some("a new recording begins".to_owned()),
+        LivePhase::Preparing if live.has_begun() => Some("a new recording begins".to_owned()),
         _ => session.message(),
     };
-    Status { message, standing }
+    StatusLines { message, standing }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::str::FromStr;
 
-use becalm_linux::perf::Event;
+use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::Policy;
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
@@ -66,7 +66,7 @@ pub struct WorkPlan {
     /// How many loops do the same on each CPU, at least 1. One of them is measured.
     pub copies: u32,
     /// What the processor or the kernel counts in the measured loops, in user space and in the kernel apart.
-    pub counters: Vec<Event>,
+    pub counters: Vec<PerfEvent>,
     /// The iterations of each CPU, of a run that is resumed; calibrated otherwise.
     pub iterations: BTreeMap<CpuId, u64>,
 }

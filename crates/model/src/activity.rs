@@ -11,7 +11,7 @@ use crate::Label;
 /// One interval in which the measuring thread, although it wanted the CPU, did not make progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detour {
-    /// The measured CPU.
+    /// The CPU whose loop caught it.
     pub cpu: CpuId,
     /// When the step of the loop began that holds the detour, since the run's origin.
     pub start: Nanos,
@@ -25,11 +25,11 @@ pub struct Detour {
 /// was counted. The samples of a CPU lie end to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// The measured CPU.
+    /// The CPU whose loop did the work.
     pub cpu: CpuId,
     /// When it began, since the run's origin.
     pub start: Nanos,
-    /// How long it took.
+    /// How long it took, which is until the next one began.
     pub duration: Nanos,
     /// The iterations of the loop's body that were done in it.
     pub work: u64,
@@ -40,7 +40,7 @@ pub struct Sample {
 /// The share that one activity has in one detour, or in one sample of a run of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Activity {
-    /// The measured CPU.
+    /// The CPU whose loop it interrupted, which is also where it ran.
     pub cpu: CpuId,
     /// The number of its detour (or sample) on that CPU, counted from 0 in order of time over the whole run.
     pub detour: u64,
@@ -81,7 +81,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A non-maskable interrupt.
+    /// A non-maskable interrupt: the lockup detector, a profiler, firmware.
     Nmi = "nmi",
     /// A device interrupt or one of the CPU's local vectors.
     Irq = "irq",
@@ -91,14 +91,14 @@ kinds! {
     Workqueue = "workqueue",
     /// A kernel thread, outside of work items.
     Kthread = "kthread",
-    /// A user process.
+    /// A thread of a user process; its source is the name of the thread.
     Task = "task",
     /// A page fault of the measuring thread.
     Fault = "fault",
     /// The CPU was taken from the runnable measuring thread by a bandwidth limit and idled, or ran a thread that the
     /// limit let in.
     Throttling = "throttling",
-    /// becalm's own threads.
+    /// A thread of becalm itself, like its collector.
     Becalm = "self",
     /// What remains of a detour in which the kernel was seen: entry, exit, cache refill.
     Edge = "edge",

@@ -14,11 +14,11 @@ pub enum Ability {
     Counter,
     /// The CPUs that can be measured.
     Cpus,
-    /// Real-time scheduling.
+    /// Whether loops may run in a real-time class.
     Realtime,
-    /// Locking memory.
+    /// Whether memory may be locked, so that loops take no page faults.
     Memory,
-    /// The kernel's tracing.
+    /// Whether the kernel's tracing (tracefs) can be found and written.
     Tracing,
     /// Single kinds of kernel events.
     Events,
@@ -26,9 +26,9 @@ pub enum Ability {
     TraceClock,
     /// Names of kernel functions.
     Symbols,
-    /// Counters in /proc.
+    /// The counters in `/proc` that still tell something where there is no trace.
     Counters,
-    /// What lies below the kernel.
+    /// What lies below the kernel: a hypervisor, or nothing that shows.
     Hypervisor,
     /// Frequency and sleep states.
     Power,
@@ -37,7 +37,7 @@ pub enum Ability {
 /// How well an ability can be had, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum Availability {
     /// It can be had in full.
     Available,
     /// It can be had in part, or with something to know about.
@@ -54,7 +54,7 @@ pub struct Answer {
     pub ability: Ability,
     /// How well it can be had.
     #[serde(rename = "state")]
-    pub access: Access,
+    pub access: Availability,
     /// What was seen on the machine.
     pub what: String,
     /// What follows for a recording; empty if nothing does.
@@ -69,7 +69,7 @@ impl Answer {
     pub fn available(ability: Ability, what: impl Into<String>) -> Self {
         Self {
             ability,
-            access: Access::Available,
+            access: Availability::Available,
             what: what.into(),
             consequence: String::new(),
             advice: String::new(),
@@ -85,7 +85,7 @@ impl Answer {
         advice: impl Into<String>,
     ) -> Self {
         let (what, consequence, advice) = (what.into(), consequence.into(), advice.into());
-        Self { ability, access: Access::Limited, what, consequence, advice }
+        Self { ability, access: Availability::Limited, what, consequence, advice }
     }
 
     /// An ability that cannot be had.
@@ -96,7 +96,7 @@ impl Answer {
         consequence: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self { access: Access::Missing, ..Self::limited(ability, what, consequence, advice) }
+        Self { access: Availability::Missing, ..Self::limited(ability, what, consequence, advice) }
     }
 }
 
@@ -105,7 +105,7 @@ impl Answer {
 pub struct FirstStep {
     /// The command line to type.
     pub command: String,
-    /// What it shows.
+    /// What the user learns from it, in one sentence.
     pub why: String,
 }
 
@@ -132,14 +132,14 @@ impl Audit {
     /// How well an ability can be had: the worst of its answers; `None` if it was not looked for, since an earlier one
     /// rules it out.
     #[must_use]
-    pub fn access(&self, ability: Ability) -> Option<Access> {
+    pub fn access(&self, ability: Ability) -> Option<Availability> {
         self.answers.iter().filter(|answer| answer.ability == ability).map(|answer| answer.access).max()
     }
 
     /// Whether an ability can be had, in full or in part.
     #[must_use]
     pub fn has(&self, ability: Ability) -> bool {
-        self.access(ability).is_some_and(|access| access < Access::Missing)
+        self.access(ability).is_some_and(|access| access < Availability::Missing)
     }
 
     /// How far up the ladder a recording can go.

@@ -18,7 +18,7 @@ impl Pid {
 pub struct Event {
     /// When, since the run's origin.
     pub time: Nanos,
-    /// What happened.
+    /// Which kind of event it is, with what the kernel said of it.
     pub what: Happening,
 }
 
@@ -28,7 +28,7 @@ pub struct Event {
 pub enum Happening {
     /// A device interrupt's handler or a local vector began.
     IrqEntry {
-        /// `virtio1-req.0`, `local_timer`, `reschedule`.
+        /// The name of the interrupt's source: `virtio1-req.0`, `local_timer`, `reschedule`.
         source: Label,
         /// The interrupt's number, or the vector's name.
         detail: Label,
@@ -40,9 +40,9 @@ pub enum Happening {
         /// As at the entry.
         detail: Label,
     },
-    /// A softirq began.
+    /// The handler of a softirq began.
     SoftirqEntry {
-        /// `net_rx`, `timer`, `rcu`.
+        /// The name of the softirq: `net_rx`, `timer`, `rcu`.
         source: Label,
     },
     /// The handler of a softirq returned.
@@ -68,7 +68,7 @@ pub enum Happening {
     },
     /// A kworker began a work item.
     WorkStart {
-        /// `kworker:vmstat_update`.
+        /// The name of the function that it runs: `kworker:vmstat_update`.
         source: Label,
         /// The address of the work structure, which pairs start and end.
         work: u64,
@@ -82,7 +82,7 @@ pub enum Happening {
     },
     /// A page fault began. The kernel does not say when it ends: the fault lasts until the thread makes progress.
     Fault {
-        /// `page_fault_user` or `page_fault_kernel`.
+        /// Whose code faulted: `page_fault_user` or `page_fault_kernel`.
         source: Label,
         /// The instruction's or the data's address, as far as it says something.
         detail: Label,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How often an event came.
+/// How often an event came, as a counter of the processor or of the kernel has it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventCount {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// Where: `user` or `kernel`.
+    /// Where it was counted: `user` or `kernel`.
     pub space: String,
     /// How often while it was counted.
     pub value: u64,
@@ -33,7 +33,7 @@ impl EventCount {
         let Self { event, enabled_ns, running_ns, .. } = self;
         match (0..=LONGEST_NS).contains(enabled_ns) && (0..=*enabled_ns).contains(running_ns) {
             true => Ok(()),
-            false => Err(format!("{event} was counted for {running_ns} of {enabled_ns} ns, and cannot have been")),
+            false => Err(format!("{event} cannot have been counted for {running_ns} of {enabled_ns} ns")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use becalm_units::{CpuId, Nanos};
 
-/// A whole injection.
+/// What one run of `becalm inject` asked for and delivered, on all of its CPUs or in all threads of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InjectDoc {
     /// What was asked for, in the words of a prediction: `periodic:interval=1ms,detour=50us`.
@@ -12,14 +12,14 @@ pub struct InjectDoc {
     /// The seed from which random places were drawn.
     pub seed: u64,
     /// How the noise was made.
-    pub way: Way,
+    pub way: InjectionWay,
     /// CPU by CPU, or thread by thread.
     pub places: Vec<InjectedPlace>,
 }
 
 /// How noise was injected.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum InjectionWay {
     /// By real-time threads of this scheduling class, a CPU each: `fifo:51`.
     Preempt(String),
     /// By signals inside of a program.
@@ -88,7 +88,7 @@ pub struct Injected {
     pub interval_ns: Option<f64>,
     /// The standard deviation of the intervals.
     pub interval_stddev_ns: Option<f64>,
-    /// The mean length.
+    /// The mean length of a detour.
     pub length_ns: Option<f64>,
     /// The standard deviation of the lengths.
     pub length_stddev_ns: Option<f64>,

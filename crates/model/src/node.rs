@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "becalm.run/1";
 /// One node's part of a run. Durations are integers in `_ns` fields, ratios plain numbers in `_ratio` fields.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NodeDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// The host's name, as in the file names.
     pub node: String,
@@ -20,22 +20,22 @@ pub struct NodeDoc {
     pub program: String,
     /// The run's origin on the wall clock, as RFC 3339 in UTC.
     pub origin: jiff::Timestamp,
-    /// How the run ended; nothing while it runs, and for ever if it was killed.
+    /// How the run ended; `None` while it runs, and forever if it was killed.
     pub ended: Option<Ended>,
     /// The machine on which it was recorded.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// The counter that the loops read.
     pub clock: ClockDoc,
     /// How the recording was asked for.
-    pub settings: Settings,
+    pub settings: SettingsDoc,
     /// The rung of the ladder: how much of the kernel could be seen.
     pub rung: Rung,
     /// One entry for each measured CPU, in rising order.
     pub cpus: Vec<CpuDoc>,
-    /// The kernel's trace; nothing on the lower rungs.
+    /// The kernel's trace; `None` on the lower rungs.
     pub tracing: Option<TracingDoc>,
     /// Growth of the kernel's own counters over the run.
-    pub counters: Vec<Counter>,
+    pub counters: Vec<CounterGrowth>,
     /// Everything the reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
 }
@@ -64,14 +64,14 @@ pub enum Ended {
 
 /// The machine that was measured.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Machine {
-    /// The kernel's release.
+pub struct MachineDoc {
+    /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
-    /// The processor's model.
+    /// The processor's model, as the kernel names it.
     pub processor: String,
     /// The hypervisor, where the processor says that there is one.
     pub hypervisor: Option<String>,
-    /// The architecture: `x86_64`.
+    /// The architecture, as Rust names it: `x86_64`, `aarch64`.
     pub architecture: String,
     /// CPUs online at the start.
     pub online: CpuList,
@@ -91,7 +91,7 @@ pub struct ClockDoc {
     /// The counter's value at the run's origin, by which other logs of the same counter are placed on the run's axis.
     #[serde(default)]
     pub origin_ticks: u64,
-    /// Ticks a second.
+    /// How often the counter ticks in a second, as it was calibrated.
     pub rate_hz: f64,
     /// Largest relative error of the rate, as parts of 1.
     pub rate_error_ratio: f64,
@@ -103,18 +103,18 @@ pub struct ClockDoc {
     pub backwards: u64,
 }
 
-/// What was asked for.
+/// What was asked for when the recording began.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SettingsDoc {
     /// The scheduling class of the loops: `other`, `batch`, `fifo:80`, `rr:80`.
     pub sched: String,
     /// `auto` or the duration that was given.
     pub threshold: String,
-    /// The duration asked for; nothing if the run lasted until a signal or the end of a command.
+    /// The duration asked for; `None` if the run lasted until a signal or the end of a command.
     pub duration_ns: Option<Nanos>,
     /// The command that ran meanwhile.
     pub command: Vec<String>,
-    /// The work that the loops did; nothing if they only watched the counter.
+    /// The work that the loops did; `None` if they only watched the counter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDoc>,
 }
@@ -162,7 +162,7 @@ pub struct WorkDoc {
     /// Whether the kernel told that size; it was assumed otherwise.
     pub cache_known: bool,
     /// One entry a CPU, in rising order.
-    pub loops: Vec<WorkLoop>,
+    pub loops: Vec<WorkLoopDoc>,
     /// The parts of a run that was interrupted and resumed, in order; one otherwise.
     pub sessions: Vec<WorkSession>,
     /// What the processor and the kernel counted in the measured loops.
@@ -178,7 +178,7 @@ pub struct WorkDoc {
 pub struct WorkCount {
     /// The CPU on which it was counted.
     pub cpu: CpuId,
-    /// How often it came there.
+    /// How often the event came on that CPU.
     #[serde(flatten)]
     pub count: EventCount,
 }
@@ -204,7 +204,7 @@ impl Warning {
 
 /// How the work was calibrated on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct WorkLoop {
+pub struct WorkLoopDoc {
     /// The CPU on which the loop ran.
     pub cpu: CpuId,
     /// Iterations of a sample, of fixed work; iterations between two looks at the counter, of fixed time.
@@ -220,15 +220,15 @@ pub struct WorkLoop {
 pub struct WorkSession {
     /// When it began, since the run's origin.
     pub start_ns: Nanos,
-    /// How it ended; nothing while it runs, and for ever if it was killed.
+    /// How it ended; `None` while it runs, and forever if it was killed.
     pub ended: Option<Ended>,
 }
 
-/// How much could be seen.
+/// How much of the kernel could be seen, from the lowest rung of the ladder up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
-    /// The loops alone.
+    /// Only the loops: detours have no source.
     Loop,
     /// The loops and the counters in /proc.
     Proc,
@@ -236,16 +236,16 @@ pub enum Rung {
     Tracepoints,
 }
 
-/// One measured CPU.
+/// What was measured on one CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuDoc {
-    /// The CPU's number.
+    /// The kernel's number of the CPU.
     pub cpu: CpuId,
     /// When its loop began, since the origin.
     pub start_ns: Nanos,
-    /// How long it ran.
+    /// How long its loop ran.
     pub duration_ns: Nanos,
-    /// How many steps it made.
+    /// How many steps its loop made.
     pub iterations: u64,
     /// The shortest step; every detour's duration is its step minus this.
     pub t_min_ns: Nanos,
@@ -253,11 +253,11 @@ pub struct CpuDoc {
     pub median_step_ns: Nanos,
     /// Steps of at least this length were kept as detours.
     pub threshold_ns: Nanos,
-    /// How many were kept.
+    /// How many steps were kept as detours.
     pub detours: u64,
     /// The sum of all steps below the threshold; with the kept steps it is `duration_ns`.
     pub below_threshold_ns: Nanos,
-    /// The longest detour.
+    /// The longest detour; 0 if there was none.
     pub max_ns: Nanos,
     /// The sum of all detours.
     pub total_ns: Nanos,
@@ -329,7 +329,7 @@ pub struct TracingDoc {
 
 /// Growth of one of the kernel's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Counter {
+pub struct CounterGrowth {
     /// The CPU to which the count belongs.
     pub cpu: CpuId,
     /// Its file and name: `interrupts/LOC`, `softirqs/NET_RX`, `stat/steal`.
@@ -350,7 +350,7 @@ impl Document for NodeDoc {
         &self.node
     }
 
-    /// The order of the CPUs, and that no time is negative.
+    /// Checks the order of the CPUs, and that no time is negative.
     fn check(&self) -> Result<(), String> {
         if let Some(pair) = self.cpus.windows(2).find(|pair| pair[0].cpu >= pair[1].cpu) {
             let [first, second] = [pair[0].cpu, pair[1].cpu];

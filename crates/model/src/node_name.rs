@@ -26,7 +26,7 @@ pub fn check_node_name(name: &str) -> Result<(), &'static str> {
     } else if name.len() > LONGEST {
         Err("it is longer than 200 bytes")
     } else if !name.chars().all(is_plain) {
-        Err("only letters, digits, '-', '_' and '.' may stand in it")
+        Err("it may hold only letters, digits, '-', '_' and '.'")
     } else {
         Ok(())
     }

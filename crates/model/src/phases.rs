@@ -8,7 +8,7 @@ use becalm_units::{CpuId, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
-use crate::node::{ClockDoc, Machine};
+use crate::node::{ClockDoc, MachineDoc};
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.mpi-run/1";
@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "becalm.mpi-run/1";
 /// One node's part of a parallel benchmark.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PhasesDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// The host's name, as in the file's name.
     pub node: String,
@@ -27,7 +27,7 @@ pub struct PhasesDoc {
     /// Whether the job came to its end, so that every phase is there.
     pub complete: bool,
     /// The machine on which the node's ranks ran.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// The counter that the ranks of the node read.
     pub clock: ClockDoc,
     /// How the node's clock relates to that of rank 0.
@@ -40,7 +40,7 @@ pub struct PhasesDoc {
     pub warnings: Vec<String>,
 }
 
-/// What a job does.
+/// What a job does, the same in the documents of all of its nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobDoc {
     /// The MPI library's own words.
@@ -64,9 +64,9 @@ pub struct JobDoc {
 /// A rank of the job that ran on this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RankDoc {
-    /// Its number in the job.
+    /// The number of the rank in the job, from 0.
     pub rank: u32,
-    /// Where it is pinned.
+    /// The CPU to which it is pinned.
     pub cpu: CpuId,
     /// Steps of the generator in a compute phase.
     pub iterations: u64,
@@ -115,7 +115,7 @@ impl Document for PhasesDoc {
             return Err(format!("grain_ns is {}, outside of 0 to {LONGEST_NS}", grain_ns.get()));
         }
         if *nodes == 0 || nodes > ranks {
-            return Err(format!("its {ranks} ranks are on {nodes} nodes"));
+            return Err(format!("its {ranks} ranks cannot be on {nodes} nodes"));
         }
         if self.ranks.is_empty() {
             return Err("it has no ranks".to_owned());
@@ -125,18 +125,26 @@ impl Document for PhasesDoc {
         }
         for RankDoc { rank, cpu, calibrated_ns, .. } in &self.ranks {
             if rank >= ranks {
-                return Err(format!("it has rank {rank} of {ranks}"));
+                return Err(format!(
+                    "it lists rank {rank}, and the job has the ranks 0 to {}",
+                    ranks.saturating_sub(1)
+                ));
             }
             if cpu.get() >= CpuId::LIMIT {
                 return Err(format!("CPU {cpu} is above the limit of {}", CpuId::LIMIT - 1));
             }
             if !(0..=LONGEST_NS).contains(&calibrated_ns.get()) {
-                return Err(format!("calibrated_ns of rank {rank} is {}", calibrated_ns.get()));
+                return Err(format!(
+                    "calibrated_ns of rank {rank} is {}, outside of 0 to {LONGEST_NS}",
+                    calibrated_ns.get()
+                ));
             }
         }
         let ClockRelationDoc { offset_ns, drift_ratio, error_ns, .. } = self.relation;
         if !(offset_ns.is_finite() && drift_ratio.abs() < 1.0 && error_ns >= 0.0 && error_ns.is_finite()) {
-            return Err(format!("no clock is {offset_ns} ns off, gains {drift_ratio} and is known to {error_ns} ns"));
+            return Err(format!(
+                "its clock cannot be {offset_ns} ns off with a drift of {drift_ratio} and an error of {error_ns} ns"
+            ));
         }
         Ok(())
     }

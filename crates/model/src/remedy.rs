@@ -9,14 +9,14 @@ use crate::family::Family;
 
 /// Sources of noise, as recordings name them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Noise {
+pub struct NoiseSource {
     /// The kind of the activity.
     pub kind: Kind,
     /// The name of the source; a final `*` stands for any ending.
     pub source: String,
 }
 
-impl Noise {
+impl NoiseSource {
     /// The noise of a source by its own name: an interrupt by that of its handler, a thread by that of its program.
     pub fn new(kind: Kind, source: impl Into<String>) -> Self {
         Self { kind, source: source.into() }
@@ -29,7 +29,7 @@ impl Noise {
     }
 }
 
-impl From<Known> for Noise {
+impl From<Known> for NoiseSource {
     fn from(known: Known) -> Self {
         let remedy = known.remedy();
         Self::new(remedy.kind, remedy.source)
@@ -41,7 +41,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
 }
 
-/// A row of the catalogue.
+/// A row of the catalogue: a source of noise, and what helps against it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remedy {
     /// The kind of the activity.
@@ -107,9 +107,9 @@ catalogue! {
     AnyCallFunction: Irq "call_function*", [], OTHER_CPUS;
     /// Work that the kernel puts off to an interrupt of its own.
     IrqWork: Irq "irq_work", [], OTHER_CPUS;
-    /// A device's interrupt.
+    /// The interrupt of any device.
     Device: Irq "*", [Irq], Some("move it to another CPU: write that CPU's number to /proc/irq/N/smp_affinity_list");
-    /// Packets that arrive.
+    /// Packets that arrive from the network.
     NetRx: Softirq "net_rx", [Rps], NETWORK;
     /// Packets that were sent.
     NetTx: Softirq "net_tx", [], NETWORK;
@@ -158,22 +158,22 @@ catalogue! {
     Kcompactd: Kthread "kcompactd", [], None;
     /// The thread that swaps memory out.
     Kswapd: Kthread "kswapd", [], None;
-    /// A kernel thread.
+    /// Any kernel thread that has no row of its own.
     Kthread: Kthread "*", [Affinity],
         Some("move it with taskset -p where it may move; threads bound to a CPU need their cause removed");
-    /// A process.
+    /// Any process of a user.
     Task: Task "*", [Affinity, Cpuset, Throttling],
         Some("keep processes off these CPUs: with a cpuset partition, isolcpus=, or taskset");
-    /// A page fault.
+    /// Page faults of the measuring thread.
     Fault: Fault "*", [Memory], Some("lock and touch the memory before the work: mlockall, huge pages");
-    /// A bandwidth limit.
+    /// A limit of the time that a class or a cgroup may run.
     Throttling: Throttling "*", [Throttling],
         Some("a bandwidth limit took the CPU: see kernel.sched_rt_runtime_us, and cpu.max of the cgroup");
     /// What takes time without the kernel knowing.
     Unseen: Unseen "*", [], Some(
         "not the kernel: the hypervisor (dedicate its CPUs), firmware (turn off SMI sources), or a hardware sibling",
     );
-    /// A non-maskable interrupt.
+    /// Non-maskable interrupts, of a watchdog or a profiler.
     Nmi: Nmi "*", [Watchdog],
         Some("the watchdog or a profiler: set kernel.nmi_watchdog to 0, end perf sessions");
     /// The measuring program itself.
@@ -195,13 +195,13 @@ mod tests {
 
     #[test]
     fn noise_is_matched_by_kind_and_name() {
-        let noise = Noise::new(Kind::Task, "sshd");
+        let noise = NoiseSource::new(Kind::Task, "sshd");
         let matches = |kind, source| noise.matches(kind, source);
         assert!(matches(Kind::Task, "sshd") && !matches(Kind::Kthread, "sshd") && !matches(Kind::Task, "sshd2"));
-        let workers = Noise::new(Kind::Workqueue, "kworker:*");
+        let workers = NoiseSource::new(Kind::Workqueue, "kworker:*");
         assert!(workers.matches(Kind::Workqueue, "kworker:vmstat_update"));
         assert!(!workers.matches(Kind::Workqueue, "other"));
-        assert!(Noise::from(Known::Task).matches(Kind::Task, "anything"));
+        assert!(NoiseSource::from(Known::Task).matches(Kind::Task, "anything"));
     }
 
     #[test]

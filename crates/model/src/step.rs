@@ -7,9 +7,9 @@ use crate::{Detour, Pid};
 /// One step of the loop that reached the threshold, from one reading of the counter to the next, on the run's axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The reading before.
+    /// When the counter was read before it, since the run's origin.
     pub start: Nanos,
-    /// The reading after.
+    /// When the counter was read after it, since the run's origin.
     pub end: Nanos,
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
 
-use crate::node::Machine;
+use crate::node::MachineDoc;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.study/1";
@@ -16,23 +16,23 @@ pub const SCHEMA: &str = "becalm.study/1";
 /// A study of configurations of one machine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StudyDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
-    /// The host's name.
+    /// The name of the host that was studied.
     pub node: String,
     /// When it began, as RFC 3339 in UTC.
     pub begun: jiff::Timestamp,
     /// The machine that was studied.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// How long each configuration was to be recorded.
     pub duration_ns: i64,
     /// The configurations, in their order.
     pub configurations: Vec<ConfigurationDoc>,
 }
 
-/// A configuration.
+/// One way to set up the machine, and the recording that was made with it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigurationDoc {
     /// Its name: `baseline`, `isolated`.
@@ -48,16 +48,16 @@ pub struct ConfigurationDoc {
     /// The command that records it, word by word.
     pub command: Vec<String>,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: ConfigurationOutcome,
 }
 
 /// What became of a configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ConfigurationOutcome {
     /// It was not reached yet.
     Planned,
-    /// It was recorded.
+    /// Its recording is complete.
     Recorded {
         /// The bundle's name in the study's folder.
         run: String,
@@ -76,19 +76,19 @@ impl StudyDoc {
     /// Says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         if self.schema != SCHEMA {
-            return Err(format!("its schema is '{}'", self.schema));
+            return Err(format!("its schema is '{}' and not '{SCHEMA}'", self.schema));
         }
         let mut names = HashSet::new();
         for configuration in &self.configurations {
             let name = &configuration.name;
             if !names.insert(name) {
-                return Err(format!("'{name}' stands there twice"));
+                return Err(format!("the configuration '{name}' appears twice"));
             }
             // What is opened lies beside the document, wherever that came from.
-            if let Outcome::Recorded { run } = &configuration.outcome
+            if let ConfigurationOutcome::Recorded { run } = &configuration.outcome
                 && (run.is_empty() || run.starts_with('.') || run.contains('/'))
             {
-                return Err(format!("'{run}' of '{name}' is no name in its folder"));
+                return Err(format!("the run '{run}' of '{name}' is not the name of a folder beside the document"));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Who a thread is.
+//! Who a thread is: the kind, the name and the instance that its time is booked on.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::Estimate;
 
-/// A whole validation.
+/// What one run of `becalm-mpi validate` measured and predicted, over its whole grid of noises.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValidationDoc {
     /// The MPI library's own words.

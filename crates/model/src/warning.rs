@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use becalm_units::{Count, CpuId, CpuList, Nanos};
+use becalm_units::{Count, CpuId, CpuList, Nanos, counted, cpus, cpus_are, plural};
 
 use crate::node::{CpuDoc, Warning};
 
@@ -46,17 +46,18 @@ pub fn counters_differ(proven: Nanos) -> Warning {
 pub fn backwards(count: u64) -> Warning {
     Warning::new(
         "counter_backwards",
-        format!("the counter was seen to run backwards {count} times"),
+        format!("the counter was seen to run backwards {}", counted(count, "time", "times")),
         "do not trust this recording: the machine's counter is broken; report it to its vendor",
     )
 }
 
 /// These CPUs are online and were left out, as the process may not use them.
 #[must_use]
-pub fn left_out(cpus: &CpuList) -> Warning {
+pub fn left_out(list: &CpuList) -> Warning {
+    let (it, was) = if list.len() == 1 { ("it", "it was") } else { ("them", "they were") };
     Warning::new(
         "cpus_left_out",
-        format!("CPU {cpus} is online, but this process may not use it, so it was not measured"),
+        format!("{} online, but this process may not use {it}, so {was} not measured", cpus_are(list)),
         "run becalm outside of the cgroup or container that forbids it",
     )
 }
@@ -130,7 +131,10 @@ pub fn no_janitor(why: &str) -> Warning {
 pub fn broken_pages(pages: u64, cpu: CpuId, why: &str) -> Warning {
     Warning::new(
         "broken_pages",
-        format!("{pages} pages of the kernel's trace could not be decoded, the first on CPU {cpu}: {why}"),
+        format!(
+            "{} of the kernel's trace could not be decoded, the first on CPU {cpu}: {why}",
+            counted(pages, "page", "pages")
+        ),
         "the sources of the detours around them are wrong; report this with the kernel's version",
     )
 }
@@ -160,7 +164,11 @@ pub fn work_failed(why: &str) -> Warning {
 pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
     Warning::new(
         "lost_events",
-        format!("{lost} kernel events were lost, which leaves {incomplete} detours with incomplete sources"),
+        format!(
+            "{} lost, which leaves {} with incomplete sources",
+            counted(lost, "kernel event was", "kernel events were"),
+            counted(incomplete, "detour", "detours")
+        ),
         "give the trace more room with --trace-buffer",
     )
 }
@@ -170,7 +178,10 @@ pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
 pub fn lost_events_untold(lost: u64) -> Warning {
     Warning::new(
         "lost_events",
-        format!("the kernel lost {lost} trace events; the detours they touch are counted as incomplete"),
+        format!(
+            "the kernel lost {}; the detours that this touches are counted as incomplete",
+            counted(lost, "trace event", "trace events")
+        ),
         "record fewer CPUs at once, or leave one CPU unmeasured",
     )
 }
@@ -191,8 +202,10 @@ pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
     Warning::new(
         "unmatched_events",
         format!(
-            "on CPU {} the kernel's trace lacks {} switches, entries or exits among {} events, without admitting to a loss",
-            cpu.cpu, cpu.unmatched_events, cpu.events
+            "on CPU {} the kernel's trace lacks {} among {}, without admitting to a loss",
+            cpu.cpu,
+            counted(cpu.unmatched_events, "switch, entry or exit", "switches, entries or exits"),
+            counted(cpu.events, "event", "events")
         ),
         "the time since the event before each goes to the thread that the next one names; all books still close",
     )
@@ -210,12 +223,13 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
 
 /// Loops ended before the others in a recording that did not live to say so itself.
 #[must_use]
-pub fn cut_short_untold(cpus: &[CpuId]) -> Warning {
-    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+pub fn cut_short_untold(list: &[CpuId]) -> Warning {
+    let loops = plural(list.len() as u64, "loop", "loops");
+    let cpus = cpus(&list.iter().copied().collect());
     Warning::new(
         "cut_short",
-        format!("the loop on CPU {} ended before the others", cpus.join(", ")),
-        "raise --threshold if its buffer was full; see whether it went offline",
+        format!("the {loops} on {cpus} ended before the others"),
+        "raise --threshold if a buffer was full; see whether a CPU went offline",
     )
 }
 
@@ -225,8 +239,10 @@ pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
     Warning::new(
         "loop_disturbed",
         format!(
-            "becalm's own loop on CPU {} took {} page faults and slept {} times while it measured",
-            cpu.cpu, cpu.faults, cpu.voluntary_switches
+            "becalm's own loop on CPU {} took {} and slept {} while it measured",
+            cpu.cpu,
+            counted(cpu.faults, "page fault", "page faults"),
+            counted(cpu.voluntary_switches, "time", "times")
         ),
         "lock its memory (run as root or raise ulimit -l); such detours show as kind fault",
     )
@@ -251,7 +267,7 @@ pub fn rt_throttling(limit: Nanos) -> Warning {
     Warning::new(
         "rt_throttling",
         format!("real-time loops may be kept from their CPU for up to {limit} a second by RT throttling"),
-        "to measure without it: echo -1 > /proc/sys/kernel/sched_rt_runtime_us, and put it back afterwards",
+        "to measure without it: echo -1 > /proc/sys/kernel/sched_rt_runtime_us, and put it back afterward",
     )
 }
 
@@ -374,12 +390,12 @@ pub fn no_blame(run: &Path) -> Warning {
 
 /// The tables hold other detours of a CPU than its loop counted: each a number and a sum.
 #[must_use]
-pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (counted, counted_sum): (u64, Nanos)) -> Warning {
+pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (kept, kept_sum): (u64, Nanos)) -> Warning {
     Warning::new(
         "rows_differ",
         format!(
-            "the tables hold {rows} detours of CPU {cpu}, {rows_sum} in all, but its loop counted {counted}, {counted_sum} \
-             in all"
+            "the tables hold {} of CPU {cpu}, {rows_sum} in all, but its loop counted {kept}, {kept_sum} in all",
+            counted(rows, "detour", "detours")
         ),
         "copy the whole bundle; if it is whole, this is a fault of the program that wrote it",
     )
@@ -387,10 +403,10 @@ pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (counted, counted
 
 /// The tables hold detours of CPUs that the document does not list.
 #[must_use]
-pub fn rows_unlisted(cpus: &CpuList) -> Warning {
+pub fn rows_unlisted(list: &CpuList) -> Warning {
     Warning::new(
         "rows_unlisted",
-        format!("the tables hold detours of CPU {cpus}, which the run's document does not list"),
+        format!("the tables hold detours of {}, which the run's document does not list", cpus(list)),
         "they are left out here; this is a fault of the program that wrote the bundle",
     )
 }
@@ -429,7 +445,7 @@ pub fn cpus_differ(a: &str, b: &str) -> Warning {
 pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
     Warning::new(
         "cpus_left_out",
-        format!("only {run} measured {cpus}; that is left out"),
+        format!("only {run} measured {cpus}, which the comparison leaves out"),
         "--cpus-a and --cpus-b compare different CPUs as a whole",
     )
 }
@@ -440,8 +456,11 @@ pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, 
     Warning::new(
         "below_common_threshold",
         format!(
-            "{dropped} of {all} detours of {run}, {percent}% of its noise, are shorter than {shortest}, which the loops of \
-             the other run did not keep; they are left out"
+            "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, which the loops of the other \
+             run did not keep; {} left out",
+            counted(all, "detour", "detours"),
+            plural(dropped, "is", "are"),
+            plural(dropped, "it is", "they are")
         ),
         "record both with the same --threshold",
     )
@@ -472,7 +491,11 @@ pub fn sched_differs(a: &str, b: &str) -> Warning {
 pub fn sources_unknown(runs: &[&str]) -> Warning {
     Warning::new(
         "sources_unknown",
-        format!("{} was recorded without the kernel's trace: sources are not compared", runs.join(" and ")),
+        format!(
+            "{} {} recorded without the kernel's trace: sources are not compared",
+            runs.join(" and "),
+            plural(runs.len() as u64, "was", "were")
+        ),
         "record both as root",
     )
 }

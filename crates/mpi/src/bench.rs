@@ -20,7 +20,7 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 
-use crate::calls::{Call, Collective};
+use crate::calls::{Call, CollectiveCall};
 use crate::clocks::{self, RoundTrip};
 use crate::job::{Job, bring_to_leader, gather, largest, library, tell, texts};
 use crate::node::Seat;
@@ -45,10 +45,10 @@ pub struct BenchArgs {
     phases: u64,
 
     /// The collective that ends a phase
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = Collective::Barrier)]
-    collective: Collective,
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = CollectiveCall::Barrier)]
+    collective: CollectiveCall,
 
-    /// Payload of the collective, in bytes; for alltoall that of each pair
+    /// The bytes of the collective; for alltoall those of each pair of ranks
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     bytes: u64,
 
@@ -90,7 +90,7 @@ impl BenchArgs {
         if !(1..=PHASES_MAX).contains(&self.phases) {
             return Err(UsageError(format!("--phases {} is outside of 1 to {PHASES_MAX}", self.phases)).into());
         }
-        if self.grain == Nanos::ZERO && self.collective == Collective::None {
+        if self.grain == Nanos::ZERO && self.collective == CollectiveCall::None {
             return Err(UsageError("--grain 0s with --collective none leaves nothing to do".to_owned()).into());
         }
         Ok(())

@@ -9,7 +9,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 
 /// What ends a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Collective {
+pub enum CollectiveCall {
     /// Nothing: the ranks do not wait for each other.
     None,
     /// All ranks wait for each other: MPI_Barrier.
@@ -20,7 +20,7 @@ pub enum Collective {
     Alltoall,
 }
 
-impl Collective {
+impl CollectiveCall {
     /// Its name on the command line and in documents.
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Collective {
     }
 }
 
-impl fmt::Display for Collective {
+impl fmt::Display for CollectiveCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -50,19 +50,19 @@ impl fmt::Display for Collective {
 /// A collective with its communicator and its buffers.
 pub struct Call<'a> {
     comm: &'a SimpleCommunicator,
-    collective: Collective,
+    collective: CollectiveCall,
     doubles: (Vec<f64>, Vec<f64>),
     bytes: (Vec<u8>, Vec<u8>),
 }
 
 impl<'a> Call<'a> {
     /// Prepares a call with so many bytes of payload; for `alltoall` those of each pair.
-    pub fn new(comm: &'a SimpleCommunicator, collective: Collective, bytes: u64) -> Self {
+    pub fn new(comm: &'a SimpleCommunicator, collective: CollectiveCall, bytes: u64) -> Self {
         let payload = collective.payload(bytes) as usize;
         let (doubles, bytes) = match collective {
-            Collective::None | Collective::Barrier => (0, 0),
-            Collective::Allreduce => (payload / 8, 0),
-            Collective::Alltoall => (0, payload * comm.size() as usize),
+            CollectiveCall::None | CollectiveCall::Barrier => (0, 0),
+            CollectiveCall::Allreduce => (payload / 8, 0),
+            CollectiveCall::Alltoall => (0, payload * comm.size() as usize),
         };
         Self {
             comm,
@@ -76,12 +76,12 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn run(&mut self) {
         match self.collective {
-            Collective::None => {}
-            Collective::Barrier => self.comm.barrier(),
-            Collective::Allreduce => {
+            CollectiveCall::None => {}
+            CollectiveCall::Barrier => self.comm.barrier(),
+            CollectiveCall::Allreduce => {
                 self.comm.all_reduce_into(&self.doubles.0[..], &mut self.doubles.1[..], SystemOperation::sum());
             }
-            Collective::Alltoall => self.comm.all_to_all_into(&self.bytes.0[..], &mut self.bytes.1[..]),
+            CollectiveCall::Alltoall => self.comm.all_to_all_into(&self.bytes.0[..], &mut self.bytes.1[..]),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Job {
         Some(Self { world, shared, node, leaders, _universe: universe })
     }
 
-    /// This rank's number.
+    /// The number of this rank in the job, from 0.
     pub fn rank(&self) -> i32 {
         self.world.rank()
     }

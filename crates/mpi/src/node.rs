@@ -18,7 +18,7 @@ use crate::place::{crowd, places};
 /// How long the counter is compared with the kernel's clock.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 
-/// A rank's place.
+/// Where a rank runs.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The name of its node, which no other node has.

@@ -10,12 +10,12 @@ use becalm_model::warning;
 use becalm_model::{Activity, Detour, LoopThread};
 use becalm_units::Nanos;
 
-use crate::output::{Output, SEGMENT_ROWS, enter_unmatched};
-use crate::{Part, Store};
+use crate::output::{BundleOutput, SEGMENT_ROWS, enter_unmatched};
+use crate::{LanePart, Store};
 
 /// One CPU's part of the segment, and the totals of its run.
 #[derive(Default)]
-struct Cpu {
+struct CpuDetours {
     detours: Vec<Detour>,
     activities: Vec<Activity>,
     longest: Nanos,
@@ -27,8 +27,8 @@ struct Cpu {
 pub struct DetourStore {
     /// `None` if the detours are only counted.
     path: Option<PathBuf>,
-    output: Option<Output>,
-    cpus: Vec<Cpu>,
+    output: Option<BundleOutput>,
+    cpus: Vec<CpuDetours>,
     /// Rows that wait to be written.
     rows: usize,
 }
@@ -87,14 +87,14 @@ impl Store for DetourStore {
     type Error = BundleError;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {
-        self.cpus = threads.iter().map(|_| Cpu::default()).collect();
+        self.cpus = threads.iter().map(|_| CpuDetours::default()).collect();
         if let Some(path) = &self.path {
-            self.output = Some(Output::create(path, node)?);
+            self.output = Some(BundleOutput::create(path, node)?);
         }
         Ok(())
     }
 
-    fn take(&mut self, part: Part<'_>, names: &Names) -> Result<(), BundleError> {
+    fn take(&mut self, part: LanePart<'_>, names: &Names) -> Result<(), BundleError> {
         let cpu = &mut self.cpus[part.index];
         for detour in part.detours {
             cpu.longest = cpu.longest.max(detour.duration);

@@ -7,7 +7,7 @@ use becalm_units::Nanos;
 
 /// What one CPU gave since the part before.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct LanePart<'a> {
     /// The position of the CPU among the lanes.
     pub index: usize,
     /// The thread that measured the CPU.
@@ -50,7 +50,7 @@ impl Lane {
 
     /// Splits the steps of a batch over the kernel events in them. Without a trace each step becomes a detour without
     /// activities. What is returned stays until the next batch.
-    pub fn attribute<'a>(&'a mut self, batch: Batch<'a>, tasks: &Tasks) -> Part<'a> {
+    pub fn attribute<'a>(&'a mut self, batch: Batch<'a>, tasks: &Tasks) -> LanePart<'a> {
         self.detours.clear();
         self.activities.clear();
         match &mut self.attributor {
@@ -60,7 +60,7 @@ impl Lane {
             }
             None => self.detours.extend(batch.steps.iter().map(|step| self.thread.detour(*step))),
         }
-        Part {
+        LanePart {
             index: batch.index,
             thread: self.thread,
             steps: batch.steps,

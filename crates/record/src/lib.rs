@@ -1,7 +1,7 @@
 //! Recording: where what the loops measured and what the kernel's trace says meet. A [`Session`] lets the loops run, each
 //! CPU's [`Lane`] turns steps and kernel events into detours and activities, and a [`Store`] keeps these.
 //!
-//! There are three stores: [`DetourStore`] writes a bundle of detours, [`SampleStore`] one of samples of work, and [`Memory`]
+//! There are three stores: [`DetourStore`] writes a bundle of detours, [`SampleStore`] one of samples of work, and [`MemoryStore`]
 //! keeps everything for who looks at it at once. Nothing here measures, and nothing says what a recording means.
 
 #![forbid(unsafe_code)]
@@ -17,8 +17,8 @@ mod session;
 mod store;
 
 pub use detours::DetourStore;
-pub use lane::{Lane, Part};
-pub use memory::{Memory, MemoryLane};
+pub use lane::{Lane, LanePart};
+pub use memory::{MemoryLane, MemoryStore};
 pub use samples::SampleStore;
 pub use session::{Failure, Recorded, Session};
 pub use store::Store;

@@ -8,7 +8,7 @@ use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Activity, Detour, Labels, LoopThread, Step};
 use becalm_units::CpuId;
 
-use crate::{Part, Store};
+use crate::{LanePart, Store};
 
 /// Everything that was recorded on one CPU.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub struct MemoryLane {
 
 /// Keeps everything that a recording gives.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryStore {
     /// One entry for each CPU, in rising order.
     pub lanes: Vec<MemoryLane>,
     /// The texts of the activities' labels, as of the last segment.
     pub labels: Labels,
 }
 
-impl Store for Memory {
+impl Store for MemoryStore {
     type Error = Infallible;
 
     fn begin(&mut self, _: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), Infallible> {
@@ -52,7 +52,7 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn take(&mut self, part: Part<'_>, _: &Names) -> Result<(), Infallible> {
+    fn take(&mut self, part: LanePart<'_>, _: &Names) -> Result<(), Infallible> {
         let lane = &mut self.lanes[part.index];
         lane.steps.extend_from_slice(part.steps);
         lane.work.extend_from_slice(part.work);

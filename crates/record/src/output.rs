@@ -11,14 +11,14 @@ use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
 pub const SEGMENT_ROWS: usize = 4 << 20;
 
 /// A bundle in the making.
-pub struct Output {
+pub struct BundleOutput {
     /// Writes the segments and the document.
     pub writer: BundleWriter,
     /// The document as it was at the start.
     started: NodeDoc,
 }
 
-impl Output {
+impl BundleOutput {
     /// Creates the bundle at `path`, with the node's document as it is at the start.
     pub fn create(path: &Path, node: &NodeDoc) -> Result<Self, BundleError> {
         Ok(Self { writer: BundleWriter::create(path, node)?, started: node.clone() })

@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use becalm_attribute::Tally;
 use becalm_bundle::{Bundle, BundleError};
 use becalm_measure::Names;
-use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoop};
+use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoopDoc};
 use becalm_model::warning;
 use becalm_model::{Activity, Kind, LoopThread, Sample};
 use becalm_units::{CpuId, Nanos};
 
-use crate::output::{Output, SEGMENT_ROWS, enter_unmatched};
+use crate::output::{BundleOutput, SEGMENT_ROWS, enter_unmatched};
 use crate::resumed::joined;
-use crate::{Part, Store};
+use crate::{LanePart, Store};
 
 /// One CPU's part of the segment.
 #[derive(Default)]
-struct Cpu {
+struct CpuSamples {
     samples: Vec<Sample>,
     activities: Vec<Activity>,
     /// Samples of the sessions before, by which the numbers of activities are moved.
@@ -33,12 +33,12 @@ struct Cpu {
 /// Writes samples, and what ran in them, into a bundle.
 pub struct SampleStore {
     path: PathBuf,
-    output: Option<Output>,
+    output: Option<BundleOutput>,
     /// The document of the run that goes on; `None` for a new run.
     resumed: Option<NodeDoc>,
     /// From this session's origin to that of the run.
     offset: Nanos,
-    cpus: Vec<Cpu>,
+    cpus: Vec<CpuSamples>,
     /// Rows that wait to be written.
     rows: usize,
 }
@@ -64,7 +64,7 @@ impl SampleStore {
     }
 
     /// Opens the run that goes on, behind its samples.
-    fn go_on(&mut self, before: &NodeDoc, node: &NodeDoc, threads: &[LoopThread]) -> Result<Output, BundleError> {
+    fn go_on(&mut self, before: &NodeDoc, node: &NodeDoc, threads: &[LoopThread]) -> Result<BundleOutput, BundleError> {
         // A clock that was set back must not bring samples before those that are there.
         let apart = (node.origin.as_nanosecond() - before.origin.as_nanosecond()).max(0);
         let apart = Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX / 4));
@@ -74,7 +74,7 @@ impl SampleStore {
         }
         // The first reading of a loop may lie a little before its origin, never a second.
         self.offset = apart.max(end + Nanos::from_secs(1));
-        Output::resume(&self.path, joined(before, node, self.offset))
+        BundleOutput::resume(&self.path, joined(before, node, self.offset))
     }
 
     fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
@@ -112,9 +112,9 @@ impl Store for SampleStore {
     type Error = BundleError;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {
-        self.cpus = threads.iter().map(|_| Cpu::default()).collect();
+        self.cpus = threads.iter().map(|_| CpuSamples::default()).collect();
         self.output = Some(match self.resumed.take() {
-            None => Output::create(&self.path, node)?,
+            None => BundleOutput::create(&self.path, node)?,
             Some(before) => {
                 let output = self.go_on(&before, node, threads);
                 self.resumed = Some(before);
@@ -124,7 +124,7 @@ impl Store for SampleStore {
         Ok(())
     }
 
-    fn take(&mut self, part: Part<'_>, names: &Names) -> Result<(), BundleError> {
+    fn take(&mut self, part: LanePart<'_>, names: &Names) -> Result<(), BundleError> {
         let offset = self.offset;
         let cpu = &mut self.cpus[part.index];
         let rows = cpu.samples.len() + cpu.activities.len();
@@ -175,7 +175,7 @@ fn calibration_warnings(node: &NodeDoc) -> Vec<Warning> {
     if work.cache_bytes.is_some() && !work.cache_known {
         warnings.push(warning::cache_unknown(&work.body, work.cache_bytes.unwrap_or(0)));
     }
-    let longer = |one: &&WorkLoop| one.iterations == 1 && one.calibrated_ns > work.grain_ns;
+    let longer = |one: &&WorkLoopDoc| one.iterations == 1 && one.calibrated_ns > work.grain_ns;
     if let Some(one) = work.loops.iter().find(longer).filter(|_| work.fixed == Fixed::Work) {
         warnings.push(warning::grain_too_short(&work.body, one.calibrated_ns, one.cpu, work.grain_ns));
     }

@@ -5,7 +5,7 @@ use becalm_measure::Names;
 use becalm_model::LoopThread;
 use becalm_model::node::{CpuDoc, NodeDoc};
 
-use crate::Part;
+use crate::LanePart;
 
 /// Keeps what was recorded, segment by segment.
 pub trait Store {
@@ -23,7 +23,7 @@ pub trait Store {
     ///
     /// # Errors
     /// If it cannot be kept; the recording ends.
-    fn take(&mut self, part: Part<'_>, names: &Names) -> Result<(), Self::Error>;
+    fn take(&mut self, part: LanePart<'_>, names: &Names) -> Result<(), Self::Error>;
 
     /// Every CPU's part of the segment has been given.
     ///

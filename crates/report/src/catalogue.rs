@@ -11,7 +11,7 @@ pub(crate) const NODE: Title = Title::new("node", "node");
 pub(crate) const CPU: Title = Title::new("cpu", "cpu");
 /// Several CPUs, as a list.
 pub(crate) const CPUS: Title = Title::new("cpus", "cpus");
-/// Who took time.
+/// The stable name of what took time.
 pub(crate) const SOURCE: Title = Title::new("source", "source");
 /// The kind of a source.
 pub(crate) const KIND: Title = Title::new("kind", "kind");

@@ -24,7 +24,7 @@ pub mod top;
 mod tune;
 mod work;
 
-pub use compare::{Check, CompareReport, check_text, headline};
+pub use compare::{CompareReport, LimitCheck, check_text, headline};
 pub use cost::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};
 pub use form::grid;

@@ -17,7 +17,7 @@ pub trait Report {
 
     /// The document for scripts with its name, which stands first unless a report says otherwise.
     fn named_document(&self) -> impl Serialize {
-        Named { schema: self.schema(), document: self.document() }
+        NamedDocument { schema: self.schema(), document: self.document() }
     }
 
     /// Writes the text for people.
@@ -32,9 +32,9 @@ pub trait Report {
     }
 }
 
-/// A document with its name.
+/// A document with the name of its schema in front.
 #[derive(Serialize)]
-struct Named<T> {
+struct NamedDocument<T> {
     schema: &'static str,
     #[serde(flatten)]
     document: T,

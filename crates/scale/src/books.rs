@@ -1,6 +1,6 @@
 //! Detours with their books: how much of each went to which source, so that sources can be taken out.
 
-use becalm_units::Nanos;
+use becalm_units::{Nanos, counted};
 
 use crate::ScaleError;
 use crate::noise::{NodeNoise, Noise, NoiseTrace, TraceError};
@@ -23,7 +23,7 @@ pub enum BooksError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// An entry of no detour.
-    #[error("a source's time is booked on detour {detour}, but there are {detours} detours")]
+    #[error("a source's time is booked on detour {detour}, but the trace has only {}", counted(*detours as u64, "detour", "detours"))]
     NoSuchDetour {
         /// The number booked on.
         detour: usize,
@@ -31,7 +31,7 @@ pub enum BooksError {
         detours: usize,
     },
     /// An entry of no source.
-    #[error("time in detour {detour} is booked on source {source_number}, but {sources} have names")]
+    #[error("time in detour {detour} is booked on source {source_number}, but names are known for only {sources}")]
     NoSuchSource {
         /// The number of the detour.
         detour: usize,

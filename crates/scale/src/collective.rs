@@ -1,10 +1,10 @@
-//! Collectives as steps of a [`Machine`]: who sends to whom, in which round.
+//! Collectives as steps of a [`JobMachine`]: who sends to whom, in which round.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ScaleError;
-use crate::machine::Machine;
+use crate::machine::JobMachine;
 
 /// The algorithms of a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +90,11 @@ impl fmt::Display for Collective {
 }
 
 impl Collective {
+    /// How each of them is written, with its algorithm.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+
     /// The steps that one collective takes on each rank: what a replay costs is in proportion to ranks times steps.
     #[must_use]
     pub fn rounds(&self, ranks: u64) -> u64 {
@@ -126,7 +131,7 @@ impl Collective {
     ///
     /// # Errors
     /// [`ScaleError`] for messages or clocks that pass their limits.
-    pub fn run(&self, machine: &mut Machine<'_>, per_node: usize, bytes: u64) -> Result<(), ScaleError> {
+    pub fn run(&self, machine: &mut JobMachine<'_>, per_node: usize, bytes: u64) -> Result<(), ScaleError> {
         match self {
             Self::Ideal => {
                 let latest = machine.latest().get();
@@ -149,7 +154,7 @@ impl Collective {
 }
 
 /// Everyone sends to the rank `distance` further and receives from the one as far back.
-fn shift(machine: &mut Machine<'_>, distance: usize, bytes: u64) -> Result<(), ScaleError> {
+fn shift(machine: &mut JobMachine<'_>, distance: usize, bytes: u64) -> Result<(), ScaleError> {
     let ranks = machine.len();
     machine.send(bytes, |_| true)?;
     machine.receive(bytes, |rank| Some(if rank >= distance { rank - distance } else { rank + ranks - distance }))
@@ -159,7 +164,7 @@ fn powers_below(ranks: usize) -> impl DoubleEndedIterator<Item = usize> {
     (0..usize::BITS).map(|bit| 1_usize << bit).take_while(move |power| *power < ranks).collect::<Vec<_>>().into_iter()
 }
 
-fn shifts_by_powers(machine: &mut Machine<'_>, bytes: impl Fn(u64) -> u64) -> Result<(), ScaleError> {
+fn shifts_by_powers(machine: &mut JobMachine<'_>, bytes: impl Fn(u64) -> u64) -> Result<(), ScaleError> {
     for distance in powers_below(machine.len()) {
         shift(machine, distance, bytes(distance as u64))?;
     }
@@ -171,7 +176,7 @@ fn blocks_with_bit(ranks: u64, bit: u64) -> u64 {
     ranks / (2 * bit) * bit + (ranks % (2 * bit)).saturating_sub(bit)
 }
 
-fn tree(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
+fn tree(machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
     let ranks = machine.len();
     let parent = |rank: usize, distance: usize| rank.is_multiple_of(2 * distance) && rank + distance < ranks;
     let child = |rank: usize, distance: usize| rank % (2 * distance) == distance;
@@ -186,7 +191,7 @@ fn tree(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
     Ok(())
 }
 
-fn hardware(machine: &mut Machine<'_>, per_node: usize) -> Result<(), ScaleError> {
+fn hardware(machine: &mut JobMachine<'_>, per_node: usize) -> Result<(), ScaleError> {
     let (wire, step) = (machine.network().barrier_wire().get(), machine.network().barrier_step().get());
     // Everyone tells its node; the node's first rank waits for all of them and arms the wire.
     machine.work_of(step, |_| true)?;
@@ -200,7 +205,7 @@ fn hardware(machine: &mut Machine<'_>, per_node: usize) -> Result<(), ScaleError
     machine.work_of(step, |_| true)
 }
 
-fn recursive_doubling(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
+fn recursive_doubling(machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
     let ranks = machine.len();
     let core = if ranks.is_power_of_two() { ranks } else { ranks.next_power_of_two() / 2 };
     // Of the first 2 * extra ranks the even ones hand in their payload and wait.
@@ -224,7 +229,7 @@ fn recursive_doubling(machine: &mut Machine<'_>, bytes: u64) -> Result<(), Scale
     Ok(())
 }
 
-fn ring(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
+fn ring(machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
     let ranks = machine.len();
     let part = bytes.div_ceil(ranks as u64);
     for _ in 0..2 * (ranks - 1) {
@@ -233,14 +238,14 @@ fn ring(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
     Ok(())
 }
 
-fn pairwise(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
+fn pairwise(machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
     for distance in 1..machine.len() {
         shift(machine, distance, bytes)?;
     }
     Ok(())
 }
 
-fn linear(machine: &mut Machine<'_>, bytes: u64) -> Result<(), ScaleError> {
+fn linear(machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
     let ranks = machine.len();
     // All sends come before the first receive. Their times would fill n^2 numbers, so the sends are played twice:
     // once to know when they are over, and once more in step with the receives.

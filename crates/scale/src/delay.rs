@@ -118,7 +118,7 @@ pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
 
 /// What one unit of a job, a rank or a node, replays: one trace, or several at one offset.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind<'a> {
+pub(crate) struct ReplayUnit<'a> {
     /// The traces of its ranks.
     pub traces: Vec<&'a NoiseTrace>,
     /// The length of their circle.
@@ -145,7 +145,7 @@ pub(crate) struct TablePiece {
 pub struct DelayTable<'a> {
     grain: Nanos,
     per_unit: u64,
-    kinds: Vec<Kind<'a>>,
+    kinds: Vec<ReplayUnit<'a>>,
     pieces: Vec<TablePiece>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> DelayTable<'a> {
                 delay: piece.delay + base,
                 kind,
             }));
-            table.kinds.push(Kind { traces, length, base });
+            table.kinds.push(ReplayUnit { traces, length, base });
         }
         table.pieces.sort_unstable_by_key(|piece| (std::cmp::Reverse(piece.delay), piece.kind, piece.start));
         Ok(table)
@@ -228,7 +228,7 @@ impl<'a> DelayTable<'a> {
         Nanos::new(self.pieces.first().map_or(base, |piece| piece.delay.max(base)))
     }
 
-    pub(crate) fn kinds(&self) -> &[Kind<'a>] {
+    pub(crate) fn kinds(&self) -> &[ReplayUnit<'a>] {
         &self.kinds
     }
 

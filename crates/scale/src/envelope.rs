@@ -15,30 +15,35 @@ pub(crate) struct Piece {
 
 /// A stretch with one slope: the value is `delay` at `start` and falls by `slope` (0 or 1) with each nanosecond.
 #[derive(Clone, Copy)]
-struct Line {
+struct EnvelopeLine {
     start: i64,
     end: i64,
     delay: i64,
     slope: i64,
 }
 
-impl Line {
+impl EnvelopeLine {
     fn at(&self, position: i64) -> i64 {
         self.delay - self.slope * (position - self.start)
     }
 }
 
 /// The function as lines from 0 to the circle's length without gaps.
-fn lines(length: i64, pieces: &[Piece]) -> Vec<Line> {
+fn lines(length: i64, pieces: &[Piece]) -> Vec<EnvelopeLine> {
     let mut lines = Vec::with_capacity(3 * pieces.len() + 1);
     let mut add = |start: i64, end: i64, delay: i64, slope: i64| {
         if start >= end {
         } else if start >= length {
-            lines.push(Line { start: start - length, end: end - length, delay, slope });
+            lines.push(EnvelopeLine { start: start - length, end: end - length, delay, slope });
         } else {
-            lines.push(Line { start, end: end.min(length), delay, slope });
+            lines.push(EnvelopeLine { start, end: end.min(length), delay, slope });
             if end > length {
-                lines.push(Line { start: 0, end: end - length, delay: delay - slope * (length - start), slope });
+                lines.push(EnvelopeLine {
+                    start: 0,
+                    end: end - length,
+                    delay: delay - slope * (length - start),
+                    slope,
+                });
             }
         }
     };
@@ -52,13 +57,13 @@ fn lines(length: i64, pieces: &[Piece]) -> Vec<Line> {
     let mut at = 0;
     for line in lines {
         if line.start > at {
-            full.push(Line { start: at, end: line.start, delay: 0, slope: 0 });
+            full.push(EnvelopeLine { start: at, end: line.start, delay: 0, slope: 0 });
         }
         at = line.end;
         full.push(line);
     }
     if at < length {
-        full.push(Line { start: at, end: length, delay: 0, slope: 0 });
+        full.push(EnvelopeLine { start: at, end: length, delay: 0, slope: 0 });
     }
     full
 }

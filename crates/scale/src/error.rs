@@ -55,7 +55,7 @@ pub enum ScaleError {
         cpus: usize,
     },
     /// Times that would not fit.
-    #[error("{what} would pass the {limit} that times can hold; {advice}")]
+    #[error("{what} would exceed the {limit} that times can hold; {advice}")]
     Overflow {
         /// The time that would be too long.
         what: &'static str,

@@ -46,7 +46,7 @@ struct Cursor<'a> {
 
 /// The ranks of a job, each with a clock of its own that noise delays.
 #[derive(Clone, Debug)]
-pub struct Machine<'a> {
+pub struct JobMachine<'a> {
     network: Network,
     ranks: Vec<Rank>,
     cursors: Vec<Cursor<'a>>,
@@ -108,7 +108,7 @@ impl Rank {
     }
 }
 
-impl<'a> Machine<'a> {
+impl<'a> JobMachine<'a> {
     /// From each rank's trace and its offset on the trace's circle. All clocks are at 0.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl<'a> Machine<'a> {
     /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
     ///
     /// # Errors
-    /// As [`Machine::send`].
+    /// As [`JobMachine::send`].
     pub fn receive(&mut self, bytes: u64, source: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
         // The pass reads the times of others, and does not touch those that it walks along.
         std::mem::swap(&mut self.sent, &mut self.spare);

@@ -17,7 +17,7 @@ pub const UNITS_LIMIT: u64 = 1 << 40;
 
 /// A stretch of delays on which 1 - F is linear.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct LinearStretch {
     /// Its upper end, in nanoseconds of delay.
     high: i64,
     /// The lower end of the delays on it, in nanoseconds.
@@ -33,7 +33,7 @@ struct Stretch {
 pub struct DelayDistribution {
     grain: i64,
     /// From the largest delay down to 0, without gaps.
-    stretches: Vec<Stretch>,
+    stretches: Vec<LinearStretch>,
     /// The probability of any delay.
     delayed: f64,
     mean: f64,
@@ -62,14 +62,14 @@ impl DelayDistribution {
             events.push((kind.base, (kind.length - covered[number]) as f64 * weight[number], 0.0));
         }
         events.sort_unstable_by_key(|event| std::cmp::Reverse(event.0));
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut stretches: Vec<LinearStretch> = Vec::new();
         let (mut above, mut slope, mut mean) = (0.0_f64, 0.0_f64, 0.0);
         let mut level = events.first().map_or(0, |event| event.0);
         for same in events.chunk_by(|a, b| a.0 == b.0) {
             let next = same[0].0;
             if next < level {
                 let low = (above + slope * (level - next) as f64).min(1.0);
-                stretches.push(Stretch { high: level, low: next, above_high: above, above_low: low });
+                stretches.push(LinearStretch { high: level, low: next, above_high: above, above_low: low });
                 mean += (above + low) / 2.0 * (level - next) as f64;
                 above = low;
             }
@@ -84,7 +84,7 @@ impl DelayDistribution {
             above = above.min(1.0);
         }
         if level > 0 {
-            stretches.push(Stretch { high: level, low: 0, above_high: 1.0, above_low: 1.0 });
+            stretches.push(LinearStretch { high: level, low: 0, above_high: 1.0, above_low: 1.0 });
             mean += level as f64;
             above = 1.0;
         }

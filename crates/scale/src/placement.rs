@@ -52,7 +52,7 @@ impl Offsets {
 
 /// What one unit replays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Start {
+struct ReplayStart {
     kind: usize,
     offset: i64,
 }
@@ -94,7 +94,7 @@ impl Placement {
         per_unit: u64,
         seed: u64,
         replica: u64,
-    ) -> Result<impl Iterator<Item = Start>, ScaleError> {
+    ) -> Result<impl Iterator<Item = ReplayStart>, ScaleError> {
         if self.ranks == 0 {
             return Err(ScaleError::NoRanks);
         }
@@ -117,7 +117,7 @@ impl Placement {
             let kind = if lengths.len() > 1 { stream.below(lengths.len() as u64) as usize } else { 0 };
             let length = lengths[kind];
             let offset = common.map_or_else(|| stream.below(length as u64) as i64, |common| common % length);
-            Start { kind, offset }
+            ReplayStart { kind, offset }
         }))
     }
 }

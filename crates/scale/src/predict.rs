@@ -9,7 +9,7 @@ use crate::collective::Collective;
 use crate::delay::DelayTable;
 use crate::estimate::{from_replicas, not_below};
 use crate::law::{Law, LawPoint};
-use crate::machine::Machine;
+use crate::machine::JobMachine;
 use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
@@ -51,7 +51,7 @@ pub struct Question {
 
 /// An answer for one number of ranks.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct RankPrediction {
     /// The number of ranks of the job.
     pub ranks: u64,
     /// Useful CPU time of a phase.
@@ -124,7 +124,7 @@ impl<'a> Prediction<'a> {
     ///
     /// # Errors
     /// [`ScaleError`] for no ranks, ranks that do not fill nodes, too many ranks, times that do not fit.
-    pub fn row(&self, ranks: u64) -> Result<Row, ScaleError> {
+    pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
@@ -176,7 +176,7 @@ impl<'a> Prediction<'a> {
         let slowdowns: Vec<f64> = outcomes.iter().map(|outcome| outcome.mean_phase_ns() / quiet_phase_ns).collect();
         let means: Vec<f64> = outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = self.expected(ranks)?;
-        Ok(Row {
+        Ok(RankPrediction {
             ranks,
             grain: question.grain,
             phases: question.phases,
@@ -196,7 +196,7 @@ impl<'a> Prediction<'a> {
     ///
     /// # Errors
     /// [`ScaleError`] for no ranks, ranks that do not fill nodes, a law that does not hold for any.
-    pub fn expected_row(&self, ranks: u64) -> Result<Row, ScaleError> {
+    pub fn expected_row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
@@ -205,7 +205,7 @@ impl<'a> Prediction<'a> {
             return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
         }
         let (expected_ratio, law) = self.expected(ranks)?;
-        Ok(Row {
+        Ok(RankPrediction {
             ranks,
             grain: question.grain,
             phases: question.phases,
@@ -239,7 +239,7 @@ impl<'a> Prediction<'a> {
     /// One replica with messages.
     fn messages(&self, ranks: u64, replica: u64) -> Result<ReplayOutcome, ScaleError> {
         let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
-        let mut machine = Machine::new(self.question.network, &starts)?;
+        let mut machine = JobMachine::new(self.question.network, &starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
         let mut count = self.watch.count(ranks, ranks);
@@ -255,7 +255,7 @@ impl<'a> Prediction<'a> {
     fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
         let starts = vec![(&silence, 0); ranks as usize];
-        let mut machine = Machine::new(self.question.network, &starts)?;
+        let mut machine = JobMachine::new(self.question.network, &starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
         for done in 1..=self.question.phases {
@@ -286,7 +286,7 @@ impl<'a> Prediction<'a> {
         Ok(durations.outcome)
     }
 
-    fn phase(&self, machine: &mut Machine<'_>) -> Result<Nanos, ScaleError> {
+    fn phase(&self, machine: &mut JobMachine<'_>) -> Result<Nanos, ScaleError> {
         if self.question.grain > Nanos::ZERO {
             machine.work(self.question.grain)?;
         }
@@ -341,7 +341,7 @@ mod tests {
         for ranks in [1, 64, 4_096] {
             let (whole, expected) = (prediction.row(ranks).unwrap(), prediction.expected_row(ranks).unwrap());
             assert!(whole.slowdown.is_some() && expected.expected_ratio > Some(1.0));
-            assert_eq!(expected, Row { slowdown: None, worst_phase: None, mean_phase_ns: None, ..whole });
+            assert_eq!(expected, RankPrediction { slowdown: None, worst_phase: None, mean_phase_ns: None, ..whole });
         }
         assert!(matches!(prediction.expected_row(0), Err(ScaleError::NoRanks)));
     }

@@ -1,4 +1,4 @@
-//! Randomness that is the same for ever: xoshiro256++ streams, split by purpose and replica.
+//! Randomness that is the same forever: xoshiro256++ streams, split by purpose and replica.
 //!
 //! Only integer arithmetic is used, so that a seed gives the same numbers on any machine.
 

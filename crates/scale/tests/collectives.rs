@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Allreduce, Alltoall, Barrier, Collective};
-use becalm_scale::machine::Machine;
+use becalm_scale::machine::JobMachine;
 use becalm_scale::network::Network;
 use becalm_units::Nanos;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn simulate(network: &Network, starts: &[(&NoiseTrace, i64)], programs: &[Vec<Ac
         }
     }
     for (rank, program) in programs.iter().enumerate() {
-        assert_eq!(at[rank], program.len(), "rank {rank} waits for ever");
+        assert_eq!(at[rank], program.len(), "rank {rank} waits forever");
     }
     clock
 }
@@ -186,7 +186,7 @@ proptest! {
             (0..phases).flat_map(|_| std::iter::once(Action::Work(grain)).chain(phase.clone())).collect()
         }).collect();
         let simulated = simulate(&network, &starts, &programs);
-        let mut machine = Machine::new(network, &starts).unwrap();
+        let mut machine = JobMachine::new(network, &starts).unwrap();
         for _ in 0..phases {
             machine.work(Nanos::new(grain)).unwrap();
             collective.run(&mut machine, 1, bytes).unwrap();
@@ -209,7 +209,7 @@ proptest! {
         let armed = offsets.chunks(per_node).zip(entered.chunks(per_node))
             .map(|(offsets, entered)| finish(offsets[0], *entered.iter().max().unwrap(), 70));
         let released = armed.max().unwrap() + 500;
-        let mut machine = Machine::new(network, &starts).unwrap();
+        let mut machine = JobMachine::new(network, &starts).unwrap();
         machine.work(Nanos::new(grain)).unwrap();
         Collective::Barrier(Barrier::Hardware).run(&mut machine, per_node, 1).unwrap();
         for (rank, offset) in offsets.iter().enumerate() {
@@ -242,7 +242,7 @@ fn closed_forms_without_noise() {
             if time == 0 && n > 1 {
                 continue;
             }
-            let mut machine = Machine::new(network, &starts).unwrap();
+            let mut machine = JobMachine::new(network, &starts).unwrap();
             collective.run(&mut machine, 2, bytes as u64).unwrap();
             assert_eq!(machine.latest().get(), time, "{collective} on {n}");
         }
@@ -255,7 +255,7 @@ fn the_gap_binds_sends_and_receives() {
     let network = network(1_000, 10, 5_000, 0);
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     let starts = vec![(&silence, 0); 5];
-    let mut machine = Machine::new(network, &starts).unwrap();
+    let mut machine = JobMachine::new(network, &starts).unwrap();
     Collective::Alltoall(Alltoall::Linear).run(&mut machine, 1, 1).unwrap();
     // The last of four sends starts at 3 g and takes o; then the last of four receives starts 3 g later and takes o.
     assert_eq!(machine.latest().get(), 3 * 5_000 + 10 + 3 * 5_000 + 10);
@@ -265,11 +265,11 @@ fn the_gap_binds_sends_and_receives() {
 #[test]
 fn noise_dilates_work() {
     let half = NoiseTrace::new(Nanos::new(1_000), [(Nanos::ZERO, Nanos::new(500))]).unwrap();
-    let mut machine = Machine::new(network(0, 0, 0, 0), &[(&half, 0)]).unwrap();
+    let mut machine = JobMachine::new(network(0, 0, 0, 0), &[(&half, 0)]).unwrap();
     machine.work(Nanos::from_millis(100)).unwrap();
     assert_eq!(machine.clock(0), Nanos::from_millis(200));
     // A send that noise hits leaves late.
-    let mut machine = Machine::new(network(100, 10, 0, 0), &[(&half, 0), (&half, 500)]).unwrap();
+    let mut machine = JobMachine::new(network(100, 10, 0, 0), &[(&half, 0), (&half, 500)]).unwrap();
     machine.send(1, |rank| rank == 0).unwrap();
     machine.receive(1, |rank| (rank == 1).then_some(0)).unwrap();
     assert_eq!((machine.clock(0).get(), machine.clock(1).get()), (510, 1_010));
@@ -281,7 +281,7 @@ fn large_machines_use_threads_and_get_the_same() {
     let starts: Vec<(&NoiseTrace, i64)> = (0..80_000_i64).map(|rank| (&trace, rank * 7_919_131)).collect();
     let clocks = |threads: usize| {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
-            let mut machine = Machine::new(network(2_500, 1_500, 1_000, 6_000), &starts).unwrap();
+            let mut machine = JobMachine::new(network(2_500, 1_500, 1_000, 6_000), &starts).unwrap();
             for _ in 0..3 {
                 machine.work(Nanos::from_micros(100)).unwrap();
                 Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1, 1).unwrap();
@@ -309,11 +309,11 @@ fn names_read_back_and_defaults_are_the_first() {
 #[test]
 fn clocks_past_the_limit_are_refused() {
     let heavy = NoiseTrace::new(Nanos::new(1 << 59), [(Nanos::ZERO, Nanos::new((1 << 59) - 1))]).unwrap();
-    let mut machine = Machine::new(network(1, 1, 1, 1), &[(&heavy, 0), (&heavy, 5)]).unwrap();
+    let mut machine = JobMachine::new(network(1, 1, 1, 1), &[(&heavy, 0), (&heavy, 5)]).unwrap();
     assert!(machine.work(Nanos::new(-1)).is_err());
     assert!(machine.work(Nanos::MAX).is_err());
     assert!(machine.work(Nanos::new(1 << 60)).is_err());
-    assert!(Machine::new(network(1, 1, 1, 1), &[]).is_err());
+    assert!(JobMachine::new(network(1, 1, 1, 1), &[]).is_err());
 }
 
 /// What is asked before a replay, and what the replay finds.
@@ -338,7 +338,7 @@ fn payloads_are_refused_for_their_largest_message() {
         let collective: Collective = name.parse().unwrap();
         for ranks in [2, 3, 6, 8] {
             for bytes in [1, 200, 334, 501, 1_001, 1_002, 2_002, 2_003, 9_000] {
-                let mut machine = Machine::new(network, &vec![(&silence, 0); ranks]).unwrap();
+                let mut machine = JobMachine::new(network, &vec![(&silence, 0); ranks]).unwrap();
                 let replayed = collective.run(&mut machine, 1, bytes).is_ok();
                 let asked = network.bytes_time(collective.largest_message(ranks as u64, bytes)).is_ok();
                 assert_eq!(replayed, asked, "{name}, {ranks} ranks, {bytes} bytes");

@@ -4,7 +4,7 @@ use becalm_scale::blame::blame;
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::network::Network;
-use becalm_scale::predict::{Prediction, Question, Row};
+use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::spec::NoiseSpec;
 use becalm_scale::watch::ReplayWatch;
@@ -12,7 +12,7 @@ use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
 
 /// B07: barriers back to back on Blue Gene/L's global interrupt network, two processes a node.
-fn barriers(spec: &str, ranks: u64, phases: u64, synchronized: bool) -> Row {
+fn barriers(spec: &str, ranks: u64, phases: u64, synchronized: bool) -> RankPrediction {
     let trace = spec.parse::<NoiseSpec>().unwrap().trace(1).unwrap();
     let noise = Noise::apart(spec, trace);
     let question = Question {
@@ -29,7 +29,7 @@ fn barriers(spec: &str, ranks: u64, phases: u64, synchronized: bool) -> Row {
     Prediction::new(&noise, question).unwrap().row(ranks).unwrap()
 }
 
-fn slowdown(row: &Row) -> f64 {
+fn slowdown(row: &RankPrediction) -> f64 {
     row.slowdown.unwrap().mean
 }
 

@@ -8,7 +8,7 @@
 /// How many events must be expected so that at least one comes with a probability of 95 %.
 pub const CERTAIN_COUNT: f64 = 3.0;
 
-/// How long to run, in nanoseconds, to see with 95 % an event that comes `rate_hz` times a second on average; none of
+/// How long to run, in nanoseconds, to see with 95 % an event that comes `rate_hz` times a second on average; `None` of
 /// rates that are not above 0, and of times above 292 years.
 #[must_use]
 pub fn run_at_least(rate_hz: f64) -> Option<i64> {

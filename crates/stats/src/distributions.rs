@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn textbook_quantiles() {
+    fn quantiles_are_those_of_textbooks() {
         let textbook =
             [(1.0, 12.706_2), (2.0, 4.302_7), (10.0, 2.228_1), (30.0, 2.042_3), (120.0, 1.979_9), (1e6, 1.960_0)];
         for (freedom, quantile) in textbook {

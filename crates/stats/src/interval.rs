@@ -28,7 +28,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// How many times the run is drawn again.
 pub const RESAMPLES: usize = 1_000;
 
-/// The seed of every interval; the same bundle gives the same numbers for ever.
+/// The seed of every interval; the same bundle gives the same numbers forever.
 pub const SEED: u64 = 0x6265_6361_6c6d;
 
 /// The method's name, for the output.

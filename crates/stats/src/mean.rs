@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn known_samples() {
+    fn the_means_of_known_samples_are_right() {
         let (mean, half) = mean_with_half_width(&[1.0, 3.0]).unwrap();
         assert!(mean == 2.0 && (half.unwrap() - 12.706_2).abs() < 1e-4);
         let (mean, half) = mean_with_half_width(&[1.0, 2.0, 3.0]).unwrap();

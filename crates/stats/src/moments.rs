@@ -57,13 +57,13 @@ impl Moments {
         self.count
     }
 
-    /// The smallest value; nothing if there are no values.
+    /// The smallest value; `None` if there are no values.
     #[must_use]
     pub fn min(&self) -> Option<i64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The largest value; nothing if there are no values.
+    /// The largest value; `None` if there are no values.
     #[must_use]
     pub fn max(&self) -> Option<i64> {
         (self.count > 0).then_some(self.max)
@@ -75,13 +75,13 @@ impl Moments {
         i64::try_from(self.sum).unwrap_or(if self.sum < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The arithmetic mean; nothing if there are no values.
+    /// The arithmetic mean; `None` if there are no values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The standard deviation of the population that the values are a sample of, with the divisor n - 1; none of fewer
+    /// The standard deviation of the population that the values are a sample of, with the divisor n - 1; `None` of fewer
     /// than two values.
     #[must_use]
     pub fn stddev(&self) -> Option<f64> {

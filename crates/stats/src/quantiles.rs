@@ -52,7 +52,7 @@ impl Quantiles {
     }
 
     /// The smallest value that at least the share `quantile` of all values do not exceed, for shares above 0 and up to
-    /// 1; nothing if there are no values. The quantile of few values is one of the largest: that of 0.999 of 500 values is their
+    /// 1; `None` if there are no values. The quantile of few values is one of the largest: that of 0.999 of 500 values is their
     /// maximum.
     #[must_use]
     pub fn at(&mut self, quantile: f64) -> Option<i64> {

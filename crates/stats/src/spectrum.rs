@@ -54,7 +54,7 @@ pub struct Peak {
 
 /// The bins of the stretch of one CPU that is being filled: 128 KiB.
 #[derive(Clone, Debug)]
-pub struct Stretch {
+pub struct FilledStretch {
     /// When the run begins.
     start: i64,
     /// From the begin of a stretch to that of the next.
@@ -66,8 +66,8 @@ pub struct Stretch {
     noise: Vec<f32>,
 }
 
-impl Stretch {
-    /// For a run of `length` nanoseconds from `start` on; none for one below 51 ms.
+impl FilledStretch {
+    /// For a run of `length` nanoseconds from `start` on; `None` for one below 51 ms.
     #[must_use]
     pub fn new(start: i64, length: i64) -> Option<Self> {
         let fits = usize::try_from(length / BIN_NS).ok().filter(|bins| bins >= BINS.start())?;
@@ -169,7 +169,7 @@ impl Welch {
         }
     }
 
-    /// The spectrum, with peaks at these frequencies; none before the first stretch. Of two names for the same frequency the
+    /// The spectrum, with peaks at these frequencies; `None` before the first stretch. Of two names for the same frequency the
     /// first stays.
     #[must_use]
     pub fn spectrum(&self, periods: impl IntoIterator<Item = (f64, String)>) -> Option<Spectrum> {
@@ -223,7 +223,7 @@ mod tests {
 
     fn spectrum(length: i64, detours: impl Iterator<Item = (i64, i64)>, periods: Vec<(f64, String)>) -> Spectrum {
         let mut welch = Welch::default();
-        let mut stretch = Stretch::new(5, length).unwrap();
+        let mut stretch = FilledStretch::new(5, length).unwrap();
         detours.for_each(|(start, duration)| stretch.add(5 + start, duration, &mut welch));
         stretch.finish(&mut welch);
         welch.spectrum(periods).unwrap()
@@ -260,12 +260,12 @@ mod tests {
     #[test]
     fn short_runs_and_damaged_times_do_not_panic() {
         for length in [i64::MIN, -1, 0, 51_000_000] {
-            assert!(Stretch::new(0, length).is_none());
+            assert!(FilledStretch::new(0, length).is_none());
         }
         assert_eq!(spectrum(60_000_000, std::iter::empty(), Vec::new()).segments, 1);
         for length in [60_000_000, i64::MAX] {
             let mut welch = Welch::default();
-            let mut stretch = Stretch::new(-5, length).unwrap();
+            let mut stretch = FilledStretch::new(-5, length).unwrap();
             for (start, duration) in [(i64::MIN, i64::MAX), (0, -7), (i64::MAX, i64::MAX), (i64::MIN, 5)] {
                 stretch.add(start, duration, &mut welch);
             }

@@ -1,4 +1,4 @@
-//! `SplitMix64`, where numbers must look random, be the same on every machine for ever, and need no more than that.
+//! `SplitMix64`, where numbers must look random, be the same on every machine forever, and need no more than that.
 //!
 //! G. Steele, D. Lea, C. Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014, figure 13.
 

@@ -91,7 +91,7 @@ pub enum NoTail {
     },
     /// The long detours do not follow the law: several causes of different lengths, or one that always takes the same.
     BadFit {
-        /// The Anderson-Darling statistic where it was smallest against its limit; none if the lengths are all alike.
+        /// The Anderson-Darling statistic where it was smallest against its limit; `None` if the lengths are all alike.
         misfit: Option<f64>,
         /// The limit that the statistic exceeds there.
         limit: f64,

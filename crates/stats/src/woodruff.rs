@@ -88,7 +88,7 @@ impl Above {
         Some(Self { share, detours, counts, residuals, divided })
     }
 
-    /// The interval of the share; none if the run does not hold enough blocks.
+    /// The interval of the share; `None` if the run does not hold enough blocks.
     fn interval(&self) -> Option<(f64, f64)> {
         let n = self.residuals.len();
         let dependence = blocks(&self.residuals).ok()?;

@@ -7,7 +7,7 @@ use becalm_units::CpuList;
 
 use crate::machine::Machine;
 use crate::request::{Division, PlanError, Request};
-use crate::{BootParameter, Change, Family, Knob, Known, Meaning, Noise, Note, Plan, knob, value};
+use crate::{BootParameter, Change, Family, Knob, Known, Meaning, NoiseSource, Note, Plan, knob, value};
 
 /// What a family wants of a knob.
 pub(crate) struct Wish<'a> {
@@ -15,16 +15,16 @@ pub(crate) struct Wish<'a> {
     pub to: String,
     pub reason: &'a str,
     pub risk: Option<&'a str>,
-    pub removes: Vec<Noise>,
+    pub removes: Vec<NoiseSource>,
 }
 
 /// The noise of some rows of the catalogue, in their order.
-pub(crate) fn noise(known: &[Known]) -> Vec<Noise> {
-    known.iter().copied().map(Noise::from).collect()
+pub(crate) fn noise(known: &[Known]) -> Vec<NoiseSource> {
+    known.iter().copied().map(NoiseSource::from).collect()
 }
 
 /// The plan until now.
-pub(crate) struct Draft<'a> {
+pub(crate) struct PlanDraft<'a> {
     pub machine: &'a dyn Machine,
     pub request: &'a Request,
     pub division: Division,
@@ -34,7 +34,7 @@ pub(crate) struct Draft<'a> {
     notes: Vec<Note>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanDraft<'a> {
     /// An empty plan for the CPUs that the request names.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
         Plan { cpus, left_idle, siblings, housekeeping, profile: request.profile, steps, boot, notes }
     }
 
-    /// The value of a file, without white space around it; nothing if there is no such file. One that cannot be read is
+    /// The value of a file, without white space around it; `None` if there is no such file. One that cannot be read is
     /// noted, and taken for missing.
     pub(crate) fn read(&mut self, path: impl AsRef<Path>) -> Option<String> {
         self.present(&Knob::word(path.as_ref()))
@@ -114,7 +114,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Has a list or a mask of CPUs narrowed to those that are not cleared.
-    pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: Option<&str>, removes: Vec<Noise>) {
+    pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: Option<&str>, removes: Vec<NoiseSource>) {
         let Some(from) = self.present(&knob) else { return };
         let is_mask = matches!(knob, Knob::File { meaning: Meaning::CpuMask, .. });
         let now = if is_mask { CpuList::from_mask(&from).ok() } else { from.parse::<CpuList>().ok() };

@@ -26,7 +26,7 @@ pub struct Heirs {
 /// A thread that inherited the CPUs of a moved one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heir {
-    /// The thread's number.
+    /// The kernel's number of the thread.
     pub tid: i32,
     /// Its name and number, `make (4711)`.
     pub name: String,

@@ -45,4 +45,4 @@ pub use request::{PlanError, Request};
 pub use restore::{Foreign, Restored, Restoring, restore};
 
 use becalm_model::Kind;
-use becalm_model::remedy::{Known, Noise};
+use becalm_model::remedy::{Known, NoiseSource};

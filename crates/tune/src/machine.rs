@@ -60,7 +60,7 @@ pub trait Machine {
         placed_tasks(self.root()).map_err(io::Error::other)
     }
 
-    /// When a thread was started, in clock ticks since boot, and where it may run; nothing if it is gone.
+    /// When a thread was started, in clock ticks since boot, and where it may run; `None` if it is gone.
     ///
     /// # Errors
     /// If its files cannot be read.

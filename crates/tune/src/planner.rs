@@ -2,7 +2,7 @@
 
 use becalm_units::Named;
 
-use crate::draft::Draft;
+use crate::draft::PlanDraft;
 use crate::machine::Machine;
 use crate::request::{PlanError, Request};
 use crate::{Family, Plan, boot, families};
@@ -12,7 +12,7 @@ use crate::{Family, Plan, boot, families};
 /// # Errors
 /// If the request cannot be meant, or the machine's CPUs cannot be read. What else cannot be read is a note of the plan.
 pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
-    let mut draft = Draft::new(machine, request)?;
+    let mut draft = PlanDraft::new(machine, request)?;
     for family in Family::ALL.iter().copied() {
         if request.wants(family) {
             draft.begin(family);

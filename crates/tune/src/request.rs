@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
-use becalm_units::CpuList;
+use becalm_units::{CpuList, counted, cpus_are};
 
 use crate::{Family, Machine, Plan, Profile};
 
@@ -45,7 +45,7 @@ pub enum PlanError {
     #[error("the list of CPUs to make quiet is empty")]
     NoCpus,
     /// Some are not there.
-    #[error("CPU {missing} is not online; online are {online}")]
+    #[error("{} not online; online are {online}", cpus_are(missing))]
     NotOnline {
         /// The CPUs that are not online.
         missing: CpuList,
@@ -66,7 +66,7 @@ pub enum PlanError {
         siblings: CpuList,
     },
     /// All of them were to be left idle.
-    #[error("to leave {idle} idle would leave none of CPU {cpus} to run on")]
+    #[error("leaving {} idle would leave none of {} to run on", counted(*idle as u64, "CPU", "CPUs"), becalm_units::cpus(cpus))]
     AllIdle {
         /// How many were to be left idle.
         idle: usize,

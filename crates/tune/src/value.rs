@@ -14,7 +14,7 @@ use crate::machine::Machine;
 /// moment to let go of those that ended.
 const REMOVALS: u32 = 50;
 
-/// The present value of a knob; nothing if it is not there: the kernel lacks it, the thread ended, the device went.
+/// The present value of a knob; `None` if it is not there: the kernel lacks it, the thread ended, the device went.
 ///
 /// # Errors
 /// What the kernel answers.

@@ -13,6 +13,7 @@ mod nanos;
 mod printable;
 mod share;
 mod ticks;
+mod words;
 
 pub use choice::{bracketed, chosen};
 pub use count::{Count, ParseCountError};
@@ -22,3 +23,4 @@ pub use nanos::{Nanos, ParseNanosError};
 pub use printable::{printable, printable_lines};
 pub use share::{ParseShareError, Share};
 pub use ticks::{TickRate, Ticks, TicksToNanos};
+pub use words::{counted, cpus, cpus_are, plural};

@@ -26,7 +26,7 @@
 //! assert_eq!((Profile::CloudGuest.name(), Profile::ALL.len()), ("cloud-guest", 3));
 //! assert_eq!((Profile::Hpc.to_string(), "rt".parse()), ("hpc".to_owned(), Ok(Profile::Realtime)));
 //! let error = "fast".parse::<Profile>().unwrap_err();
-//! assert_eq!(error.to_string(), "'fast' is no profile; there are hpc, cloud-guest, rt");
+//! assert_eq!(error.to_string(), "'fast' is no profile; choose one of hpc, cloud-guest, rt");
 //! ```
 //!
 //! Only what is needed is derived: `IntoStaticStr` and `VariantArray` give [`Named`], `Display` prints the name with the
@@ -50,7 +50,7 @@ impl<T: Copy + Into<&'static str> + VariantArray> Named for T {}
 
 /// A text that is the name of none of an enum's variants. The message lists those that there are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no {what}; there are {}", known.join(", "))]
+#[error("'{text}' is no {what}; choose one of {}", known.join(", "))]
 pub struct UnknownName {
     text: String,
     what: &'static str,

@@ -51,7 +51,7 @@ pub(super) fn contrast(a: &Scatter, b: &Scatter) -> Result<Contrast, Doubt> {
     if trains < TRAINS_MIN {
         return Err(Doubt::FewTrains { trains });
     }
-    let pair = Pair::new(a, b);
+    let pair = PairOfRuns::new(a, b);
     let mut pivots = Vec::with_capacity(a.redraws.len());
     let (low, high) = pair.interval(1.0, &mut pivots);
     // Now sorted, for the test.
@@ -61,7 +61,7 @@ pub(super) fn contrast(a: &Scatter, b: &Scatter) -> Result<Contrast, Doubt> {
     Ok(Contrast { low, high, ratio_low, ratio_high, p_value })
 }
 
-struct Pair<'a> {
+struct PairOfRuns<'a> {
     a: &'a Scatter,
     b: &'a Scatter,
     /// Welch's degrees of freedom.
@@ -70,7 +70,7 @@ struct Pair<'a> {
     critical: f64,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> PairOfRuns<'a> {
     fn new(a: &'a Scatter, b: &'a Scatter) -> Self {
         let part = |side: &Scatter| side.variance * side.variance / (side.draws - 1) as f64;
         let df = (a.variance + b.variance).powi(2) / (part(a) + part(b));

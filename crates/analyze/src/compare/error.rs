@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, cpus};
 
 use crate::summary::SummaryError;
 
@@ -19,17 +19,17 @@ pub enum CompareError {
     },
     /// No CPU was measured in both runs.
     #[error(
-        "the runs have no CPU in common: {} measured {cpus_a}, {} measured {cpus_b}; name the CPUs of each that are to be \
-         compared as a whole", .a.display(), .b.display()
+        "the runs have no CPU in common: {} measured {}, {} measured {}; name the CPUs of each that are to be compared as a \
+         whole", .a.display(), cpus(.cpus_a), .b.display(), cpus(.cpus_b)
     )]
     NoCommonCpu {
         /// The bundle of the run before.
         a: PathBuf,
-        /// What it measured.
+        /// The CPUs that the run before measured.
         cpus_a: CpuList,
-        /// The second run.
+        /// The bundle of the run after.
         b: PathBuf,
-        /// What it measured.
+        /// The CPUs that the run after measured.
         cpus_b: CpuList,
     },
     /// The runs have several nodes, none with the same name.
@@ -42,7 +42,7 @@ pub enum CompareError {
         a: PathBuf,
         /// The nodes of the run before, separated by commas.
         nodes_a: String,
-        /// The second run.
+        /// The bundle of the run after.
         b: PathBuf,
         /// The nodes of the run after, separated by commas.
         nodes_b: String,
@@ -62,7 +62,7 @@ pub enum CompareError {
     },
     /// A run in which no CPU was measured by a loop that looks for detours.
     #[error(
-        "{} says of no CPU that it was measured: it is the run of another program, or one that failed at its start",
+        "{} does not say that any CPU was measured: it is the run of another program, or one that failed at its start",
         .path.display()
     )]
     NoDetourLoop {

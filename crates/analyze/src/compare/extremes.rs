@@ -67,7 +67,7 @@ pub(super) struct Ranked {
     pub(super) low: f64,
     pub(super) high: f64,
     /// The median ratio of a pair (of an even number the geometric mean of the two in the middle, so that an exchange of
-    /// the runs turns it round), and its interval; none where that is infinite.
+    /// the runs turns it around), and its interval; `None` where that is infinite.
     pub(super) ratio: Option<f64>,
     pub(super) ratio_low: Option<f64>,
     pub(super) ratio_high: Option<f64>,

@@ -7,8 +7,8 @@ use becalm_model::Kind;
 
 use super::CompareError;
 use super::gathered::{Gathered, SourceSample};
-use super::ground::{Ground, Loop};
-use super::sample::Sample;
+use super::ground::{Ground, LoopSpan};
+use super::sample::DetourSample;
 use crate::summary::{SummaryError, runs};
 
 /// Reads one of the two runs.
@@ -23,7 +23,7 @@ struct Reading<'a> {
     which: usize,
     gathered: Gathered,
     /// Which detours of each CPU are kept, in the order of the loops.
-    kept: Vec<Kept>,
+    kept: Vec<KeptDetours>,
     /// The position of a node's CPUs among the loops, by their number.
     at: HashMap<i32, usize>,
     /// The sources in the order in which they came.
@@ -36,16 +36,16 @@ impl<'a> Reading<'a> {
         let side = &ground.sides[which];
         let stretch = ground.stretch_ns;
         let several = ground.places.len() > 1;
-        let of_loop = |of_cpu: &Loop| Sample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
+        let of_loop = |of_cpu: &LoopSpan| DetourSample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
         let gathered = Gathered {
-            all: Sample::new(0, side.length_ns, side.observed_ns, stretch),
+            all: DetourSample::new(0, side.length_ns, side.observed_ns, stretch),
             places: if several { side.loops.iter().map(of_loop).collect() } else { Vec::new() },
             sources: BTreeMap::new(),
             dropped: 0,
             dropped_ns: 0,
             incomplete: 0,
         };
-        let kept = vec![Kept::default(); side.loops.len()];
+        let kept = vec![KeptDetours::default(); side.loops.len()];
         Self { ground, which, gathered, kept, at: HashMap::new(), sources: Vec::new(), source_ids: HashMap::new() }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Reading<'a> {
             Ok(())
         })?;
         self.gathered.all.set_levels();
-        self.gathered.places.iter_mut().for_each(Sample::set_levels);
+        self.gathered.places.iter_mut().for_each(DetourSample::set_levels);
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
                 reading.detours_above(&batch?);
@@ -156,12 +156,12 @@ impl<'a> Reading<'a> {
 
 /// Which detours of a CPU are kept, a bit for each.
 #[derive(Clone, Default, Debug)]
-struct Kept {
+struct KeptDetours {
     bits: Vec<u64>,
     count: u64,
 }
 
-impl Kept {
+impl KeptDetours {
     fn push(&mut self, keep: bool) {
         let (word, bit) = (self.count / 64, self.count % 64);
         if bit == 0 {
@@ -185,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_kept_is_a_list_of_flags(flags in proptest::collection::vec(proptest::bool::ANY, 0..300)) {
-            let mut kept = Kept::default();
+            let mut kept = KeptDetours::default();
             flags.iter().for_each(|flag| kept.push(*flag));
             for (number, flag) in flags.iter().enumerate() {
                 prop_assert_eq!(kept.holds(number as u64), *flag);

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use becalm_model::Kind;
 use becalm_stats::TimeCells;
 
-use super::sample::Sample;
+use super::sample::DetourSample;
 
 /// What is kept of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
-    /// All CPUs together.
-    pub(super) all: Sample,
+    /// The detours of all compared CPUs.
+    pub(super) all: DetourSample,
     /// Each CPU, where there are several and they stand against those of the other run.
-    pub(super) places: Vec<Sample>,
+    pub(super) places: Vec<DetourSample>,
     /// The sources over all CPUs.
     pub(super) sources: BTreeMap<(Kind, String), SourceSample>,
     /// Detours that are shorter than what is compared.

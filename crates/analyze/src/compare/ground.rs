@@ -20,7 +20,7 @@ const STRETCHES_MAX: i64 = 1_024;
 
 /// A CPU of a node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct ComparedCpu {
     /// The node's name; of two runs of one node each, that in the first.
     pub node: String,
     /// The kernel's number of the CPU.
@@ -30,19 +30,19 @@ pub struct Place {
 /// One of the two runs.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The bundle's folder.
+    /// The folder of the run's bundle.
     pub path: PathBuf,
     /// The nodes' documents, with only the CPUs that are compared.
     pub docs: Vec<NodeDoc>,
     /// How long the loops ran, added up over these CPUs, in nanoseconds.
     pub observed_ns: i64,
-    /// The longest of them.
+    /// How long the run lasted, in nanoseconds: as long as the loop that ran longest.
     pub length_ns: i64,
     /// Whether that ends with the last detour, as the run was killed or still goes on.
     pub open_ended: bool,
-    /// The shortest step of any of these CPUs; none where the run does not say.
+    /// The shortest step of any of these CPUs; `None` where the run does not say.
     pub t_min_ns: Option<i64>,
-    /// The highest threshold of any of them; none where the run does not say.
+    /// The highest threshold of any of them; `None` where the run does not say.
     pub threshold_ns: Option<i64>,
     /// The lowest rung of any node.
     pub rung: Rung,
@@ -55,12 +55,12 @@ pub struct Side {
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Where each compared CPU's loop began and how long it ran, in the order of the documents.
-    pub(super) loops: Vec<Loop>,
+    pub(super) loops: Vec<LoopSpan>,
 }
 
 /// The loop of a CPU.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loop {
+pub(super) struct LoopSpan {
     pub(super) start: i64,
     pub(super) length: i64,
 }
@@ -94,7 +94,7 @@ impl Side {
                     cpu: cpu.cpu,
                 };
                 let length = length.ok_or_else(no_duration)?;
-                side.loops.push(Loop { start: cpu.start_ns.get(), length });
+                side.loops.push(LoopSpan { start: cpu.start_ns.get(), length });
                 side.observed_ns = side.observed_ns.saturating_add(length);
                 side.length_ns = side.length_ns.max(length);
             }
@@ -160,7 +160,7 @@ pub(super) struct Ground {
     /// How long the stretches are of which the longest detours are compared.
     pub(super) stretch_ns: i64,
     /// The CPUs that stand against each other, in the order of both runs' documents; none if only all together do.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ComparedCpu>,
     notes: Vec<Warning>,
 }
 
@@ -274,14 +274,16 @@ fn select(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, Compar
     Ok(docs)
 }
 
-/// What stands against each other.
+/// The nodes and CPUs of a run that may stand against those of another.
 fn keys(docs: &[NodeDoc], by_name: bool) -> BTreeSet<(String, CpuId)> {
     let node = |doc: &NodeDoc| if by_name { doc.node.clone() } else { String::new() };
     docs.iter().flat_map(|doc| doc.cpus.iter().map(move |cpu| (node(doc), cpu.cpu))).collect()
 }
 
-fn places(docs: &[NodeDoc]) -> Vec<Place> {
-    docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| Place { node: doc.node.clone(), cpu: cpu.cpu })).collect()
+fn places(docs: &[NodeDoc]) -> Vec<ComparedCpu> {
+    docs.iter()
+        .flat_map(|doc| doc.cpus.iter().map(|cpu| ComparedCpu { node: doc.node.clone(), cpu: cpu.cpu }))
+        .collect()
 }
 
 fn cpus_of(docs: &[NodeDoc]) -> CpuList {

@@ -7,7 +7,7 @@ pub enum Metric {
     NoiseRatio,
     /// Detours a second, of one CPU; of a source, its activities a second.
     Rate,
-    /// The mean detour.
+    /// The mean length of a detour.
     Mean,
     /// The detour that 1 in 100 exceeds.
     P99,
@@ -24,10 +24,10 @@ pub enum Metric {
 
 /// What a figure is measured in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
-    /// Times in nanoseconds.
+pub enum MetricUnit {
+    /// Nanoseconds, of a length of time.
     Nanoseconds,
-    /// Times a second.
+    /// Hertz: how often something comes in a second.
     Hertz,
     /// Ratios, as parts of 1.
     Ratio,
@@ -51,11 +51,11 @@ impl Metric {
 
     /// The unit of its figures.
     #[must_use]
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(self) -> MetricUnit {
         match self {
-            Self::NoiseRatio | Self::TimeRatio => Unit::Ratio,
-            Self::Rate => Unit::Hertz,
-            Self::Mean | Self::P99 | Self::P999 | Self::StretchMax | Self::Max => Unit::Nanoseconds,
+            Self::NoiseRatio | Self::TimeRatio => MetricUnit::Ratio,
+            Self::Rate => MetricUnit::Hertz,
+            Self::Mean | Self::P99 | Self::P999 | Self::StretchMax | Self::Max => MetricUnit::Nanoseconds,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Two runs against each other: before and after, or machine against machine.
 //!
 //! [`compare`] reads both bundles, batch after batch, brings them to what they have in common (the CPUs, the higher
-//! threshold, rates instead of sums, the sources if both know them) or says why that cannot be, and gives a [`Row`] for
+//! threshold, rates instead of sums, the sources if both know them) or says why that cannot be, and gives a [`ComparedFigure`] for
 //! each figure: both values, the difference with its interval, the effect, the test's p-value, and a [`Verdict`].
 //!
 //! Detours come in trains, so that every interval and test rests on blocks of time, as those of one run do: `contrast`
 //! has the figures that are sums over time, `tails` the high quantiles, `extremes` the longest detours. Many rows are many
-//! chances to be wrong, so that verdicts go by p-values adjusted for their [`Family`]. What the tests find on equal runs
+//! chances to be wrong, so that verdicts go by p-values adjusted for their [`TestFamily`]. What the tests find on equal runs
 //! and on runs that differ by a tenth is measured in this module's tests.
 //!
 //! How the rows are shown is for the crate `report`.
@@ -28,9 +28,9 @@ mod verdict;
 use becalm_bundle::Bundle;
 
 pub use error::CompareError;
-pub use ground::{Place, Side};
-pub use metric::{Metric, Unit};
-pub use row::{Doubt, Effect, Family, Row};
+pub use ground::{ComparedCpu, Side};
+pub use metric::{Metric, MetricUnit};
+pub use row::{ComparedFigure, Doubt, Effect, TestFamily};
 pub use verdict::{LEVEL, Limit, Verdict, exceeds};
 
 use crate::summary::Selection;
@@ -39,7 +39,7 @@ use becalm_model::node::Warning;
 /// Two runs and what was found.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The run before.
+    /// The run before, against which the other one is held.
     pub a: Side,
     /// The run after, which is held against the one before.
     pub b: Side,
@@ -47,7 +47,7 @@ pub struct Comparison {
     pub shortest_ns: i64,
     /// The rows: all CPUs together, then the sources, then the CPUs; within the sources the largest change of the share
     /// of time first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedFigure>,
     /// What limits the comparison, and what was done to make it possible.
     pub notes: Vec<Warning>,
 }
@@ -55,7 +55,7 @@ pub struct Comparison {
 impl Comparison {
     /// The row of a figure of all CPUs together.
     #[must_use]
-    pub fn total(&self, metric: Metric) -> Option<&Row> {
+    pub fn total(&self, metric: Metric) -> Option<&ComparedFigure> {
         self.rows.iter().find(|row| row.place.is_none() && row.source.is_none() && row.metric == metric)
     }
 }

@@ -7,24 +7,24 @@ use becalm_model::Kind;
 
 use super::contrast::{Contrast, contrast};
 use super::gathered::{Gathered, SourceSample};
-use super::ground::{Ground, Place};
+use super::ground::{ComparedCpu, Ground};
 use super::metric::Metric;
-use super::sample::Sample;
-use super::series::{Scatter, Series};
+use super::sample::DetourSample;
+use super::series::{RatioOfSums, Scatter};
 use super::verdict::Verdict;
 use super::{extremes, holm, tails};
 
 /// Rows whose verdicts are right together: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs any of a family
 /// finds a difference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Family {
+pub enum TestFamily {
     /// The noise ratio of all CPUs together, the question of every comparison, alone.
     Headline,
     /// The other figures of all CPUs together.
     Total,
     /// The time that each source took.
     Sources,
-    /// The single CPUs.
+    /// The noise ratio of each CPU.
     Cpus,
 }
 
@@ -70,25 +70,25 @@ pub struct Effect {
     pub ratio: Option<f64>,
     /// The lower end of its 95 % interval.
     pub ratio_low: Option<f64>,
-    /// The upper end; none if there is none, as a may be 0.
+    /// The upper end; `None` if there is none, as a may be 0.
     pub ratio_high: Option<f64>,
     /// Cliff's delta: the share of pairs of stretches in which b is longer less that in which a is. Of
     /// [`Metric::StretchMax`] alone.
     pub cliffs_delta: Option<f64>,
 }
 
-/// A figure of both runs.
+/// A figure of both runs, with what its difference shows.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ComparedFigure {
     /// With which other rows its verdict is adjusted.
-    pub family: Family,
-    /// Where; none over all CPUs together.
-    pub place: Option<Place>,
-    /// Of which source; none over all of them.
+    pub family: TestFamily,
+    /// Where; `None` over all CPUs together.
+    pub place: Option<ComparedCpu>,
+    /// Of which source; `None` over all of them.
     pub source: Option<(Kind, String)>,
     /// The figure that is compared.
     pub metric: Metric,
-    /// Its value in the first run, in the metric's unit; none where it has none.
+    /// Its value in the first run, in the metric's unit; `None` where it has none.
     pub a: Option<f64>,
     /// Its value in the second run.
     pub b: Option<f64>,
@@ -112,10 +112,10 @@ pub struct Row {
     pub stretch_ns: Option<i64>,
 }
 
-impl Row {
+impl ComparedFigure {
     fn new(metric: Metric, a: Option<f64>, b: Option<f64>) -> Self {
         Self {
-            family: Family::Total,
+            family: TestFamily::Total,
             place: None,
             source: None,
             metric,
@@ -155,15 +155,15 @@ fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
 }
 
 /// All rows of two runs.
-pub(super) fn rows(ground: &Ground, samples: &[Gathered; 2]) -> Vec<Row> {
+pub(super) fn rows(ground: &Ground, samples: &[Gathered; 2]) -> Vec<ComparedFigure> {
     let [a, b] = samples;
     let same_cpus = ground.sides[0].count_cpus() == ground.sides[1].count_cpus();
     let mut rows = of_samples(&a.all, &b.all, same_cpus);
-    rows[0].family = Family::Headline;
+    rows[0].family = TestFamily::Headline;
     rows.extend(of_sources(ground, a, b));
     for ((place, a), b) in ground.places.iter().zip(&a.places).zip(&b.places) {
-        rows.extend(of_samples(a, b, true).into_iter().map(|row| Row {
-            family: Family::Cpus,
+        rows.extend(of_samples(a, b, true).into_iter().map(|row| ComparedFigure {
+            family: TestFamily::Cpus,
             place: Some(place.clone()),
             ..row
         }));
@@ -173,9 +173,9 @@ pub(super) fn rows(ground: &Ground, samples: &[Gathered; 2]) -> Vec<Row> {
 }
 
 /// Gives the verdicts, family by family.
-pub(super) fn judge(rows: &mut [Row]) {
-    for family in [Family::Headline, Family::Total, Family::Sources, Family::Cpus] {
-        let mut tested: Vec<&mut Row> =
+pub(super) fn judge(rows: &mut [ComparedFigure]) {
+    for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Cpus] {
+        let mut tested: Vec<&mut ComparedFigure> =
             rows.iter_mut().filter(|row| row.family == family && row.p_value.is_some()).collect();
         let p_values: Vec<f64> = tested.iter().filter_map(|row| row.p_value).collect();
         for (row, p) in tested.iter_mut().zip(holm::adjusted(&p_values)) {
@@ -192,7 +192,7 @@ pub(super) fn judge(rows: &mut [Row]) {
 }
 
 /// The rows of one place.
-pub(super) fn of_samples(a: &Sample, b: &Sample, same_cpus: bool) -> Vec<Row> {
+pub(super) fn of_samples(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> Vec<ComparedFigure> {
     let mut rows = of_sums(a, b);
     for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
         let values = [a.quantile(which), b.quantile(which)].map(|ns| ns.map(|ns| ns as f64));
@@ -200,16 +200,16 @@ pub(super) fn of_samples(a: &Sample, b: &Sample, same_cpus: bool) -> Vec<Row> {
             (Some(a), Some(b)) => a.and_then(|mut a| Ok(tails::contrast_tails(&mut a, &mut b?))),
             _ => Err(Doubt::NoDetour),
         };
-        rows.push(Row::new(metric, values[0], values[1]).found(result, 1.0));
+        rows.push(ComparedFigure::new(metric, values[0], values[1]).found(result, 1.0));
     }
     rows.push(of_stretches(a, b, same_cpus));
-    let max = |sample: &Sample| sample.durations().max().map(|ns| ns as f64);
-    rows.push(Row { doubt: Some(Doubt::OneValue), ..Row::new(Metric::Max, max(a), max(b)) });
+    let max = |sample: &DetourSample| sample.durations().max().map(|ns| ns as f64);
+    rows.push(ComparedFigure { doubt: Some(Doubt::OneValue), ..ComparedFigure::new(Metric::Max, max(a), max(b)) });
     rows
 }
 
 /// The rows of the figures that are sums over time.
-pub(super) fn of_sums(a: &Sample, b: &Sample) -> Vec<Row> {
+pub(super) fn of_sums(a: &DetourSample, b: &DetourSample) -> Vec<ComparedFigure> {
     vec![
         of_series(Metric::NoiseRatio, &[a.noise_ratio(), b.noise_ratio()], 1.0),
         of_series(Metric::Rate, &[a.rate(), b.rate()], 1e9),
@@ -217,17 +217,17 @@ pub(super) fn of_sums(a: &Sample, b: &Sample) -> Vec<Row> {
     ]
 }
 
-fn of_series(metric: Metric, series: &[Option<Series>; 2], scale: f64) -> Row {
+fn of_series(metric: Metric, series: &[Option<RatioOfSums>; 2], scale: f64) -> ComparedFigure {
     let values = series.each_ref().map(|series| series.as_ref().map(|series| series.value * scale));
-    Row::new(metric, values[0], values[1]).found(contrast_series(series), scale)
+    ComparedFigure::new(metric, values[0], values[1]).found(contrast_series(series), scale)
 }
 
-fn contrast_series(series: &[Option<Series>; 2]) -> Result<Contrast, Doubt> {
+fn contrast_series(series: &[Option<RatioOfSums>; 2]) -> Result<Contrast, Doubt> {
     let (a, b) = both(series)?;
     contrast(&a, &b)
 }
 
-fn both(series: &[Option<Series>; 2]) -> Result<(Scatter, Scatter), Doubt> {
+fn both(series: &[Option<RatioOfSums>; 2]) -> Result<(Scatter, Scatter), Doubt> {
     let [Some(a), Some(b)] = series else { return Err(Doubt::NoDetour) };
     if a.value == 0.0 && b.value == 0.0 {
         return Err(Doubt::NoDetour);
@@ -235,11 +235,11 @@ fn both(series: &[Option<Series>; 2]) -> Result<(Scatter, Scatter), Doubt> {
     Ok((a.scatter(0)?, b.scatter(1)?))
 }
 
-fn of_stretches(a: &Sample, b: &Sample, same_cpus: bool) -> Row {
+fn of_stretches(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> ComparedFigure {
     let result = match same_cpus {
         true => both(&[a.noise_ratio(), b.noise_ratio()]).and_then(|(noise_a, noise_b)| {
             // The cells may be wider than the stretches; a train of one cell says that these do not depend on each other.
-            let train = |scatter: &Scatter, sample: &Sample| match scatter.train_ns {
+            let train = |scatter: &Scatter, sample: &DetourSample| match scatter.train_ns {
                 train if train <= sample.cell_ns() => 1,
                 train => train,
             };
@@ -248,7 +248,7 @@ fn of_stretches(a: &Sample, b: &Sample, same_cpus: bool) -> Row {
         false => Err(Doubt::CpusDiffer),
     };
     match result {
-        Ok(found) => Row {
+        Ok(found) => ComparedFigure {
             low: Some(found.low),
             high: Some(found.high),
             effect: Some(Effect {
@@ -259,40 +259,40 @@ fn of_stretches(a: &Sample, b: &Sample, same_cpus: bool) -> Row {
             }),
             p_value: Some(found.p_value),
             stretch_ns: Some(found.width_ns),
-            ..Row::new(Metric::StretchMax, Some(found.a), Some(found.b))
+            ..ComparedFigure::new(Metric::StretchMax, Some(found.a), Some(found.b))
         },
-        Err(doubt) => Row {
+        Err(doubt) => ComparedFigure {
             doubt: Some(doubt),
             stretch_ns: Some(a.stretches().width()),
-            ..Row::new(Metric::StretchMax, None, None)
+            ..ComparedFigure::new(Metric::StretchMax, None, None)
         },
     }
 }
 
 /// The rows of the sources that either run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
-fn of_sources(ground: &Ground, a: &Gathered, b: &Gathered) -> Vec<Row> {
+fn of_sources(ground: &Ground, a: &Gathered, b: &Gathered) -> Vec<ComparedFigure> {
     let names: BTreeSet<&(Kind, String)> = a.sources.keys().chain(b.sources.keys()).collect();
     let side = |side: usize, sources: &Gathered, name: &(Kind, String)| {
         let none = || SourceSample::empty(ground.sides[side].length_ns);
         sources.sources.get(name).cloned().unwrap_or_else(none)
     };
-    let mut pairs: Vec<[Row; 2]> = Vec::new();
+    let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
     for name in names {
         let [source_a, source_b] = [side(0, a, name), side(1, b, name)];
         let over = |cells: fn(&SourceSample) -> &becalm_stats::TimeCells| {
             [
-                Series::over_time(cells(&source_a), a.all.observed()),
-                Series::over_time(cells(&source_b), b.all.observed()),
+                RatioOfSums::over_time(cells(&source_a), a.all.observed()),
+                RatioOfSums::over_time(cells(&source_b), b.all.observed()),
             ]
         };
         let time = of_series(Metric::TimeRatio, &over(|source| &source.times), 1.0);
         let rate = of_series(Metric::Rate, &over(|source| &source.count), 1e9);
-        let of_source = |row| Row { family: Family::Sources, source: Some(name.clone()), ..row };
+        let of_source = |row| ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
         pairs.push([of_source(time), of_source(rate)]);
     }
-    let change = |pair: &[Row; 2]| pair[0].difference.unwrap_or(0.0).abs();
-    let name = |pair: &[Row; 2]| pair[0].source.clone().map(|(kind, source)| (source, kind.name()));
+    let change = |pair: &[ComparedFigure; 2]| pair[0].difference.unwrap_or(0.0).abs();
+    let name = |pair: &[ComparedFigure; 2]| pair[0].source.clone().map(|(kind, source)| (source, kind.name()));
     pairs.sort_by(|a, b| {
         let changes = change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal);
         changes.then_with(|| name(a).cmp(&name(b)))

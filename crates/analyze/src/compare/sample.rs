@@ -2,8 +2,8 @@
 
 use super::Doubt;
 use super::extremes::Stretches;
-use super::series::{Scatter, Series};
-use super::tails::Tail;
+use super::series::{RatioOfSums, Scatter};
+use super::tails::RunQuantile;
 use becalm_stats::{Moments, Quantiles, TimeCells};
 
 /// The quantiles that are compared, as the share of detours above them.
@@ -11,7 +11,7 @@ pub(super) const ABOVE: [f64; 2] = [0.01, 0.001];
 
 /// Sums, quantiles and cells of time, in memory that does not grow with the detours.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
+pub(super) struct DetourSample {
     /// How long the loops ran, added up over the CPUs, in nanoseconds.
     observed: i64,
     durations: Moments,
@@ -23,7 +23,7 @@ pub(super) struct Sample {
     above: [(i64, TimeCells); ABOVE.len()],
 }
 
-impl Sample {
+impl DetourSample {
     /// Of loops that ran for `length` nanoseconds from `start` on, `observed` in all; the longest detours are kept of
     /// stretches of `stretch` nanoseconds.
     pub(super) fn new(start: i64, length: i64, observed: i64, stretch: i64) -> Self {
@@ -84,18 +84,18 @@ impl Sample {
     }
 
     /// Time lost over time observed.
-    pub(super) fn noise_ratio(&self) -> Option<Series> {
-        Series::over_time(&self.noise, self.observed)
+    pub(super) fn noise_ratio(&self) -> Option<RatioOfSums> {
+        RatioOfSums::over_time(&self.noise, self.observed)
     }
 
-    /// Detours a nanosecond.
-    pub(super) fn rate(&self) -> Option<Series> {
-        Series::over_time(&self.count, self.observed)
+    /// How many detours come in a nanosecond; `None` if too little was observed.
+    pub(super) fn rate(&self) -> Option<RatioOfSums> {
+        RatioOfSums::over_time(&self.count, self.observed)
     }
 
     /// The mean detour, in nanoseconds.
-    pub(super) fn mean(&self) -> Option<Series> {
-        Series::over(&self.noise, &self.count)
+    pub(super) fn mean(&self) -> Option<RatioOfSums> {
+        RatioOfSums::over(&self.noise, &self.count)
     }
 
     /// One of the quantiles [`ABOVE`], in nanoseconds.
@@ -104,9 +104,9 @@ impl Sample {
     }
 
     /// The same with how it scatters. None of no detours.
-    pub(super) fn tail(&self, which: usize, side: u64) -> Option<Result<Tail, Doubt>> {
-        let exceed = Series::over(&self.above[which].1, &self.count)?;
-        let tail = |exceed: Scatter| Tail::new(ABOVE[which], self.durations.count(), &exceed, &self.quantiles);
+    pub(super) fn tail(&self, which: usize, side: u64) -> Option<Result<RunQuantile, Doubt>> {
+        let exceed = RatioOfSums::over(&self.above[which].1, &self.count)?;
+        let tail = |exceed: Scatter| RunQuantile::new(ABOVE[which], self.durations.count(), &exceed, &self.quantiles);
         Some(exceed.scatter(side).and_then(tail))
     }
 }

@@ -22,9 +22,9 @@ const BLOCK_FACTOR: usize = 4;
 /// How many blocks a run has at most and at least.
 const BLOCKS: (usize, usize) = (32, 8);
 
-/// A ratio of sums.
+/// A ratio of two sums over the cells of time, with what tells its scatter.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub(super) struct RatioOfSums {
     /// The ratio of the sums.
     pub(super) value: f64,
     /// By how much each cell is off it; they add up to 0.
@@ -35,7 +35,7 @@ pub(super) struct Series {
     width_ns: i64,
 }
 
-impl Series {
+impl RatioOfSums {
     /// Of sums to the time that was observed, in nanoseconds. None if there was no such time.
     pub(super) fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
         let per_cell = observed as f64 / sums.noise().len() as f64;
@@ -153,8 +153,8 @@ mod tests {
         fn a_series_is_the_ratio_of_its_sums(sums in proptest::collection::vec((1_i64..1_000, 1_i64..9), 256)) {
             let (noise, counts): (Vec<i64>, Vec<i64>) = sums.into_iter().unzip();
             let (noise_sum, count_sum) = (noise.iter().sum::<i64>() as f64, counts.iter().sum::<i64>() as f64);
-            let over_time = Series::over_time(&cells(&noise), 256_000).unwrap();
-            let mean = Series::over(&cells(&noise), &cells(&counts)).unwrap();
+            let over_time = RatioOfSums::over_time(&cells(&noise), 256_000).unwrap();
+            let mean = RatioOfSums::over(&cells(&noise), &cells(&counts)).unwrap();
             prop_assert!((over_time.value - noise_sum / 256_000.0).abs() < 1e-12);
             prop_assert!((mean.value / (noise_sum / count_sum) - 1.0).abs() < 1e-12);
             for series in [over_time, mean] {
@@ -165,16 +165,16 @@ mod tests {
 
     #[test]
     fn of_nothing_there_is_no_ratio() {
-        assert!(Series::over(&cells(&[0; 256]), &cells(&[0; 256])).is_none());
-        assert!(Series::over_time(&cells(&[1; 256]), 0).is_none());
-        let short = Series::over_time(&TimeCells::new(0, 19), 19).unwrap();
+        assert!(RatioOfSums::over(&cells(&[0; 256]), &cells(&[0; 256])).is_none());
+        assert!(RatioOfSums::over_time(&cells(&[1; 256]), 0).is_none());
+        let short = RatioOfSums::over_time(&TimeCells::new(0, 19), 19).unwrap();
         assert_eq!(short.scatter(0).unwrap_err(), Doubt::ShortRun);
     }
 
     #[test]
     fn trains_are_counted_over_both_runs() {
         let spread = |every: usize| -> Vec<i64> { (0..256).map(|cell| i64::from(cell % every == 0) * 500).collect() };
-        let scatter = |sums: &[i64]| Series::over_time(&cells(sums), 256_000).unwrap().scatter(0).unwrap();
+        let scatter = |sums: &[i64]| RatioOfSums::over_time(&cells(sums), 256_000).unwrap().scatter(0).unwrap();
         let (one, few, none) = (scatter(&spread(256)), scatter(&spread(32)), scatter(&[]));
         assert!((trains(&one, &none) - 1.0).abs() < 1e-9);
         assert_eq!(trains(&none, &none), 0.0);

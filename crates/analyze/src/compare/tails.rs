@@ -17,9 +17,9 @@ use becalm_stats::{student_quantile, student_tail};
 /// A quantile is compared if at least this many detours, counted by their effective number, lie above it in each run.
 pub(super) const ABOVE_MIN: f64 = 10.0;
 
-/// A quantile of one run.
+/// A quantile of the lengths of one run's detours.
 #[derive(Clone, Debug)]
-pub(super) struct Tail {
+pub(super) struct RunQuantile {
     /// The share of detours above it.
     above: f64,
     /// How many independent detours the run's are worth.
@@ -29,7 +29,7 @@ pub(super) struct Tail {
     quantiles: Quantiles,
 }
 
-impl Tail {
+impl RunQuantile {
     /// The quantile that the share `above` of `detours` exceeds; `exceed` is that share as it was counted over the cells,
     /// which ties may make smaller.
     ///
@@ -68,7 +68,7 @@ impl Tail {
 }
 
 /// Holds the same quantile of two runs against each other.
-pub(super) fn contrast_tails(a: &mut Tail, b: &mut Tail) -> contrast::Contrast {
+pub(super) fn contrast_tails(a: &mut RunQuantile, b: &mut RunQuantile) -> contrast::Contrast {
     let df = a.df.min(b.df);
     let (value_a, value_b) = (a.value(), b.value());
     let mut difference = |t: f64| {

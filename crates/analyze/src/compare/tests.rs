@@ -3,8 +3,8 @@
 use becalm_testing::noise::Source;
 
 use super::row::{judge, of_samples, of_sums};
-use super::sample::Sample;
-use super::{Family, Limit, Metric, Row, Verdict, exceeds};
+use super::sample::DetourSample;
+use super::{ComparedFigure, Limit, Metric, TestFamily, Verdict, exceeds};
 
 const SECOND: f64 = 1e9;
 
@@ -99,8 +99,8 @@ const LAWS: &[Law] = &[
     },
 ];
 
-fn sample(detours: &[(i64, i64)], length: f64, stretch: i64) -> Sample {
-    let mut sample = Sample::new(0, length as i64, length as i64, stretch);
+fn sample(detours: &[(i64, i64)], length: f64, stretch: i64) -> DetourSample {
+    let mut sample = DetourSample::new(0, length as i64, length as i64, stretch);
     detours.iter().for_each(|(start, duration)| sample.add(*start, *duration));
     sample.set_levels();
     detours.iter().for_each(|(start, duration)| sample.add_above(*start, *duration));
@@ -108,10 +108,10 @@ fn sample(detours: &[(i64, i64)], length: f64, stretch: i64) -> Sample {
 }
 
 /// Makes the rows of two samples.
-type Rows = fn(&Sample, &Sample) -> Vec<Row>;
+type Rows = fn(&DetourSample, &DetourSample) -> Vec<ComparedFigure>;
 
 /// One comparison of runs of these lengths, of which the second has detours `scale` times as long.
-fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64, rows: Rows) -> Vec<Row> {
+fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64, rows: Rows) -> Vec<ComparedFigure> {
     let stretch = (lengths[0].min(lengths[1]) / 32.0) as i64;
     let a = sample(&(law.detours)(source, lengths[0], 1.0), lengths[0], stretch);
     let b = sample(&(law.detours)(source, lengths[1], scale), lengths[1], stretch);
@@ -153,10 +153,11 @@ fn tally(law: &Law, trials: u32, lengths: [f64; 2], scale: f64, make: Rows) -> (
             tally.ratio_held +=
                 u32::from(effect.ratio_low <= Some(real) && effect.ratio_high.is_none_or(|high| real <= high));
         }
-        rows[0].family = Family::Headline;
+        rows[0].family = TestFamily::Headline;
         judge(&mut rows);
         for (tally, metric) in tallies.iter_mut().zip(COMPARED) {
-            let differs = |row: &&Row| row.metric == metric && matches!(row.verdict, Verdict::Worse | Verdict::Better);
+            let differs =
+                |row: &&ComparedFigure| row.metric == metric && matches!(row.verdict, Verdict::Worse | Verdict::Better);
             tally.wrong += u32::from(rows.iter().any(|row| differs(&row)));
         }
         any += u32::from(rows.iter().any(|row| matches!(row.verdict, Verdict::Worse | Verdict::Better)));
@@ -244,7 +245,7 @@ fn intervals_and_tests_agree() {
             assert_eq!(zero_is_out, one_is_out, "{row:?}");
             // Redraws count the p-value in thousandths.
             assert!(zero_is_out == (p <= 0.05) || (p - 0.05).abs() < 0.005, "{row:?}");
-            let judged = Row { verdict: Verdict::NoDifferenceShown, ..row };
+            let judged = ComparedFigure { verdict: Verdict::NoDifferenceShown, ..row };
             assert_eq!(exceeds(&judged, 0.0) == Limit::Exceeded, low > 0.0, "{judged:?}");
             found += i32::from(zero_is_out);
         }

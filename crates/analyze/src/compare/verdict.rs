@@ -1,11 +1,11 @@
 //! What is said of a difference in the end, and whether it exceeds a limit.
 
-use super::Row;
+use super::ComparedFigure;
 
 /// The share of families of rows without any difference in which one is found all the same.
 pub const LEVEL: f64 = 0.05;
 
-/// What a row says.
+/// What the difference of a row shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The figure of b is higher: more noise, or longer detours.
@@ -19,7 +19,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As it is written.
+    /// The verdict as tables and documents have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Verdict {
 pub enum Limit {
     /// It is worse by more than the limit, beyond doubt.
     Exceeded,
-    /// That is not shown.
+    /// It is not shown that the limit is exceeded.
     NotShown,
     /// The runs cannot show it.
     Unknown,
@@ -58,7 +58,7 @@ pub enum Limit {
 ///
 /// If a is 0, any share of it is 0, and the lower end of the interval of the difference must lie above that.
 #[must_use]
-pub fn exceeds(row: &Row, share: f64) -> Limit {
+pub fn exceeds(row: &ComparedFigure, share: f64) -> Limit {
     let beyond = match (row.verdict, row.a, row.effect) {
         (Verdict::NotEnoughData, ..) => return Limit::Unknown,
         (_, Some(0.0), _) => row.low.is_some_and(|low| low > 0.0),

@@ -7,7 +7,7 @@ use super::MeasuredCost;
 /// A way to read the time, with its figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClockCost {
-    /// The way.
+    /// What is known of the way: its name, its resolution, whether it enters the kernel.
     pub way: ClockWayDoc,
     /// What a reading costs.
     pub measured: Option<MeasuredCost>,

@@ -11,6 +11,6 @@ pub mod tick;
 pub use clock::ClockCost;
 pub use interrupts::TIMER;
 pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
-pub use probe::{Cost, MeasuredCost, ProbeCost, SHORTEST_INTERRUPTION_PS};
+pub use probe::{MeasuredCost, ProbeCost, SHORTEST_INTERRUPTION_PS, SampleFigures};
 pub use recording::{not_recorded, recorded};
 pub use scheduler::SchedulerCost;

@@ -1,10 +1,10 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
-use becalm_model::cost::{CountedPairDoc, Placed, PlacementCosts};
+use becalm_model::cost::{CountedPairDoc, PlacementCosts, WorkPlace};
 use becalm_stats::mean_with_half_width;
 use becalm_units::CpuId;
 
-use super::tick::Bounds;
+use super::tick::RoundsInterval;
 use crate::events::{EventRate, per_interrupt};
 
 /// The same work without and with added interrupts.
@@ -21,7 +21,7 @@ pub struct QuietAndRaised {
 }
 
 impl QuietAndRaised {
-    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`Pair`](super::tick::Pair). Nothing
+    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`RatePair`](super::tick::RatePair). Nothing
     /// where the rate did not rise.
     #[must_use]
     pub fn cost_ns(&self) -> Option<f64> {
@@ -36,8 +36,8 @@ pub struct PlacementCost {
     /// The mean over the rounds, in nanoseconds an interrupt. About zero, of either sign, where interrupts do not touch
     /// the work.
     pub mean_ns: f64,
-    /// Its 95 % interval (Student's); nothing with one round.
-    pub bounds: Option<Bounds>,
+    /// Its 95 % interval (Student's); `None` with one round.
+    pub bounds: Option<RoundsInterval>,
     /// How many rounds the cost rests on.
     pub rounds: usize,
 }
@@ -48,7 +48,7 @@ impl PlacementCost {
     pub fn new(rounds: &[QuietAndRaised]) -> Option<Self> {
         let costs: Vec<f64> = rounds.iter().filter_map(QuietAndRaised::cost_ns).collect();
         let (mean_ns, half_width) = mean_with_half_width(&costs)?;
-        let bounds = half_width.map(|half| Bounds { low: mean_ns - half, high: mean_ns + half });
+        let bounds = half_width.map(|half| RoundsInterval { low: mean_ns - half, high: mean_ns + half });
         Some(Self { mean_ns, bounds, rounds: costs.len() })
     }
 }
@@ -57,7 +57,7 @@ impl PlacementCost {
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacedCost {
     /// Where the work ran, as seen from the interrupts.
-    pub place: Placed,
+    pub place: WorkPlace,
     /// The CPU at that place.
     pub cpu: CpuId,
     /// The kind of work, by its name.

@@ -13,23 +13,23 @@ pub const SHORTEST_INTERRUPTION_PS: i64 = 1_000_000;
 ///
 /// No sample is left out of any figure but of the mean, and what is left out there is counted.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Cost {
+pub struct SampleFigures {
     /// How many samples there are.
     pub samples: u64,
     /// How many repetitions are in a sample, which is their mean.
     pub batch: u32,
     /// The median of the rounds' medians.
     pub median_ps: i64,
-    /// The ends of its interval, from the order of the rounds' medians; nothing with fewer than six rounds. It holds
+    /// The ends of its interval, from the order of the rounds' medians; `None` with fewer than six rounds. It holds
     /// what changes from round to round, which the number of samples does not make smaller.
     pub interval_ps: Option<(i64, i64)>,
-    /// The smallest sample.
+    /// The smallest of all samples.
     pub min_ps: i64,
     /// The 5th percentile of all samples, by nearest rank.
     pub p5_ps: i64,
-    /// The 95th percentile.
+    /// The 95th percentile of all samples, by nearest rank.
     pub p95_ps: i64,
-    /// The largest sample.
+    /// The largest of all samples.
     pub max_ps: i64,
     /// The mean of the samples that were not interrupted.
     pub mean_ps: f64,
@@ -43,7 +43,7 @@ pub struct Cost {
     pub interrupted_excess_ps: i64,
 }
 
-impl Cost {
+impl SampleFigures {
     /// The figures of rounds of samples, each a mean over `batch` repetitions; `None` without samples. `counted` is how many
     /// interrupts and pre-emptions the kernel counted meanwhile, where it does.
     #[must_use]
@@ -83,8 +83,8 @@ impl Cost {
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeasuredCost {
     /// The figures of the samples.
-    pub cost: Cost,
-    /// Interrupts that the kernel counted on the CPU; nothing if it does not tell.
+    pub cost: SampleFigures,
+    /// Interrupts that the kernel counted on the CPU; `None` if it does not tell.
     pub interrupts: Option<u64>,
     /// How often the measuring thread was pre-empted.
     pub preempted: u64,
@@ -101,7 +101,7 @@ impl MeasuredCost {
             true => Some(0),
             false => series.interrupts.map(|interrupts| interrupts.saturating_add(series.preempted)),
         };
-        let cost = Cost::new(rounds, series.batch, counted)?;
+        let cost = SampleFigures::new(rounds, series.batch, counted)?;
         let events = event_rates(&series.counts, series.counted);
         Some(Self { cost, interrupts: series.interrupts, preempted: series.preempted, events })
     }
@@ -110,7 +110,7 @@ impl MeasuredCost {
 /// A probe of traps or detours, with its figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProbeCost {
-    /// The probe.
+    /// What the document says of the probe: its name, how it was made, and why it was not, if so.
     pub probe: ProbeDoc,
     /// Its figures; `None` where nothing was measured, for the reason that the probe gives.
     pub measured: Option<MeasuredCost>,
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn no_samples_give_no_figures() {
-        assert_eq!(Cost::new(&[], 1, None), None);
-        assert_eq!(Cost::new(&[vec![], vec![]], 1, None), None);
+        assert_eq!(SampleFigures::new(&[], 1, None), None);
+        assert_eq!(SampleFigures::new(&[vec![], vec![]], 1, None), None);
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         // 20 rounds of 50 samples of 100 to 104 ns; every 100th has a tick of 5 us in it.
         let sample = |n: usize| 100_000 + (n % 5) as i64 * 1_000 + if n % 100 == 7 { 5_000_000 } else { 0 };
         let rounds: Vec<Vec<i64>> = (0..20).map(|r| (0..50).map(|n| sample(r * 50 + n)).collect()).collect();
-        let cost = Cost::new(&rounds, 1, Some(12)).unwrap();
+        let cost = SampleFigures::new(&rounds, 1, Some(12)).unwrap();
         assert_eq!((cost.samples, cost.interrupted), (1_000, 10));
         assert_eq!((cost.median_ps, cost.interval_ps), (102_000, Some((102_000, 102_000))));
         assert_eq!((cost.min_ps, cost.p5_ps, cost.p95_ps, cost.max_ps), (100_000, 100_000, 104_000, 5_102_000));
@@ -166,7 +166,7 @@ mod tests {
             .iter()
             .map(|round| round.iter().map(|ps| if *ps > 1_000_000 { 202_000 } else { *ps }).collect())
             .collect();
-        let batched = Cost::new(&rounds, 50, None).unwrap();
+        let batched = SampleFigures::new(&rounds, 50, None).unwrap();
         assert_eq!((batched.interrupted, batched.interrupted_excess_ps), (10, 10 * 5_000_000));
     }
 
@@ -176,14 +176,14 @@ mod tests {
         let rounds: Vec<Vec<i64>> = (0..10)
             .map(|round| (0..30).map(|n| if n % 10 == 9 { 3_000_000 + round } else { 1_000_000 }).collect())
             .collect();
-        let cost = Cost::new(&rounds, 1, Some(1)).unwrap();
+        let cost = SampleFigures::new(&rounds, 1, Some(1)).unwrap();
         assert_eq!((cost.slow, cost.interrupted, cost.interrupted_excess_ps), (30, 1, 2_000_009));
         assert!(cost.mean_ps > 1_190_000.0, "{}", cost.mean_ps);
     }
 
     #[test]
     fn few_rounds_have_no_interval() {
-        let cost = Cost::new(&[vec![3], vec![1], vec![2]], 1, None).unwrap();
+        let cost = SampleFigures::new(&[vec![3], vec![1], vec![2]], 1, None).unwrap();
         assert_eq!((cost.median_ps, cost.interval_ps, cost.interrupted), (2, None, 0));
     }
 
@@ -215,7 +215,7 @@ mod tests {
             rounds in proptest::collection::vec(proptest::collection::vec(0_i64..1 << 50, 0..30), 0..25), batch in 1_u32..99,
             counted in proptest::option::of(0_u64..40),
         ) {
-            let Some(cost) = Cost::new(&rounds, batch, counted) else {
+            let Some(cost) = SampleFigures::new(&rounds, batch, counted) else {
                 prop_assert!(rounds.iter().all(Vec::is_empty));
                 return Ok(());
             };

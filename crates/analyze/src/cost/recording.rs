@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::cost::{Probe, Samples, into_rounds};
-use becalm_model::node::{Counter, NodeDoc};
+use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
+use becalm_model::node::{CounterGrowth, NodeDoc};
 use becalm_model::{Activity, Detour, Labels};
 use becalm_units::{CpuId, Nanos};
 
 use super::interrupts::{Interruptions, TIMER, interruptions};
 
 /// The samples of a probe in rounds, or why there are none.
-type Outcome = Result<Vec<Vec<i64>>, String>;
+type ProbeOutcome = Result<Vec<Vec<i64>>, String>;
 
 /// The probes of the tick and of the devices' interrupts, from a recording of one CPU that took `length`.
 #[must_use]
@@ -29,16 +29,16 @@ pub fn recorded(
     }
 }
 
-fn probe(name: &str, what: &str, method: String, outcome: Outcome) -> Probe {
+fn probe(name: &str, what: &str, method: String, outcome: ProbeOutcome) -> Probe {
     let samples = outcome.map(|rounds| {
-        let mut samples = Samples::new(1, rounds);
+        let mut samples = ProbeSamples::new(1, rounds);
         samples.series.interruptions = true;
         samples
     });
     Probe::new(name, what, method, samples)
 }
 
-fn tick_rows(handler: Outcome, whole: Outcome, how: &str) -> [Probe; 2] {
+fn tick_rows(handler: ProbeOutcome, whole: ProbeOutcome, how: &str) -> [Probe; 2] {
     let whole_by =
         format!("{how}: detours with one interrupt of the timer and no switch in them, less the shortest step");
     let handler_by = format!("{how}: from the entry of each timer interrupt to its exit, without what interrupted it");
@@ -48,7 +48,7 @@ fn tick_rows(handler: Outcome, whole: Outcome, how: &str) -> [Probe; 2] {
     ]
 }
 
-fn device_row(what: &str, how: &str, outcome: Outcome) -> Probe {
+fn device_row(what: &str, how: &str, outcome: ProbeOutcome) -> Probe {
     let method =
         format!("{how}: detours with one interrupt of this source and no switch in them, less the shortest step");
     probe("device_interrupt", what, method, outcome)
@@ -98,7 +98,7 @@ fn traced(cpu: CpuId, length: Nanos, mut sources: BTreeMap<String, Interruptions
 
 /// Without tracing nobody says which detour was a tick. But where there are as many as the kernel counted timer
 /// interrupts, most of them were, and the median is one's.
-fn untraced(cpu: CpuId, length: Nanos, detours: &[Detour], counters: &[Counter]) -> Vec<Probe> {
+fn untraced(cpu: CpuId, length: Nanos, detours: &[Detour], counters: &[CounterGrowth]) -> Vec<Probe> {
     let ticks = counters
         .iter()
         .filter(|counter| ["interrupts/LOC", "interrupts/arch_timer"].contains(&counter.name.as_str()))

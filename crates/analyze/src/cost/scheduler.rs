@@ -13,11 +13,11 @@ pub struct SchedulerCost {
     pub ticks_hz: Option<f64>,
     /// The mean time of a tick's handler, in nanoseconds.
     pub tick_mean_ns: Option<f64>,
-    /// The longest, in nanoseconds.
+    /// The longest tick, in nanoseconds.
     pub tick_max_ns: Option<i64>,
     /// Switches a second while the threads only counted.
     pub preemptions_hz: Option<f64>,
-    /// The time of a switch between threads that give way, in nanoseconds; nothing where none was switched.
+    /// The time of a switch between threads that give way, in nanoseconds; `None` where none was switched.
     pub switch_ns: Option<f64>,
     /// The share of the calls to give way that led to a switch.
     pub switched_ratio: Option<f64>,

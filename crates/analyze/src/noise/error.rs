@@ -33,7 +33,7 @@ pub enum NoiseError {
     Cpu {
         /// The number of the CPU.
         cpu: i32,
-        /// The node.
+        /// The name of the node that the CPU belongs to.
         node: String,
         /// What is wrong with it.
         r#source: BooksError,

@@ -115,16 +115,16 @@ impl NoiseInput {
 
 /// What was recorded on one CPU.
 #[derive(Default)]
-struct Cpu {
+struct CpuNoise {
     /// The start and the duration of each detour, in order of time.
     detours: Vec<(Nanos, Nanos)>,
     entries: Vec<BookEntry>,
 }
 
 /// Reads the detours of the document's CPUs, in order of time.
-fn read_detours(bundle: &Bundle, doc: &NodeDoc) -> Result<BTreeMap<i32, Cpu>, NoiseError> {
+fn read_detours(bundle: &Bundle, doc: &NodeDoc) -> Result<BTreeMap<i32, CpuNoise>, NoiseError> {
     let numbers = doc.cpus.iter().filter_map(|cpu| i32::try_from(cpu.cpu.get()).ok());
-    let mut cpus: BTreeMap<i32, Cpu> = numbers.map(|number| (number, Cpu::default())).collect();
+    let mut cpus: BTreeMap<i32, CpuNoise> = numbers.map(|number| (number, CpuNoise::default())).collect();
     for batch in bundle.detours(&doc.node)? {
         let batch = batch?;
         for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
@@ -140,7 +140,7 @@ fn read_detours(bundle: &Bundle, doc: &NodeDoc) -> Result<BTreeMap<i32, Cpu>, No
 fn read_books(
     bundle: &Bundle,
     doc: &NodeDoc,
-    cpus: &mut BTreeMap<i32, Cpu>,
+    cpus: &mut BTreeMap<i32, CpuNoise>,
     names: &mut SourceNames,
 ) -> Result<bool, NoiseError> {
     let mut any = cpus.values().all(|cpu| cpu.detours.is_empty());

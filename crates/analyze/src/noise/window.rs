@@ -4,7 +4,7 @@ use becalm_model::node::{NodeDoc, Warning};
 use becalm_model::warning;
 use becalm_units::Nanos;
 
-/// A part of a recording.
+/// A stretch of the time of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     /// When it begins, since the run's origin.

@@ -6,8 +6,8 @@ use becalm_bundle::ActivityBatch;
 use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
 
-use super::Place;
-use crate::summary::{DetourId, Entry, Timeline, nest, runs};
+use super::PlacedDetour;
+use crate::summary::{DetourId, Timeline, TimelineEntry, nest, runs};
 
 /// How many activities are kept in all.
 pub const ENTRIES: usize = 50_000;
@@ -20,9 +20,9 @@ pub const PER_DETOUR: usize = 1_000;
 pub struct Embedded {
     /// The detour with the activities that are kept, in order of time.
     pub timeline: Timeline,
-    /// How many more it has.
+    /// How many more activities the detour has than are kept.
     pub more: u64,
-    /// What these took together.
+    /// The time that those took together.
     pub more_time: Nanos,
 }
 
@@ -33,12 +33,12 @@ pub struct Embedded {
 #[derive(Debug)]
 pub(super) struct Looking<'a> {
     node: &'a str,
-    detours: &'a [Place],
+    detours: &'a [PlacedDetour],
     /// For each CPU of the node the detours, by number: where they stand in the list.
     wanted: HashMap<i32, Vec<(u64, usize)>>,
     budget: usize,
     /// The detour whose activities are coming in. Those of one detour follow each other.
-    current: Option<(usize, Vec<Entry>)>,
+    current: Option<(usize, Vec<TimelineEntry>)>,
     /// The detours that are kept, by their place in the list.
     kept: BTreeMap<usize, Embedded>,
     held: usize,
@@ -50,8 +50,8 @@ pub(super) struct Looking<'a> {
 }
 
 impl<'a> Looking<'a> {
-    /// Looks for detours, which are in the order of [`Place`].
-    pub(super) fn new(detours: &'a [Place], budget: usize) -> Self {
+    /// Looks for detours, which are in the order of [`PlacedDetour`].
+    pub(super) fn new(detours: &'a [PlacedDetour], budget: usize) -> Self {
         Self {
             node: "",
             detours,
@@ -77,7 +77,7 @@ impl<'a> Looking<'a> {
         self.wanted.values_mut().for_each(|numbers| numbers.sort_unstable());
     }
 
-    /// Takes activities.
+    /// Keeps what a batch holds of the wanted detours.
     pub(super) fn take(&mut self, batch: &ActivityBatch) {
         for range in runs(batch.cpus()) {
             let Some(wanted) = self.wanted.get(&batch.cpus()[range.start]) else { continue };
@@ -98,7 +98,7 @@ impl<'a> Looking<'a> {
                     self.current = Some((at, Vec::new()));
                 }
                 let Some((_, entries)) = &mut self.current else { continue };
-                entries.extend((range.start + begin..range.start + end).map(|row| Entry {
+                entries.extend((range.start + begin..range.start + end).map(|row| TimelineEntry {
                     start: Nanos::new(batch.starts()[row]),
                     self_time: Nanos::new(batch.self_times()[row]),
                     kind: batch.kind(row),
@@ -142,7 +142,7 @@ impl<'a> Looking<'a> {
         number as u32
     }
 
-    /// What was found.
+    /// Gives what was found, once all batches were taken.
     pub(super) fn finish(mut self) -> Looked {
         self.flush();
         (self.owners, self.names, self.kept)
@@ -154,7 +154,7 @@ pub(super) type Looked = (Vec<Option<u32>>, Vec<(Kind, String)>, BTreeMap<usize,
 
 /// Who took most of a detour. What remains around the kernel's entry and exit is caused by what was entered, and owns a
 /// detour only if nothing else was seen in it. Ties go to the one that came first.
-fn owner(entries: &[Entry]) -> Option<(Kind, String)> {
+fn owner(entries: &[TimelineEntry]) -> Option<(Kind, String)> {
     let named = entries.iter().any(|entry| entry.kind != Kind::Edge);
     let mut sums: Vec<(Kind, &str, i64)> = Vec::new();
     for entry in entries.iter().filter(|entry| !named || entry.kind != Kind::Edge) {
@@ -169,7 +169,7 @@ fn owner(entries: &[Entry]) -> Option<(Kind, String)> {
 }
 
 /// The `count` entries that took most, in their order; how many more there are, and what those took.
-fn largest(entries: Vec<Entry>, count: usize) -> (Vec<Entry>, u64, Nanos) {
+fn largest(entries: Vec<TimelineEntry>, count: usize) -> (Vec<TimelineEntry>, u64, Nanos) {
     if entries.len() <= count {
         return (entries, 0, Nanos::ZERO);
     }
@@ -187,9 +187,9 @@ fn largest(entries: Vec<Entry>, count: usize) -> (Vec<Entry>, u64, Nanos) {
 mod tests {
     use super::*;
 
-    fn entry(start: i64, self_time: i64, kind: Kind, source: &str) -> Entry {
+    fn entry(start: i64, self_time: i64, kind: Kind, source: &str) -> TimelineEntry {
         let (start, self_time) = (Nanos::new(start), Nanos::new(self_time));
-        Entry { start, self_time, kind, source: source.to_owned(), detail: String::new(), depth: 0 }
+        TimelineEntry { start, self_time, kind, source: source.to_owned(), detail: String::new(), depth: 0 }
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn of_too_many_activities_those_that_took_most_are_kept_in_order() {
-        let entries: Vec<Entry> = (0..10).map(|at| entry(at, (at * 7) % 10, Kind::Irq, "x")).collect();
+        let entries: Vec<TimelineEntry> = (0..10).map(|at| entry(at, (at * 7) % 10, Kind::Irq, "x")).collect();
         let (kept, more, time) = largest(entries, 3);
         let kept: Vec<(i64, i64)> = kept.iter().map(|entry| (entry.start.get(), entry.self_time.get())).collect();
         assert_eq!(kept, [(1, 7), (4, 8), (7, 9)]);
@@ -215,9 +215,15 @@ mod tests {
 
     #[test]
     fn the_longest_are_kept_whatever_the_order() {
-        let place =
-            |number: u64| Place { node: 0, cpu: 0, number, start: 0, duration: 100 - number as i64, incomplete: false };
-        let detours: Vec<Place> = (0..5).map(place).collect();
+        let place = |number: u64| PlacedDetour {
+            node: 0,
+            cpu: 0,
+            number,
+            start: 0,
+            duration: 100 - number as i64,
+            incomplete: false,
+        };
+        let detours: Vec<PlacedDetour> = (0..5).map(place).collect();
         // Detour 1 has three activities, the others two: a budget of 5 holds 0 and 1.
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 1, 3, 0]] {
             let mut looking = Looking::new(&detours, 5);

@@ -22,7 +22,7 @@ struct Bucket {
 
 /// A step of the distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct LengthStep {
     /// A length that occurred, in nanoseconds.
     pub length: i64,
     /// How many detours are at most so long.
@@ -54,7 +54,7 @@ impl Lengths {
         self.count += other.count;
     }
 
-    /// How many lengths.
+    /// The number of lengths that were added.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -63,19 +63,19 @@ impl Lengths {
     /// The steps, the shortest length first. `longest` are lengths that are known one by one, in falling order: all that
     /// are at least as long as the last of them, up to one step for each.
     #[must_use]
-    pub fn steps(&self, longest: &[i64]) -> Vec<Step> {
+    pub fn steps(&self, longest: &[i64]) -> Vec<LengthStep> {
         let exact = (longest.len() as u64).min(self.count);
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<LengthStep> = Vec::new();
         let mut at_most = 0;
         for bucket in self.buckets.iter().filter(|bucket| bucket.count > 0) {
             at_most += bucket.count;
             if at_most > self.count - exact {
                 break;
             }
-            steps.push(Step { length: bucket.longest, at_most });
+            steps.push(LengthStep { length: bucket.longest, at_most });
         }
         for (rank, length) in longest.iter().take(exact as usize).enumerate().rev() {
-            let step = Step { length: (*length).max(0), at_most: self.count - rank as u64 };
+            let step = LengthStep { length: (*length).max(0), at_most: self.count - rank as u64 };
             match steps.last_mut() {
                 // Of equal ones the last counts them all.
                 Some(last) if last.length == step.length => *last = step,

@@ -19,6 +19,6 @@ mod run;
 
 pub use embedded::{ENTRIES, Embedded, PER_DETOUR};
 pub use heat::{HeatMap, HeatRow, ROWS};
-pub use lengths::{Lengths, Step};
-pub use reduction::{DETOURS, PER_OCTAVE, Place, Reduced, Reduction, TOP};
+pub use lengths::{LengthStep, Lengths};
+pub use reduction::{DETOURS, PER_OCTAVE, PlacedDetour, Reduced, Reduction, TOP};
 pub use run::{Picture, picture};

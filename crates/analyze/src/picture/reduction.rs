@@ -21,10 +21,10 @@ pub const PER_OCTAVE: u32 = 4;
 
 /// A detour, and where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct PlacedDetour {
     /// The number of its node among those of the summary.
     pub node: u32,
-    /// The CPU's number.
+    /// The kernel's number of the CPU.
     pub cpu: u32,
     /// Its number on that CPU, from 0 in order of time over the whole run.
     pub number: u64,
@@ -36,7 +36,7 @@ pub struct Place {
     pub incomplete: bool,
 }
 
-impl Place {
+impl PlacedDetour {
     /// The longest first; equal ones by node, CPU and number.
     fn rank(&self) -> (Reverse<i64>, u32, u32, u64) {
         (Reverse(self.duration), self.node, self.cpu, self.number)
@@ -44,13 +44,13 @@ impl Place {
 }
 
 /// Ordered by rank: the first is the longest.
-impl Ord for Place {
+impl Ord for PlacedDetour {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank().cmp(&other.rank())
     }
 }
 
-impl PartialOrd for Place {
+impl PartialOrd for PlacedDetour {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -60,10 +60,10 @@ impl PartialOrd for Place {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reduced {
     /// The detours, the longest first; equal ones by node, CPU and number.
-    pub detours: Vec<Place>,
+    pub detours: Vec<PlacedDetour>,
     /// How many there were.
     pub recorded: u64,
-    /// How wide the cells are of which only the longest detour was kept, in nanoseconds; none if all were.
+    /// How wide the cells are of which only the longest detour was kept, in nanoseconds; `None` if all were.
     pub cell_ns: Option<i64>,
     /// How many of the longest are there without a gap.
     pub top: usize,
@@ -76,17 +76,17 @@ pub struct Reduction {
     budget: usize,
     recorded: u64,
     /// The longest so far, the last of them on top.
-    top: BinaryHeap<Place>,
+    top: BinaryHeap<PlacedDetour>,
     keep: usize,
-    kept: Kept,
+    kept: KeptPlaces,
 }
 
 #[derive(Debug)]
-enum Kept {
+enum KeptPlaces {
     /// No more than the budget.
-    All(Vec<Place>),
+    All(Vec<PlacedDetour>),
     /// The longest of each cell, by the number of its stretch of time and its height.
-    Cells { width: i64, longest: HashMap<(i64, u32), Place> },
+    Cells { width: i64, longest: HashMap<(i64, u32), PlacedDetour> },
 }
 
 impl Reduction {
@@ -94,11 +94,17 @@ impl Reduction {
     /// of all.
     #[must_use]
     pub fn new(budget: usize, top: usize) -> Self {
-        Self { budget: budget.max(1), recorded: 0, top: BinaryHeap::new(), keep: top, kept: Kept::All(Vec::new()) }
+        Self {
+            budget: budget.max(1),
+            recorded: 0,
+            top: BinaryHeap::new(),
+            keep: top,
+            kept: KeptPlaces::All(Vec::new()),
+        }
     }
 
-    /// Takes a detour.
-    pub fn add(&mut self, place: Place) {
+    /// Takes a detour into account, which may be drawn or stay behind a longer one.
+    pub fn add(&mut self, place: PlacedDetour) {
         self.recorded += 1;
         if self.keep > 0 {
             if self.top.len() < self.keep {
@@ -110,17 +116,17 @@ impl Reduction {
             }
         }
         match &mut self.kept {
-            Kept::All(all) => {
+            KeptPlaces::All(all) => {
                 all.push(place);
                 if all.len() > self.budget {
                     let all = std::mem::take(all);
-                    self.kept = Kept::Cells { width: 1, longest: cells(all, 1) };
+                    self.kept = KeptPlaces::Cells { width: 1, longest: cells(all, 1) };
                 }
             }
-            Kept::Cells { width, longest } => enter(longest, *width, place),
+            KeptPlaces::Cells { width, longest } => enter(longest, *width, place),
         }
         // One cell for each height is the least that there can be.
-        while let Kept::Cells { width, longest } = &mut self.kept
+        while let KeptPlaces::Cells { width, longest } = &mut self.kept
             && longest.len() > self.budget
             && *width < i64::MAX / 2
         {
@@ -134,8 +140,8 @@ impl Reduction {
     pub fn finish(self) -> Reduced {
         let recorded = self.recorded;
         let (mut detours, cell_ns) = match self.kept {
-            Kept::All(all) => (all, None),
-            Kept::Cells { width, longest } => (longest.into_values().chain(self.top).collect(), Some(width)),
+            KeptPlaces::All(all) => (all, None),
+            KeptPlaces::Cells { width, longest } => (longest.into_values().chain(self.top).collect(), Some(width)),
         };
         detours.sort_unstable();
         detours.dedup();
@@ -144,13 +150,13 @@ impl Reduction {
     }
 }
 
-fn cells(places: impl IntoIterator<Item = Place>, width: i64) -> HashMap<(i64, u32), Place> {
+fn cells(places: impl IntoIterator<Item = PlacedDetour>, width: i64) -> HashMap<(i64, u32), PlacedDetour> {
     let mut longest = HashMap::new();
     places.into_iter().for_each(|place| enter(&mut longest, width, place));
     longest
 }
 
-fn enter(longest: &mut HashMap<(i64, u32), Place>, width: i64, place: Place) {
+fn enter(longest: &mut HashMap<(i64, u32), PlacedDetour>, width: i64, place: PlacedDetour) {
     let kept = longest.entry((place.start.div_euclid(width), height(place.duration))).or_insert(place);
     *kept = (*kept).min(place);
 }
@@ -171,14 +177,14 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn reduce(places: &[Place], budget: usize, top: usize) -> Reduced {
+    fn reduce(places: &[PlacedDetour], budget: usize, top: usize) -> Reduced {
         let mut reduction = Reduction::new(budget, top);
         places.iter().for_each(|place| reduction.add(*place));
         reduction.finish()
     }
 
     /// Everything at once and in memory.
-    fn plain(places: &[Place], budget: usize, top: usize) -> Vec<Place> {
+    fn plain(places: &[PlacedDetour], budget: usize, top: usize) -> Vec<PlacedDetour> {
         let mut sorted = places.to_vec();
         sorted.sort();
         if sorted.len() <= budget {
@@ -186,13 +192,13 @@ mod tests {
         }
         let mut width = 1_i64;
         loop {
-            let mut cells: BTreeMap<(i64, u32), Place> = BTreeMap::new();
+            let mut cells: BTreeMap<(i64, u32), PlacedDetour> = BTreeMap::new();
             // The longest come first, so the first of a cell is its longest.
             for place in &sorted {
                 cells.entry((place.start.div_euclid(width), height(place.duration))).or_insert(*place);
             }
             if cells.len() <= budget || width >= i64::MAX / 2 {
-                let mut kept: Vec<Place> = cells.into_values().chain(sorted.iter().take(top).copied()).collect();
+                let mut kept: Vec<PlacedDetour> = cells.into_values().chain(sorted.iter().take(top).copied()).collect();
                 kept.sort();
                 kept.dedup();
                 return kept;
@@ -201,10 +207,10 @@ mod tests {
         }
     }
 
-    fn places() -> impl Strategy<Value = Vec<Place>> {
+    fn places() -> impl Strategy<Value = Vec<PlacedDetour>> {
         let place = (0_u32..3, 0_i64..100_000, prop_oneof![0_i64..50, 0_i64..1 << 20, 0_i64..1 << 40]);
         proptest::collection::vec(place, 0..400).prop_map(|rows| {
-            let place = |(number, (cpu, start, duration))| Place {
+            let place = |(number, (cpu, start, duration))| PlacedDetour {
                 node: cpu % 2,
                 cpu,
                 number: number as u64,
@@ -243,7 +249,7 @@ mod tests {
                 // Whatever is not drawn lies under a longer one in the same cell.
                 for place in &places {
                     let cell = (place.start.div_euclid(width), height(place.duration));
-                    let same = |other: &&Place| (other.start.div_euclid(width), height(other.duration)) == cell;
+                    let same = |other: &&PlacedDetour| (other.start.div_euclid(width), height(other.duration)) == cell;
                     let shown = reduced.detours.iter().find(same).expect("each cell shows one");
                     prop_assert!(shown.duration >= place.duration);
                 }

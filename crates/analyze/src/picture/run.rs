@@ -8,7 +8,7 @@ use becalm_model::node::Rung;
 use becalm_units::CpuId;
 
 use super::embedded::{Looked, Looking};
-use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, Place, ROWS, Reduced, Reduction, TOP};
+use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, PlacedDetour, ROWS, Reduced, Reduction, TOP};
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
 use becalm_stats::TimeCells;
 
@@ -30,7 +30,7 @@ pub struct Picture {
     pub embedded: BTreeMap<usize, Embedded>,
     /// The lengths of all detours.
     pub lengths: Lengths,
-    /// Those of each node.
+    /// The lengths of the detours of each node.
     pub node_lengths: Vec<Lengths>,
     /// What each CPU lost when.
     pub heat: HeatMap,
@@ -138,7 +138,7 @@ impl NodeScan {
             *next += 1;
             self.lengths.add(duration);
             cells.add(start, duration);
-            reduction.add(Place { node, cpu, number, start, duration, incomplete });
+            reduction.add(PlacedDetour { node, cpu, number, start, duration, incomplete });
         }
     }
 }

@@ -14,7 +14,7 @@ use becalm_units::CpuId;
 /// Whether the activities add up to the detours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Books {
-    /// They do, in every detour.
+    /// The books close in every detour.
     Closed,
     /// They do not. The first detour of each CPU in which that is so.
     Open(Vec<OpenBook>),
@@ -31,7 +31,7 @@ pub struct OpenBook {
     pub cpu: CpuId,
     /// The detour's number on that CPU.
     pub detour: u64,
-    /// How long it is, in nanoseconds; none if the number lies beyond the last detour.
+    /// How long it is, in nanoseconds; `None` if the number lies beyond the last detour.
     pub duration_ns: Option<i64>,
     /// What its activities add up to, in nanoseconds.
     pub activities_ns: i64,
@@ -59,12 +59,12 @@ impl Balance {
 
 /// The first detour of a CPU whose activities do not add up to it, found by reading the CPU's rows again.
 pub(super) fn first_open(bundle: &Bundle, node: &str, cpu: CpuId) -> Result<Option<OpenBook>, BundleError> {
-    let mut activities = Rows::new(bundle.activities(node)?, |batch, rows: &mut Vec<(u64, i64)>| {
+    let mut activities = BookRows::new(bundle.activities(node)?, |batch, rows: &mut Vec<(u64, i64)>| {
         for row in rows_of(batch.cpus(), cpu) {
             rows.push((batch.detours()[row] as u64, batch.self_times()[row]));
         }
     });
-    let mut detours = Rows::new(bundle.detours(node)?, |batch, rows: &mut Vec<i64>| {
+    let mut detours = BookRows::new(bundle.detours(node)?, |batch, rows: &mut Vec<i64>| {
         rows.extend(rows_of(batch.cpus(), cpu).map(|row| batch.durations()[row]));
     });
     let open = |detour, duration_ns, activities_ns| {
@@ -99,13 +99,13 @@ fn rows_of(cpus: &[i32], cpu: CpuId) -> impl Iterator<Item = usize> {
 }
 
 /// The rows of one CPU, one by one, out of batches of all.
-struct Rows<B, T, F> {
+struct BookRows<B, T, F> {
     batches: B,
     take: F,
     rows: std::vec::IntoIter<T>,
 }
 
-impl<T, I, B: Iterator<Item = Result<I, BundleError>>, F: Fn(&I, &mut Vec<T>)> Rows<B, T, F> {
+impl<T, I, B: Iterator<Item = Result<I, BundleError>>, F: Fn(&I, &mut Vec<T>)> BookRows<B, T, F> {
     fn new(batches: B, take: F) -> Self {
         Self { batches, take, rows: Vec::new().into_iter() }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_bundle::BundleError;
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, cpus};
 
 /// A summary that could not be made. The messages are whole, as those of [`BundleError`].
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum SummaryError {
         path: PathBuf,
     },
     /// CPUs were asked for that no node of the selection measured.
-    #[error("the run did not measure CPU {missing}; it measured {measured}")]
+    #[error("the run did not measure {}; it measured {}", cpus(missing), cpus(measured))]
     NotMeasured {
         /// What was asked for in vain.
         missing: CpuList,
@@ -32,9 +32,9 @@ pub enum SummaryError {
         node: String,
         /// The CPU on which it was looked for.
         cpu: CpuId,
-        /// What was asked for.
+        /// The number that was asked for.
         number: u64,
-        /// How many there are.
+        /// How many detours the CPU has.
         detours: u64,
     },
 }

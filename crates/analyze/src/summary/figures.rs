@@ -1,4 +1,4 @@
-//! What a summary holds.
+//! The figures that a summary holds: of a run, its nodes, its CPUs and its sources.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLeve
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The bundle's folder.
+    /// The folder of the bundle that was summarized.
     pub path: PathBuf,
     /// The nodes, by name.
     pub nodes: Vec<NodeSummary>,
@@ -33,7 +33,7 @@ pub struct Summary {
     pub outliers: Vec<OutlierSummary>,
     /// Which equals were compared for that.
     pub peers: Vec<PeersSummary>,
-    /// The spectrum of the noise; none of a run whose length is not known, or that is too short.
+    /// The spectrum of the noise; `None` of a run whose length is not known, or that is too short.
     pub spectrum: Option<Spectrum>,
     /// Whether the activities add up to the detours.
     pub books: Books,
@@ -55,10 +55,10 @@ pub struct NodeSummary {
     pub activities: u64,
 }
 
-/// A CPU's figures.
+/// What the detours of one CPU come to.
 #[derive(Clone, Debug)]
 pub struct CpuSummary {
-    /// The node's name.
+    /// The name of the node that the CPU belongs to.
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
@@ -80,11 +80,11 @@ pub enum Observed {
 pub struct Figures {
     /// How long the loops ran, added up over the CPUs.
     pub duration_ns: Option<i64>,
-    /// Where that comes from.
+    /// How the time for which the loops ran is known.
     pub observed: Observed,
     /// Steps of the loops.
     pub iterations: Option<u64>,
-    /// The shortest step.
+    /// The shortest step of the loops; of several CPUs the shortest of all.
     pub t_min_ns: Option<i64>,
     /// The threshold; of several CPUs the highest.
     pub threshold_ns: Option<i64>,
@@ -102,43 +102,43 @@ pub struct Figures {
     pub p999_ns: Option<i64>,
     /// The interval that holds the true value of `p999_ns`.
     pub p999_bounds: QuantileBounds,
-    /// The interval of the noise ratio; none where the observed time is unknown.
+    /// The interval of the noise ratio; `None` where the observed time is unknown.
     pub interval: Option<Interval>,
-    /// The interval of the rate of detours; none as above.
+    /// The interval of the rate of detours; `None` as above.
     pub rate_interval: Option<Interval>,
     /// What comes more rarely than once in this time may have been missed, with more than 5 %; of several CPUs, on one of
     /// them.
     pub rarest_seen_ns: Option<i64>,
-    /// Which length is exceeded how seldom, or why that cannot be said; none where the observed time is unknown, and over
+    /// Which length is exceeded how seldom, or why that cannot be said; `None` where the observed time is unknown, and over
     /// several nodes, whose clocks have nothing to do with each other.
     pub tail: Option<Result<LongTail, NoTail>>,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Kernel events that were lost.
     pub lost_events: u64,
-    /// Time in detours, or parts of them, in which the kernel was not seen at all; none without tracepoints.
+    /// Time in detours, or parts of them, in which the kernel was not seen at all; `None` without tracepoints.
     pub unseen_ns: Option<i64>,
-    /// Time that the hypervisor says it took; none where the kernel does not count it.
+    /// Time that the hypervisor says it took; `None` where the kernel does not count it.
     pub steal_ns: Option<i64>,
     /// Whether a loop ended before the others.
     pub cut_short: bool,
 }
 
 impl Figures {
-    /// How many detours.
+    /// The number of detours that were kept.
     #[must_use]
     pub const fn detours(&self) -> u64 {
         self.durations.count()
     }
 
-    /// Time lost in detours over time observed; none where the latter is unknown or 0.
+    /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
     #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
         Some(self.durations.total() as f64 / observed as f64)
     }
 
-    /// Detours a second; none where the observed time is unknown or 0.
+    /// Detours a second; `None` where the observed time is unknown or 0.
     #[must_use]
     pub fn rate_hz(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
@@ -146,18 +146,18 @@ impl Figures {
     }
 }
 
-/// What one source took.
+/// What one source took on a CPU, or over all of them.
 #[derive(Clone, Debug)]
 pub struct SourceSummary {
-    /// The node and CPU; none over all of them.
+    /// The node and CPU; `None` over all of them.
     pub place: Option<(String, CpuId)>,
-    /// Its stable name.
+    /// The stable name of the source: `timer`, `kworker:vmstat_update`.
     pub source: String,
     /// What kind of thing it is.
     pub kind: Kind,
     /// The self times of its activities.
     pub times: Moments,
-    /// Its share of the noise in the same place; none where there is no noise.
+    /// Its share of the noise in the same place; `None` where there is no noise.
     pub share: Option<f64>,
     /// Its share of the time observed in the same place.
     pub time_ratio: Option<f64>,
@@ -168,11 +168,11 @@ pub struct SourceSummary {
 /// Something periodic on a CPU.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PeriodSummary {
-    /// The node's name.
+    /// The name of the node that the CPU belongs to.
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
-    /// Whose detours recur.
+    /// What recurs: the activities of a source, or detours of a length.
     pub origin: Origin,
     /// The interval at which they recur, and how sure that is.
     pub period: Period,
@@ -185,7 +185,7 @@ pub enum Origin {
     Source {
         /// What kind of thing it is.
         kind: Kind,
-        /// Its stable name.
+        /// The stable name of the source.
         source: String,
     },
     /// The detours of this length, where no source is known.
@@ -209,9 +209,9 @@ pub struct LongTail {
 /// One that differs from its equals.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutlierSummary {
-    /// The node's name.
+    /// The name of the node that differs, or that the CPU belongs to.
     pub node: String,
-    /// The kernel's number of the CPU, which differs from the others of the node; none for a node that differs.
+    /// The kernel's number of the CPU, which differs from the others of the node; `None` for a node that differs.
     pub cpu: Option<CpuId>,
     /// How much it differs, and how sure that is.
     pub outlier: Outlier,
@@ -220,7 +220,7 @@ pub struct OutlierSummary {
 /// Equals whose noise ratios were compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeersSummary {
-    /// The node whose CPUs they are; none for the nodes.
+    /// The node whose CPUs they are; `None` for the nodes.
     pub node: Option<String>,
     /// How many have a noise ratio with an interval.
     pub compared: usize,

@@ -9,9 +9,9 @@ use becalm_stats::Moments;
 
 /// The warnings so far, each with its node.
 #[derive(Default)]
-pub(super) struct Findings(Vec<(String, Warning)>);
+pub(super) struct ClosingWarnings(Vec<(String, Warning)>);
 
-impl Findings {
+impl ClosingWarnings {
     fn add(&mut self, node: &str, warning: Warning) {
         self.0.push((node.to_owned(), warning));
     }

@@ -25,4 +25,4 @@ pub use run::{Selection, summarize};
 pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub(crate) use timeline::nest;
-pub use timeline::{DetourId, Entry, Timeline, longest, timelines};
+pub use timeline::{DetourId, Timeline, TimelineEntry, longest, timelines};

@@ -7,7 +7,7 @@ use becalm_model::Kind;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
-use super::findings::Findings;
+use super::findings::ClosingWarnings;
 use super::peers::Peers;
 use super::recurring::Recurring;
 use super::scan::CpuScan;
@@ -18,7 +18,7 @@ use super::{
 use becalm_stats::chance::{rarest_seen, run_at_least};
 use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
-/// Which part of a run.
+/// Which part of a run is read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Selection {
     /// One node; all, where none is named.
@@ -73,8 +73,8 @@ impl Selection {
 /// If the selection names what is not there, or a file cannot be read.
 pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, SummaryError> {
     let docs = selection.documents(bundle)?;
-    let mut findings = Findings::default();
-    let mut gathered = Gathered { whole: selection.cpus.is_none(), ..Gathered::default() };
+    let mut findings = ClosingWarnings::default();
+    let mut gathered = GatheredNodes { whole: selection.cpus.is_none(), ..GatheredNodes::default() };
     let mut nodes = Vec::new();
     for doc in docs {
         findings.of_document(&doc);
@@ -115,7 +115,7 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
 
 /// What the nodes that were read so far add up to.
 #[derive(Default)]
-struct Gathered {
+struct GatheredNodes {
     /// Whether all CPUs were selected.
     whole: bool,
     cpus: Vec<CpuSummary>,
@@ -127,9 +127,9 @@ struct Gathered {
     peers: Peers,
 }
 
-impl Gathered {
+impl GatheredNodes {
     /// Reads one node; gives the number of its activities.
-    fn take(&mut self, bundle: &Bundle, doc: &NodeDoc, findings: &mut Findings) -> Result<u64, SummaryError> {
+    fn take(&mut self, bundle: &Bundle, doc: &NodeDoc, findings: &mut ClosingWarnings) -> Result<u64, SummaryError> {
         let spans = spans(bundle, doc)?;
         // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
         let seen = doc.rung == Rung::Tracepoints;

@@ -7,7 +7,7 @@ use becalm_units::CpuId;
 
 use super::books::Balance;
 use becalm_stats::periods::Times;
-use becalm_stats::spectrum::{Stretch, Welch};
+use becalm_stats::spectrum::{FilledStretch, Welch};
 use becalm_stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
 
 /// Consecutive rows of the table of detours.
@@ -34,7 +34,7 @@ pub struct ActivityColumns<'a, K> {
     pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
-    /// Sources by key.
+    /// The names of the sources, at the places that their keys give.
     pub sources: &'a [&'a str],
     /// The kind of the one in this row, and the key of its source.
     pub keys: K,
@@ -68,7 +68,7 @@ pub(super) struct CpuScan {
     pub(super) lengths: Option<LengthCells>,
     pub(super) longest: Longest,
     /// None as above, and in short runs.
-    stretch: Option<Stretch>,
+    stretch: Option<FilledStretch>,
     /// The first detours of each length, by the octave of it; empty where that is not asked for.
     pub(super) octaves: Vec<Times>,
     pub(super) incomplete: u64,
@@ -126,7 +126,7 @@ impl Scan {
             quantiles: Quantiles::default(),
             lengths: cells.as_ref().map(LengthCells::like),
             longest: Longest::default(),
-            stretch: cells.as_ref().and_then(|cells| Stretch::new(cells.start(), cells.length())),
+            stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length())),
             octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },
             cells,
             incomplete: 0,

@@ -33,13 +33,13 @@ pub struct Timeline {
     /// Whether kernel events were lost in it.
     pub incomplete: bool,
     /// Its activities, in order of time; none on the lower rungs.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TimelineEntry>,
 }
 
 impl Timeline {
     /// A detour with its activities, which are put in order of time and nested here.
     #[must_use]
-    pub fn new(id: DetourId, start: Nanos, duration: Nanos, incomplete: bool, mut entries: Vec<Entry>) -> Self {
+    pub fn new(id: DetourId, start: Nanos, duration: Nanos, incomplete: bool, mut entries: Vec<TimelineEntry>) -> Self {
         nest(&mut entries);
         Self { id, start, duration, incomplete, entries }
     }
@@ -47,16 +47,16 @@ impl Timeline {
 
 /// An activity in a detour.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct TimelineEntry {
     /// When it began, since the run's origin.
     pub start: Nanos,
     /// Its time without that of what interrupted it.
     pub self_time: Nanos,
     /// What kind of thing it was.
     pub kind: Kind,
-    /// Its stable name.
+    /// The stable name of its source.
     pub source: String,
-    /// Which instance.
+    /// Which instance of the source it was: a pid, a vector, a function.
     pub detail: String,
     /// How many activities it interrupted.
     pub depth: usize,
@@ -180,7 +180,7 @@ fn find_activities(
                 let end = detours.partition_point(|detour| *detour as u64 <= *number);
                 let id = DetourId { node: node.to_owned(), cpu: CpuId::new(cpu as u32), number: *number };
                 let Some(timeline) = found.get_mut(&id) else { continue };
-                timeline.entries.extend((range.start + first..range.start + end).map(|row| Entry {
+                timeline.entries.extend((range.start + first..range.start + end).map(|row| TimelineEntry {
                     start: Nanos::new(batch.starts()[row]),
                     self_time: Nanos::new(batch.self_times()[row]),
                     kind: batch.kind(row),
@@ -208,7 +208,7 @@ const fn urgency(kind: Kind) -> u8 {
 ///
 /// Replays the detour: time between two starts is taken off the innermost activity that still has self time, which
 /// ends when it has none; what then begins interrupts all that have not ended. The rests stand beside the others.
-pub(crate) fn nest(entries: &mut [Entry]) {
+pub(crate) fn nest(entries: &mut [TimelineEntry]) {
     entries.sort_by_key(|entry| (entry.start, urgency(entry.kind)));
     let mut open: Vec<(u8, i64)> = Vec::new();
     let mut now = Nanos::ZERO;
@@ -236,9 +236,9 @@ pub(crate) fn nest(entries: &mut [Entry]) {
 mod tests {
     use super::*;
 
-    fn entry(start: i64, self_time: i64, kind: Kind) -> Entry {
+    fn entry(start: i64, self_time: i64, kind: Kind) -> TimelineEntry {
         let (start, self_time) = (Nanos::new(start), Nanos::new(self_time));
-        Entry { start, self_time, kind, source: String::new(), detail: String::new(), depth: 0 }
+        TimelineEntry { start, self_time, kind, source: String::new(), detail: String::new(), depth: 0 }
     }
 
     #[test]

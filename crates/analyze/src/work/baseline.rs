@@ -5,7 +5,7 @@ use becalm_units::Nanos;
 
 use super::body::MainBody;
 use super::cumulative::Cumulative;
-use super::read::Samples;
+use super::read::WorkSamples;
 use super::subtraction::Spread;
 
 /// Two runs of different work.
@@ -36,23 +36,23 @@ pub struct Against {
     /// Samples that took longer than every one of the baseline's.
     pub beyond: u64,
     /// This run's repetitions of a second, where it is long enough for some.
-    pub repetitions: Option<Repetitions>,
+    pub repetitions: Option<RepetitionRatios>,
 }
 
 /// How long repetitions of a second take, by what the same work takes on the average in the baseline.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Repetitions {
-    /// The shortest of them.
+pub struct RepetitionRatios {
+    /// The shortest repetition, by the baseline.
     pub min_ratio: f64,
     /// The mean of the ratios.
     pub mean_ratio: f64,
     /// The median of the ratios.
     pub median_ratio: f64,
-    /// The longest of them.
+    /// The longest repetition, by the baseline.
     pub max_ratio: f64,
 }
 
-impl Repetitions {
+impl RepetitionRatios {
     fn against(repetitions: &Cumulative, baseline_mean_ns: f64) -> Self {
         let quiet = baseline_mean_ns * repetitions.samples_each as f64;
         let ratio = |ns: f64| if quiet > 0.0 { ns / quiet } else { f64::NAN };
@@ -89,8 +89,8 @@ fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
 ///
 /// # Errors
 /// If the two did different things.
-pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incomparable> {
-    let describe = |samples: &Samples| described(&samples.body, samples.fixed, samples.grain_ns);
+pub fn against(samples: &WorkSamples, baseline: &WorkSamples) -> Result<Against, Incomparable> {
+    let describe = |samples: &WorkSamples| described(&samples.body, samples.fixed, samples.grain_ns);
     let scale = match samples.fixed {
         // From a quarter to four times the iterations it is still the same work; beyond that the caches differ.
         Fixed::Work => samples.iterations as f64 / baseline.iterations.max(1) as f64,
@@ -116,7 +116,7 @@ pub fn against(samples: &Samples, baseline: &Samples) -> Result<Against, Incompa
         max_ratio: ratio(a.max_ns as f64, b.max_ns as f64),
         distance_ratio: distance(&ours, &theirs),
         beyond: ours.iter().filter(|value| **value > last).count() as u64,
-        repetitions: repetitions.map(|repetitions| Repetitions::against(&repetitions, b.mean_ns)),
+        repetitions: repetitions.map(|repetitions| RepetitionRatios::against(&repetitions, b.mean_ns)),
     })
 }
 

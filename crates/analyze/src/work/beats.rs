@@ -10,7 +10,7 @@
 //! that, the samples' own rate would be a period.
 
 use super::body::MainBody;
-use super::read::Samples;
+use super::read::WorkSamples;
 use becalm_stats::Period;
 use becalm_stats::periods::{EVENTS, Times};
 use becalm_stats::splitmix::{nth, unit};
@@ -23,7 +23,7 @@ const SLOW_LEAST: usize = 16;
 const SAME: f64 = 0.01;
 
 /// The periods of at least two cells in the slowest samples, the surest first, with this false alarm for all together.
-pub(super) fn beats(samples: &Samples, body: &MainBody, cell: i64, false_alarm: f64) -> Vec<Period> {
+pub(super) fn beats(samples: &WorkSamples, body: &MainBody, cell: i64, false_alarm: f64) -> Vec<Period> {
     let mut found: Vec<Period> = Vec::new();
     for level in 1..=LEVELS {
         let reach = samples.values.len().min(EVENTS << level);
@@ -51,7 +51,7 @@ pub(super) fn beats(samples: &Samples, body: &MainBody, cell: i64, false_alarm: 
 }
 
 /// Whether a source's samples have a period: of its own, and as often as it comes.
-pub(super) fn has_period(samples: &Samples, numbers: &[usize], interval_ns: f64, cell: i64) -> bool {
+pub(super) fn has_period(samples: &WorkSamples, numbers: &[usize], interval_ns: f64, cell: i64) -> bool {
     let (Some(first), Some(last)) = (samples.starts.first(), samples.starts.last()) else { return false };
     let expected = (last - first) as f64 / interval_ns;
     // What goes on into the next sample is one event.
@@ -84,7 +84,7 @@ fn slowest(values: &[i64], count: usize, middle: i64) -> Vec<usize> {
 }
 
 /// The times of samples, each at a random place within its first cell.
-fn times(samples: &Samples, numbers: impl IntoIterator<Item = usize>, cell: i64) -> Times {
+fn times(samples: &WorkSamples, numbers: impl IntoIterator<Item = usize>, cell: i64) -> Times {
     let mut times = Times::default();
     for number in numbers {
         let (Some(start), Some(duration)) = (samples.starts.get(number), samples.durations.get(number)) else {

@@ -18,13 +18,13 @@ const LEAST: f64 = 0.01;
 pub struct MainBody {
     /// The shortest value that belongs to it.
     pub low_ns: i64,
-    /// The longest one.
+    /// The longest value that belongs to it.
     pub high_ns: i64,
     /// Its middle: the median.
     pub middle_ns: i64,
-    /// Values below it.
+    /// The number of values below it.
     pub fasties: u64,
-    /// Values above it.
+    /// The number of values above it.
     pub slowies: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::events::{EventRate, totals};
 pub struct EventTotal {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// In the loop itself, scaled to the whole time where it was counted for a part of it; nothing if it was not counted.
+    /// In the loop itself, scaled to the whole time where it was counted for a part of it; `None` if it was not counted.
     pub user: Option<f64>,
     /// In the kernel while the loop's thread ran.
     pub kernel: Option<f64>,

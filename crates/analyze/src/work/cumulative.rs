@@ -5,7 +5,7 @@
 //! is not counted. Where a sample takes a second or more, each is a repetition.
 
 use super::body::MainBody;
-use super::read::Samples;
+use super::read::WorkSamples;
 use super::subtraction::Spread;
 
 /// A repetition takes this long without interruptions, or a little longer.
@@ -28,9 +28,9 @@ pub struct Cumulative {
 }
 
 impl Cumulative {
-    /// Of these samples; nothing where they do not last for five repetitions.
+    /// Of these samples; `None` where they do not last for five repetitions.
     #[must_use]
-    pub fn from_samples(samples: &Samples, body: &MainBody) -> Option<Self> {
+    pub fn from_samples(samples: &WorkSamples, body: &MainBody) -> Option<Self> {
         let middle = body.middle_ns.max(1);
         let each = usize::try_from(REPETITION_NS.saturating_add(middle - 1) / middle).ok()?.max(1);
         if samples.values.len() / each < REPETITIONS_LEAST {

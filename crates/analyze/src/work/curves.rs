@@ -1,7 +1,7 @@
 //! The shapes of a distribution, reduced to as many points as a drawing needs: cumulative distribution and survival,
 //! histogram, and the consecutive samples.
 
-use super::read::Samples;
+use super::read::WorkSamples;
 
 /// Points of the distribution's curve, about.
 const POINTS: usize = 200;
@@ -23,12 +23,12 @@ pub struct Bin {
 
 /// Consecutive samples, as one point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct SamplePoint {
     /// When the first of them began.
     pub start_ns: i64,
-    /// The smallest value.
+    /// The smallest of their values, in nanoseconds.
     pub min_ns: i64,
-    /// The largest value.
+    /// The largest of their values, in nanoseconds.
     pub max_ns: i64,
 }
 
@@ -45,13 +45,13 @@ pub struct Curves {
     /// Values at or beyond that end: they are in no bin.
     pub beyond: u64,
     /// The samples in order of time.
-    pub series: Vec<Moment>,
+    pub series: Vec<SamplePoint>,
 }
 
 impl Curves {
     /// Of these samples, of which there is at least one.
     #[must_use]
-    pub fn from_samples(samples: &Samples) -> Self {
+    pub fn from_samples(samples: &WorkSamples) -> Self {
         let mut sorted = samples.values.clone();
         sorted.sort_unstable();
         let (histogram, histogram_end_ns, beyond) = histogram(&sorted);
@@ -92,10 +92,10 @@ fn histogram(sorted: &[i64]) -> (Vec<Bin>, i64, u64) {
     (histogram, end, sorted.iter().filter(|value| **value >= end).count() as u64)
 }
 
-fn series(samples: &Samples) -> Vec<Moment> {
+fn series(samples: &WorkSamples) -> Vec<SamplePoint> {
     let each = samples.values.len().div_ceil(MOMENTS).max(1);
     let chunks = samples.values.chunks(each).zip(samples.starts.chunks(each));
-    let moment = |(values, starts): (&[i64], &[i64])| Moment {
+    let moment = |(values, starts): (&[i64], &[i64])| SamplePoint {
         start_ns: starts[0],
         min_ns: values.iter().copied().min().unwrap_or(0),
         max_ns: values.iter().copied().max().unwrap_or(0),

@@ -47,7 +47,7 @@ pub(super) struct Power {
 
 /// A place of the spectrum that stands out.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Line {
+pub(super) struct SpectralLine {
     /// Where it is: a multiple of the resolution, and a part of one.
     pub place: f64,
     /// The place of the highest power.
@@ -86,7 +86,7 @@ impl Power {
     }
 
     /// The lines whose false alarm is at most this.
-    pub(super) fn lines(&self, false_alarm: f64) -> Vec<Line> {
+    pub(super) fn lines(&self, false_alarm: f64) -> Vec<SpectralLine> {
         let power = &self.leveled;
         let trials = power.len() as f64;
         (FIRST..power.len())
@@ -97,7 +97,7 @@ impl Power {
                 }
                 let prominence = power[peak];
                 let found = (trials * self.chance(prominence, band(peak / BLOCK * BLOCK, power.len()).len())).min(1.0);
-                let line = Line { place: interpolated(power, peak), peak, prominence, false_alarm: found };
+                let line = SpectralLine { place: interpolated(power, peak), peak, prominence, false_alarm: found };
                 (found <= false_alarm).then_some(line)
             })
             .collect()

@@ -26,22 +26,22 @@ use becalm_model::NodeDoc;
 use becalm_model::node::Fixed;
 use becalm_units::CpuId;
 
-pub use self::baseline::{Against, Incomparable, Repetitions, against, comparable};
+pub use self::baseline::{Against, Incomparable, RepetitionRatios, against, comparable};
 pub use self::body::{MainBody, RULE};
 pub use self::counts::EventTotal;
 pub use self::cumulative::Cumulative;
-pub use self::curves::{Bin, Curves, Moment};
-pub use self::read::{Samples, SourceTimes, read};
-pub use self::subtraction::{Spread, Step, subtract};
+pub use self::curves::{Bin, Curves, SamplePoint};
+pub use self::read::{SourceTimes, WorkSamples, read};
+pub use self::subtraction::{Spread, SubtractionStep, subtract};
 pub use self::tones::{FALSE_ALARM, Tone, Tones, tones};
 use crate::summary::Selection;
 
 /// A run of work, summarized.
 #[derive(Clone, Debug)]
 pub struct WorkSummary {
-    /// The bundle's folder.
+    /// The folder of the bundle that was summarized.
     pub path: PathBuf,
-    /// The nodes' documents.
+    /// The documents of the nodes, with the CPUs that were selected.
     pub nodes: Vec<NodeDoc>,
     /// The CPUs, node by node.
     pub cpus: Vec<CpuWork>,
@@ -54,7 +54,7 @@ pub struct CpuWork {
     pub node: String,
     /// The CPU on which the work was done.
     pub cpu: CpuId,
-    /// What stayed the same.
+    /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
     /// Iterations a sample (fixed work), or a step (fixed time).
     pub iterations: u64,
@@ -73,12 +73,12 @@ pub struct CpuWork {
     pub incomplete: u64,
     /// The values less what each source took, one source after another, the one that took most first. Empty where the
     /// kernel's trace could not be had.
-    pub subtraction: Vec<Step>,
+    pub subtraction: Vec<SubtractionStep>,
     /// The shapes of the distribution.
     pub curves: Curves,
-    /// The frequencies in the time that was lost; nothing where there are too few samples to tell.
+    /// The frequencies in the time that was lost; `None` where there are too few samples to tell.
     pub tones: Option<Tones>,
-    /// Repetitions of a second; nothing of a run that is too short for five.
+    /// Repetitions of a second; `None` of a run that is too short for five.
     pub cumulative: Option<Cumulative>,
     /// What the processor's counters say of the loop; empty where they were not read.
     pub counts: Vec<EventTotal>,
@@ -108,13 +108,13 @@ pub enum WorkError {
     /// The bundle cannot be read.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// It holds something else.
+    /// The bundle holds something else than samples of work.
     #[error("{} holds no samples of work, but a recording of detours", path.display())]
     NotWork {
         /// The bundle that was opened.
         path: PathBuf,
     },
-    /// Nothing was selected.
+    /// What was selected of it holds no sample.
     #[error("{} holds no sample of what was asked for", path.display())]
     Nothing {
         /// The bundle that was opened.
@@ -171,7 +171,7 @@ fn loops(doc: &NodeDoc, selection: &Selection) -> Vec<CpuId> {
     loops.map(|work| work.cpu).filter(chosen).collect()
 }
 
-fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<Samples>, WorkError> {
+fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<WorkSamples>, WorkError> {
     let mut all = Vec::new();
     for doc in selected(bundle, selection)? {
         for cpu in loops(&doc, selection) {
@@ -184,7 +184,7 @@ fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<Samples>, Work
     }
 }
 
-fn summary(doc: &NodeDoc, samples: &Samples) -> CpuWork {
+fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
     let body = MainBody::from_values(&samples.values);
     let own: u64 = samples.work.iter().sum();
     CpuWork {

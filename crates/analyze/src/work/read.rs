@@ -9,12 +9,12 @@ use becalm_units::CpuId;
 
 /// Samples of one CPU, in order of time. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Samples {
+pub struct WorkSamples {
     /// The CPU on which they were taken.
     pub cpu: CpuId,
     /// The name of the work: `add`, `sort`.
     pub body: String,
-    /// What stayed the same.
+    /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
     /// The grain asked for.
     pub grain_ns: i64,
@@ -24,15 +24,15 @@ pub struct Samples {
     pub calibrated_ns: i64,
     /// Iterations that copies did.
     pub others_iterations: u64,
-    /// When each began.
+    /// When each sample began, in nanoseconds since the run's origin.
     pub starts: Vec<i64>,
-    /// How long each took.
+    /// How long each sample took, in nanoseconds.
     pub durations: Vec<i64>,
     /// The iterations done in each.
     pub work: Vec<u64>,
     /// The value of each, as the module says.
     pub values: Vec<i64>,
-    /// How many are incomplete.
+    /// How many samples lost kernel events.
     pub incomplete: u64,
     /// For each source, in which samples it took how long.
     pub sources: Vec<SourceTimes>,
@@ -43,7 +43,7 @@ pub struct Samples {
 pub struct SourceTimes {
     /// The kind of its activities.
     pub kind: Kind,
-    /// The source's name.
+    /// The stable name of the source.
     pub source: String,
     /// The number of the sample, counted from 0, and the time, in order; a sample stands there once for each instance.
     pub times: Vec<(usize, i64)>,
@@ -57,14 +57,14 @@ impl SourceTimes {
     }
 }
 
-/// Reads the samples of a CPU; nothing if it has none.
+/// Reads the samples of a CPU; `None` if it has none.
 ///
 /// # Errors
 /// If the bundle cannot be read.
-pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples>, BundleError> {
+pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSamples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
     let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
-    let mut samples = Samples {
+    let mut samples = WorkSamples {
         cpu,
         body: work.body.clone(),
         fixed: work.fixed,
@@ -117,8 +117,8 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<Samples
     Ok(Some(samples))
 }
 
-/// The samples' values.
-fn values(samples: &Samples) -> Vec<i64> {
+/// What each sample is worth, in nanoseconds, as the module says.
+fn values(samples: &WorkSamples) -> Vec<i64> {
     match samples.fixed {
         Fixed::Work => samples.durations.clone(),
         Fixed::Time => {
@@ -140,9 +140,9 @@ pub(super) mod tests {
     use super::*;
 
     /// Samples of fixed work end to end with these durations.
-    pub fn fixed_work(durations: &[i64]) -> Samples {
+    pub fn fixed_work(durations: &[i64]) -> WorkSamples {
         let starts = durations.iter().scan(0, |at, ns| Some(std::mem::replace(at, *at + ns)));
-        Samples {
+        WorkSamples {
             cpu: CpuId::new(0),
             body: "sum".to_owned(),
             fixed: Fixed::Work,

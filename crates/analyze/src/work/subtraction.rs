@@ -5,7 +5,7 @@
 use becalm_model::Kind;
 
 use super::body::MainBody;
-use super::read::{Samples, SourceTimes};
+use super::read::{SourceTimes, WorkSamples};
 use becalm_stats::Moments;
 
 /// How values are spread, in nanoseconds.
@@ -21,7 +21,7 @@ pub struct Spread {
     pub min_ns: i64,
     /// The largest value, in nanoseconds.
     pub max_ns: i64,
-    /// The quantiles `QUANTILES`.
+    /// The values that the shares in [`QUANTILES`] are not above, in nanoseconds and in the order of the shares.
     pub quantiles_ns: [i64; QUANTILES.len()],
     /// Values above the main body of the samples as they were.
     pub slowies: u64,
@@ -60,16 +60,16 @@ impl Spread {
 
 /// One source taken out, after those before it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Step {
-    /// Its kind; nothing of several sources taken out together.
+pub struct SubtractionStep {
+    /// Its kind; `None` of several sources taken out together.
     pub kind: Option<Kind>,
     /// The name of the source that is subtracted.
     pub source: String,
-    /// How often it came.
+    /// How often the source came.
     pub count: u64,
     /// In how many samples.
     pub samples: u64,
-    /// What it took in all.
+    /// The time that the source took in all, in nanoseconds.
     pub total_ns: i64,
     /// What is left of the samples in which it came, after this step: the mean and the standard deviation.
     pub touched_mean_ns: f64,
@@ -87,7 +87,7 @@ const ALONE: usize = 40;
 /// Takes out source after source, that which took most first; of equals, in order of their names. From the 41st on all
 /// come off together.
 #[must_use]
-pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
+pub fn subtract(samples: &WorkSamples, body: &MainBody) -> Vec<SubtractionStep> {
     let mut left = samples.values.clone();
     let mut sources: Vec<_> = samples.sources.iter().collect();
     sources.sort_by_key(|source| (-source.total_ns(), source.kind, &source.source));
@@ -107,7 +107,7 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
         let mut touched = Moments::default();
         numbers.iter().for_each(|number| touched.add(left[*number]));
         let within = |number: &&usize| (body.low_ns..=body.high_ns).contains(&left[**number]);
-        steps.push(Step {
+        steps.push(SubtractionStep {
             kind,
             source,
             count: times().count() as u64,
@@ -122,8 +122,9 @@ pub fn subtract(samples: &Samples, body: &MainBody) -> Vec<Step> {
     steps
 }
 
-/// See [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
-pub(super) fn beyond_middle(all: &Spread, body: &MainBody, steps: &[Step]) -> Option<(f64, f64)> {
+/// What the mean lies above the middle of the main body, in nanoseconds: before anything is subtracted, and after the
+/// last step; `None` if the latter is negative. See [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
+pub(super) fn beyond_middle(all: &Spread, body: &MainBody, steps: &[SubtractionStep]) -> Option<(f64, f64)> {
     let beyond = |mean: f64| mean - body.middle_ns as f64;
     let rest = beyond(steps.last()?.left.mean_ns);
     (rest >= 0.0).then(|| (beyond(all.mean_ns), rest))

@@ -25,8 +25,8 @@ use becalm_model::node::Fixed;
 
 use super::beats::{beats, has_period};
 use super::body::MainBody;
-use super::lines::{Line, Power, STRETCHES};
-use super::read::Samples;
+use super::lines::{Power, STRETCHES, SpectralLine};
+use super::read::WorkSamples;
 
 /// Cells of a stretch, at most: at a grain of 1 ms 8.2 s, which tells 10.0 from 10.2 Hz.
 const STRETCH: usize = 8_192;
@@ -59,7 +59,7 @@ pub struct Tone {
     pub amplitude_ns: f64,
     /// The chance that samples without any period would have shown one as clear, by the rule that named it.
     pub false_alarm: f64,
-    /// The source in the kernel's trace that comes with this period; nothing where none does, or there is no trace.
+    /// The source in the kernel's trace that comes with this period; `None` where none does, or there is no trace.
     pub source: Option<String>,
 }
 
@@ -80,9 +80,9 @@ pub struct Tones {
     pub tones: Vec<Tone>,
 }
 
-/// The spectrum of what these samples lost; nothing of fewer than 256 grains.
+/// The spectrum of what these samples lost; `None` of fewer than 256 grains.
 #[must_use]
-pub fn tones(samples: &Samples, body: &MainBody) -> Option<Tones> {
+pub fn tones(samples: &WorkSamples, body: &MainBody) -> Option<Tones> {
     let cell = match samples.fixed {
         Fixed::Time => samples.grain_ns.max(1),
         Fixed::Work => mean_duration(samples)?,
@@ -108,15 +108,15 @@ pub fn tones(samples: &Samples, body: &MainBody) -> Option<Tones> {
     })
 }
 
-/// How long a sample takes on the average; nothing of none.
-fn mean_duration(samples: &Samples) -> Option<i64> {
+/// How long a sample takes on the average; `None` without samples.
+fn mean_duration(samples: &WorkSamples) -> Option<i64> {
     let total: i64 = samples.durations.iter().sum();
     let count = i64::try_from(samples.durations.len()).ok()?;
     Some(total.checked_div(count)?.max(1))
 }
 
 /// What was lost in each cell of the grid, in nanoseconds.
-fn lost(samples: &Samples, body: &MainBody, cell: i64) -> Vec<f64> {
+fn lost(samples: &WorkSamples, body: &MainBody, cell: i64) -> Vec<f64> {
     let (Some(first), Some(last)) = (samples.starts.first(), samples.starts.last()) else { return Vec::new() };
     let end = last + samples.durations.last().copied().unwrap_or(0);
     let cells = usize::try_from((end - first) / cell).unwrap_or(0).min(CELLS);
@@ -135,32 +135,33 @@ fn lost(samples: &Samples, body: &MainBody, cell: i64) -> Vec<f64> {
 }
 
 /// The frequencies of both rules, the strongest first, without the multiples that belong to another.
-fn named(samples: &Samples, body: &MainBody, cell: i64, power: &Power, resolution_hz: f64) -> Vec<Tone> {
+fn named(samples: &WorkSamples, body: &MainBody, cell: i64, power: &Power, resolution_hz: f64) -> Vec<Tone> {
     let end = (power.mean.len() - 1) as f64;
     let blur = if samples.fixed == Fixed::Work { UNEVEN * end } else { 0.0 };
-    let spectrum = Spectrum { power: &power.mean, end, blur };
+    let spectrum = PowerSpectrum { power: &power.mean, end, blur };
     let beats = beats(samples, body, cell, FALSE_ALARM / 2.0);
     let beats = beats.into_iter().map(|beat| {
         let place = beat.frequency_hz() / resolution_hz;
         let peak = strongest(&power.mean, place);
-        Line { place, peak, prominence: power.prominence(peak), false_alarm: beat.false_alarm }
+        SpectralLine { place, peak, prominence: power.prominence(peak), false_alarm: beat.false_alarm }
     });
     // Those of less than a place are in no spectrum.
-    let beats: Vec<Line> = beats.filter(|beat| (1.0..end).contains(&beat.place)).collect();
+    let beats: Vec<SpectralLine> = beats.filter(|beat| (1.0..end).contains(&beat.place)).collect();
     // What has a period has the parts of it, too, with beats missing; they are less sure.
-    let whole = |beat: &&Line| {
-        let is_part = |other: &Line| other.false_alarm < beat.false_alarm && spectrum.multiple_of(beat, other, false);
+    let whole = |beat: &&SpectralLine| {
+        let is_part =
+            |other: &SpectralLine| other.false_alarm < beat.false_alarm && spectrum.multiple_of(beat, other, false);
         // A few of another's beats come with twice its period, but then without power of their own.
-        let is_some = |other: &Line| {
+        let is_some = |other: &SpectralLine| {
             let times = (other.place / beat.place).round();
             let whole = times >= 2.0 && (beat.place * times / other.place - 1.0).abs() < 0.01;
             whole && other.false_alarm < beat.false_alarm && beat.prominence < PROMINENT
         };
         !beats.iter().any(|other| is_part(other) || is_some(other))
     };
-    let beats: Vec<Line> = beats.iter().filter(whole).copied().collect();
+    let beats: Vec<SpectralLine> = beats.iter().filter(whole).copied().collect();
     let lines = power.lines(FALSE_ALARM / 2.0);
-    let belongs = |line: &Line| {
+    let belongs = |line: &SpectralLine| {
         let of_beat = beats.iter().any(|beat| {
             (line.place - beat.place).abs() <= 1.5
                 || spectrum.multiple_of(line, beat, power.mean[line.peak] < OWN * power.mean[beat.peak])
@@ -172,8 +173,8 @@ fn named(samples: &Samples, body: &MainBody, cell: i64, power: &Power, resolutio
         });
         of_beat || of_line
     };
-    let lines: Vec<Line> = lines.iter().filter(|line| !belongs(line)).copied().collect();
-    let mut all: Vec<Line> = beats.iter().copied().chain(lines).collect();
+    let lines: Vec<SpectralLine> = lines.iter().filter(|line| !belongs(line)).copied().collect();
+    let mut all: Vec<SpectralLine> = beats.iter().copied().chain(lines).collect();
     all.sort_by(|a, b| a.false_alarm.total_cmp(&b.false_alarm));
     all.truncate(NAMED);
     let mut tones: Vec<Tone> = all
@@ -198,7 +199,7 @@ fn strongest(power: &[f64], place: f64) -> usize {
 }
 
 /// A spectrum as far as it tells whether lines belong together.
-struct Spectrum<'a> {
+struct PowerSpectrum<'a> {
     /// The power by place.
     power: &'a [f64],
     /// The last place, beyond which multiples fold back.
@@ -207,9 +208,9 @@ struct Spectrum<'a> {
     blur: f64,
 }
 
-impl Spectrum<'_> {
+impl PowerSpectrum<'_> {
     /// Whether a line is a multiple of another, as it is if it lies above it, or folded back (`alias`).
-    fn multiple_of(&self, line: &Line, base: &Line, alias: bool) -> bool {
+    fn multiple_of(&self, line: &SpectralLine, base: &SpectralLine, alias: bool) -> bool {
         let above = line.place > base.place;
         let strong = self.power[line.peak] >= OWN * self.power[base.peak];
         !strong && self.is_multiple(line.place, base.place, above, alias)
@@ -235,7 +236,7 @@ impl Spectrum<'_> {
 }
 
 /// The source that comes with this period; of several the one that took most.
-fn source(samples: &Samples, interval_ns: f64, cell: i64) -> Option<String> {
+fn source(samples: &WorkSamples, interval_ns: f64, cell: i64) -> Option<String> {
     let mut sources: Vec<_> = samples.sources.iter().collect();
     sources.sort_by_key(|source| std::cmp::Reverse(source.total_ns()));
     let comes_so = |numbers: &mut Vec<usize>| {
@@ -258,7 +259,7 @@ mod tests {
 
     /// Samples of 1 ms of work, in which each source takes its time whenever its period is over, beside noise; with the
     /// numbers of the samples that each source hit.
-    fn disturbed(count: usize, sources: &[(f64, i64)], noise: i64) -> Samples {
+    fn disturbed(count: usize, sources: &[(f64, i64)], noise: i64) -> WorkSamples {
         let mut next: Vec<f64> = sources.iter().map(|(hz, _)| 1e9 / hz * 0.37).collect();
         let mut hits: Vec<SourceTimes> = sources
             .iter()
@@ -280,14 +281,14 @@ mod tests {
                 duration
             })
             .collect();
-        Samples { sources: hits, ..fixed_work(&durations) }
+        WorkSamples { sources: hits, ..fixed_work(&durations) }
     }
 
-    fn all(samples: &Samples) -> Vec<Tone> {
+    fn all(samples: &WorkSamples) -> Vec<Tone> {
         tones(samples, &MainBody::from_values(&samples.values)).unwrap().tones
     }
 
-    fn found(samples: &Samples) -> Vec<f64> {
+    fn found(samples: &WorkSamples) -> Vec<f64> {
         all(samples).iter().map(|tone| tone.hz).collect()
     }
 

@@ -14,11 +14,11 @@ pub mod tick;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::decode::Decoder;
+use crate::decode::TableDecoder;
 use crate::draft::Draft;
 use crate::nodes::open_node;
 use crate::place::{self, MadeFolders};
-use crate::rows::{Names, Rows};
+use crate::rows::{NameColumn, Rows};
 use crate::schema::COSTS;
 use crate::{BundleError, document, draft, encode, layout};
 use becalm_model::cost::{CostDoc, CostRun, CostSamples, LONGEST_PS, SeriesDoc};
@@ -65,7 +65,7 @@ impl CostWriter {
         let series = run.doc.series();
         if !series.is_empty() {
             let path = table_path(&self.path, &self.node);
-            let mut made = MadeFolders::of(&self.path);
+            let mut made = MadeFolders::below(&self.path);
             made.make(&self.path.join(COSTS.name))?;
             made.make(&layout::table_folder(&self.path, COSTS.name, &self.node))?;
             check_series(&run.samples, &series).map_err(|why| BundleError::Table {
@@ -100,7 +100,7 @@ fn table_path(bundle: &Path, node: &str) -> PathBuf {
 
 fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, BundleError> {
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: COSTS.name, why };
-    let mut decoder = Decoder::open(path, &COSTS)?;
+    let mut decoder = TableDecoder::open(path, &COSTS)?;
     let mut samples = CostSamples::new();
     let told: HashMap<&str, u64> = series.iter().map(|(name, of)| (name.as_str(), of.samples)).collect();
     let mut last: Option<String> = None;
@@ -138,7 +138,7 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
 
 /// Consecutive samples of probes.
 struct CostRows {
-    probes: Names,
+    probes: NameColumn,
     rounds: Vec<i64>,
     times: Vec<i64>,
 }

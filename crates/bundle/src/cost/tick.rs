@@ -1,6 +1,6 @@
 //! Tick campaigns in bundles: one JSON document a node.
 //!
-//! Each finished cell is stored before the next begins: the document is written anew under another name, and takes the
+//! Each finished cell is stored before the next begins: the document is written again under another name, and takes the
 //! place of the old one in one step. So a campaign that is interrupted, or killed, goes on where it was.
 
 use std::path::{Path, PathBuf};
@@ -42,9 +42,9 @@ pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Campaign), Bund
 mod tests {
     use std::fs;
 
-    use becalm_model::cost::tick::{CampaignPlan, Cell, CellKind, CellResult, SCHEMA};
+    use becalm_model::cost::tick::{CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
     use becalm_model::event_count::EventCount;
-    use becalm_model::node::Machine;
+    use becalm_model::node::MachineDoc;
     use becalm_units::CpuId;
 
     use super::*;
@@ -54,7 +54,7 @@ mod tests {
             schema: SCHEMA.into(),
             program: "becalm".into(),
             node: "n".into(),
-            machine: Machine::default(),
+            machine: MachineDoc::default(),
             plan: CampaignPlan {
                 cpu: CpuId::new(1),
                 rates_hz: vec![0, 1_000],
@@ -82,8 +82,12 @@ mod tests {
         let mut campaign = campaign();
         create(&campaign, &path).unwrap();
         let sorts = CellResult::Sorts { copies: 2, sorts: 9, elapsed_ns: 10, interrupts: 3, window_ns: 11 };
-        campaign.cells.push(Cell { round: 1, added_hz: 1_000, measured: sorts.clone() });
-        campaign.cells.push(Cell { round: 1, added_hz: 0, measured: CellResult::Trap { calls: 5, call_ns: 71.25 } });
+        campaign.cells.push(CampaignCell { round: 1, added_hz: 1_000, measured: sorts.clone() });
+        campaign.cells.push(CampaignCell {
+            round: 1,
+            added_hz: 0,
+            measured: CellResult::Trap { calls: 5, call_ns: 71.25 },
+        });
         store(&campaign, &path).unwrap();
         let (found, read) = load(&folder.path().join("tick"), None).unwrap();
         assert_eq!((found, &read), (path.clone(), &campaign));
@@ -112,11 +116,11 @@ mod tests {
         let wrong = |spoil: &dyn Fn(&mut Campaign)| {
             let mut campaign = campaign();
             let trap = CellResult::Trap { calls: 1, call_ns: 100.0 };
-            campaign.cells.push(Cell { round: 0, added_hz: 0, measured: trap });
+            campaign.cells.push(CampaignCell { round: 0, added_hz: 0, measured: trap });
             spoil(&mut campaign);
             error(&serde_json::to_string(&campaign).unwrap())
         };
-        let cell = |round, added_hz, measured| Cell { round, added_hz, measured };
+        let cell = |round, added_hz, measured| CampaignCell { round, added_hz, measured };
         let handler = |interrupts, handler_ns, window_ns| CellResult::Handler {
             interrupts,
             handler_ns,

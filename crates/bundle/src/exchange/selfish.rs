@@ -21,9 +21,9 @@ pub struct SelfishError {
 /// The detours `(start, duration)` of a text, whose numbers are in the given unit: `ns`, `us`, `ms` or `s`.
 ///
 /// # Errors
-/// That of the first line that [`Detours`] cannot read.
+/// That of the first line that [`SelfishDetours`] cannot read.
 pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
-    Detours::new(text, unit).collect()
+    SelfishDetours::new(text, unit).collect()
 }
 
 /// The detours of a text, line by line. After an error it ends.
@@ -31,7 +31,7 @@ pub fn parse(text: &str, unit: &str) -> Result<Vec<(Nanos, Nanos)>, SelfishError
 /// An item is a [`SelfishError`] for a line without two numbers, times that are negative or do not fit, a detour that
 /// begins before the end of the one in front of it, and an unknown unit.
 #[derive(Clone, Debug)]
-pub struct Detours<'a> {
+pub struct SelfishDetours<'a> {
     rest: &'a str,
     unit: &'a str,
     /// How many lines were read.
@@ -40,7 +40,7 @@ pub struct Detours<'a> {
     last_end: i128,
 }
 
-impl<'a> Detours<'a> {
+impl<'a> SelfishDetours<'a> {
     /// Of a text whose numbers are in the given unit: `ns`, `us`, `ms` or `s`.
     #[must_use]
     pub const fn new(text: &'a str, unit: &'a str) -> Self {
@@ -77,7 +77,7 @@ impl<'a> Detours<'a> {
     }
 }
 
-impl Iterator for Detours<'_> {
+impl Iterator for SelfishDetours<'_> {
     type Item = Result<(Nanos, Nanos), SelfishError>;
 
     fn next(&mut self) -> Option<Self::Item> {

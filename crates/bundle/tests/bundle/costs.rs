@@ -11,11 +11,11 @@ use becalm_bundle::cost::CostWriter;
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
 use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, Costs, CountedDoc, CountedPairDoc,
-    InstrumentDoc, PlaceDoc, Placed, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA,
-    SchedulerCosts, SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc,
+    InstrumentDoc, PlaceDoc, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts,
+    SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc, WorkPlace,
 };
 use becalm_model::event_count::EventCount;
-use becalm_model::node::{Ended, Machine};
+use becalm_model::node::{Ended, MachineDoc};
 use becalm_units::CpuId;
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn cost_doc(node: &str, measured: Costs) -> CostDoc {
         program: "becalm 0.1.0".to_owned(),
         begun: jiff::Timestamp::UNIX_EPOCH,
         ended: Some(Ended::Duration),
-        machine: Machine::default(),
+        machine: MachineDoc::default(),
         cpu: CpuId::new(3),
         cpu_reason: "as asked".to_owned(),
         other_cpu: Some(CpuId::new(1)),
@@ -63,7 +63,7 @@ fn traps(node: &str) -> CostRun {
         name: name.to_owned(),
         what: format!("the {name}"),
         method: "by hand".to_owned(),
-        not_measured: if series.is_none() { Some("no swap here".to_owned()) } else { None },
+        not_measured: if series.is_none() { Some("this machine has no swap".to_owned()) } else { None },
         series,
     };
     let probes = vec![probe("syscall", Some(series(5))), probe("swap_in", None), probe("signal", Some(series(3)))];
@@ -132,9 +132,9 @@ fn every_kind_of_measurement_reads_back() {
         added_hz: 1_000,
         rounds: 1,
         bodies: vec!["add".to_owned()],
-        places: vec![PlaceDoc { place: Placed::Sibling, cpu: CpuId::new(5) }],
+        places: vec![PlaceDoc { place: WorkPlace::Sibling, cpu: CpuId::new(5) }],
         results: vec![PlacementDoc {
-            place: Placed::Sibling,
+            place: WorkPlace::Sibling,
             body: "add".to_owned(),
             quiet: timed,
             raised: timed,
@@ -222,13 +222,13 @@ fn damaged_documents_are_refused_by_name() {
         ("\"node\": \"a\"", "\"node\": \"b\"", "it is of node 'b'"),
         ("\"command\": \"trap\"", "\"command\": \"teapot\"", "unknown variant `teapot`"),
         ("\"cpu\": 3", "\"cpu\": 4000000", "above the limit"),
-        ("\"batch\": 2", "\"batch\": 0", "has samples of 0 repetitions"),
+        ("\"batch\": 2", "\"batch\": 0", "samples of 0 repetitions"),
         ("\"name\": \"signal\"", "\"name\": \"syscall\"", "appears twice"),
-        ("\"running_ns\": 1", "\"running_ns\": 3", "cycles was counted for 3 of 2 ns"),
-        ("\"rate_hz\": 2600000000.0", "\"rate_hz\": -1.0", "is no rate of a counter"),
+        ("\"running_ns\": 1", "\"running_ns\": 3", "cycles cannot have been counted for 3 of 2 ns"),
+        ("\"rate_hz\": 2600000000.0", "\"rate_hz\": -1.0", "its counter cannot have a rate of"),
         ("\"rate_hz\": 2600000000.0", "\"rate_hz\": 1e999", "number out of range"),
         ("\"overhead_ps\": 20000", "\"overhead_ps\": -20000", "overhead_ps of 'the instrument' is -20000"),
-        ("\"not_measured\": \"no swap here\"", "\"not_measured\": null", "'swap_in' has both samples"),
+        ("\"not_measured\": \"this machine has no swap\"", "\"not_measured\": null", "'swap_in' has both samples"),
         ("{", "", "expected"),
     ] {
         refused(&path, &document, &spoiled(&text, from, to), why);
@@ -307,18 +307,18 @@ fn times_that_cannot_be_are_refused_before_they_are_stored() {
     let path = folder.path().join("placement.becalm");
     let timed = TimedDoc { elapsed_ns: 10, interrupts: 3, window_ns: 0 };
     let result =
-        PlacementDoc { place: Placed::Same, body: "add".to_owned(), quiet: timed, raised: timed, counted: None };
+        PlacementDoc { place: WorkPlace::Same, body: "add".to_owned(), quiet: timed, raised: timed, counted: None };
     let timed = TimedDoc { window_ns: 1, ..timed };
     let wrong = CountedDoc { interrupts: 1, counts: vec![event(1, 2)] };
     let pair = CountedPairDoc { quiet: CountedDoc { interrupts: 1, counts: Vec::new() }, raised: wrong };
     let counted = PlacementDoc { quiet: timed, raised: timed, counted: Some(pair), ..result.clone() };
     let costs = PlacementCosts { results: vec![counted], ..PlacementCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
-    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    assert!(error.contains("cycles cannot have been counted for 2 of 1 ns"), "{error}");
     let row = SchedulerDoc { runnable: 1, counts: vec![event(1, 2)], ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
-    assert!(error.contains("cycles was counted for 2 of 1 ns"), "{error}");
+    assert!(error.contains("cycles cannot have been counted for 2 of 1 ns"), "{error}");
     let costs = PlacementCosts { results: vec![result], ..PlacementCosts::default() };
     let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("window_ns is 0, outside of 1 to"), "{error}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_model::node::{Counter, Ended};
+use becalm_model::node::{CounterGrowth, Ended};
 use becalm_model::{Labels, NodeDoc};
 use becalm_units::CpuId;
 
@@ -89,8 +89,11 @@ fn a_full_disk_costs_one_segment_and_the_run_is_closed() {
 
     // The closing document is much longer than the first one, and gets its place all the same.
     disk.fill();
-    let counter =
-        |number: u32| Counter { cpu: CpuId::new(0), name: format!("interrupts/{number}"), growth: u64::from(number) };
+    let counter = |number: u32| CounterGrowth {
+        cpu: CpuId::new(0),
+        name: format!("interrupts/{number}"),
+        growth: u64::from(number),
+    };
     let closing = NodeDoc { ended: Some(Ended::Failed), counters: (0..200).map(counter).collect(), ..ended("a") };
     writer.write_doc(&closing).unwrap();
     assert_eq!(Bundle::open(&path).unwrap().nodes(), [closing]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, Rung, SCHEMA, Settings};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Activity, Detour, Kind, Labels, NodeDoc};
 use becalm_units::{CpuId, Nanos};
 
@@ -14,9 +14,9 @@ pub fn doc(node: &str) -> NodeDoc {
         program: "becalm 0.1.0".to_owned(),
         origin: jiff::Timestamp::UNIX_EPOCH,
         ended: None,
-        machine: Machine::default(),
+        machine: MachineDoc::default(),
         clock: ClockDoc::default(),
-        settings: Settings::default(),
+        settings: SettingsDoc::default(),
         rung: Rung::Tracepoints,
         cpus: Vec::new(),
         tracing: None,

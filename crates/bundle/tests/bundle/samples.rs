@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_model::node::{Fixed, Settings, WorkDoc};
+use becalm_model::node::{Fixed, SettingsDoc, WorkDoc};
 use becalm_model::{Activity, Kind, Labels, NodeDoc, Sample};
 use becalm_units::{CpuId, Nanos};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn work_doc(node: &str) -> NodeDoc {
         not_counted: Vec::new(),
         sessions: Vec::new(),
     };
-    NodeDoc { settings: Settings { work: Some(work), ..Settings::default() }, ..doc(node) }
+    NodeDoc { settings: SettingsDoc { work: Some(work), ..SettingsDoc::default() }, ..doc(node) }
 }
 
 fn read_samples(path: &Path) -> Result<Vec<Sample>, BundleError> {

@@ -16,11 +16,11 @@ pub struct RunArgs {
     #[arg(value_name = "RUN")]
     pub path: PathBuf,
 
-    /// Only these CPUs, like 0-3,8
+    /// Show only these CPUs, like 0-3,8
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     pub cpus: Option<CpuList>,
 
-    /// Only this node of a run of several
+    /// Show only this node, where the run has several
     #[arg(long, value_name = "NODE")]
     pub node: Option<String>,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use becalm_analyze::compare::{Limit, Metric, compare, exceeds};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_report::{Check, CompareReport};
+use becalm_report::{CompareReport, LimitCheck};
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 
@@ -32,23 +32,23 @@ pub struct CompareArgs {
     #[arg(value_name = "RUN_B")]
     b: PathBuf,
 
-    /// Only these CPUs of both runs, like 0-3,8 [default: those that both measured]
+    /// Compare only these CPUs of both runs, like 0-3,8 [default: those that both measured]
     #[arg(long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
     cpus: Option<CpuList>,
 
-    /// Only these CPUs of A; where they differ from those of B, all CPUs of each side are compared together
+    /// Take only these CPUs of A; where they differ from those of B, all CPUs of each side are compared together
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_a: Option<CpuList>,
 
-    /// Only these CPUs of B
+    /// Take only these CPUs of B
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_b: Option<CpuList>,
 
-    /// Only this node of A
+    /// Take only this node of A
     #[arg(long, value_name = "NODE")]
     node_a: Option<String>,
 
-    /// Only this node of B
+    /// Take only this node of B
     #[arg(long, value_name = "NODE")]
     node_b: Option<String>,
 
@@ -130,17 +130,17 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let comparison = compare((&bundle_a, &select_a), (&bundle_b, &select_b))?;
     drop(reading);
     let share = args.fail_if_worse.map(Share::ratio);
-    let checks: Vec<Check> = share
+    let checks: Vec<LimitCheck> = share
         .into_iter()
         .flat_map(|share| args.metric.iter().map(move |checked| (share, checked.metric())))
         .map(|(share, metric)| {
             let outcome = comparison.total(metric).map_or(Limit::Unknown, |row| exceeds(row, share));
-            Check { metric, share, outcome }
+            LimitCheck { metric, share, outcome }
         })
         .collect();
     let report = CompareReport { comparison: &comparison, checks: &checks };
     emit(&report, output, out)?;
-    let exceeded: Vec<&Check> = checks.iter().filter(|check| check.outcome == Limit::Exceeded).collect();
+    let exceeded: Vec<&LimitCheck> = checks.iter().filter(|check| check.outcome == Limit::Exceeded).collect();
     for check in &exceeded {
         messages::say(format_args!("{}", becalm_report::check_text(&comparison, check)));
     }

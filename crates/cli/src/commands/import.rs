@@ -6,7 +6,7 @@ use anyhow::Context;
 use becalm_bundle::BundleWriter;
 use becalm_bundle::exchange::selfish::{self, SelfishError};
 use becalm_linux::file;
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, Machine, NodeDoc, Rung, SCHEMA, Settings};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::warning;
 use becalm_model::{Detour, Labels};
 use becalm_units::{CpuId, Nanos};
@@ -35,7 +35,7 @@ pub struct ImportArgs {
 
     /// The unit of the file's numbers
     #[arg(long, value_name = "UNIT", default_value = "ns")]
-    unit: Unit,
+    unit: TimeUnit,
 
     /// How long was measured [default: what netgauge's remark says, else until the last detour's end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -59,14 +59,14 @@ enum ImportFormat {
 
 /// Units of numbers that are written without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Unit {
+enum TimeUnit {
     Ns,
     Us,
     Ms,
     S,
 }
 
-impl Unit {
+impl TimeUnit {
     const fn name(self) -> &'static str {
         match self {
             Self::Ns => "ns",
@@ -116,8 +116,8 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
 }
 
 /// Reads the file's detours: start and duration of each.
-fn read(text: &str, unit: Unit, progress: &mut Steps) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
-    let mut lines = selfish::Detours::new(text, unit.name());
+fn read(text: &str, unit: TimeUnit, progress: &mut Steps) -> Result<Vec<(Nanos, Nanos)>, SelfishError> {
+    let mut lines = selfish::SelfishDetours::new(text, unit.name());
     let (mut detours, mut told) = (Vec::new(), text.len());
     while let Some(detour) = lines.next() {
         detours.push(detour?);
@@ -141,9 +141,14 @@ fn document(cpu: CpuId, length: Nanos, detours: &[Detour]) -> NodeDoc {
         program: format!("becalm {}, import", env!("CARGO_PKG_VERSION")),
         origin: jiff::Timestamp::UNIX_EPOCH,
         ended: Some(Ended::Duration),
-        machine: Machine { kernel: unknown(), online: [cpu].into_iter().collect(), ..Machine::default() },
+        machine: MachineDoc { kernel: unknown(), online: [cpu].into_iter().collect(), ..MachineDoc::default() },
         clock: ClockDoc { counter: unknown(), rate_error_ratio: 1.0, ..ClockDoc::default() },
-        settings: Settings { sched: unknown(), threshold: unknown(), duration_ns: Some(length), ..Settings::default() },
+        settings: SettingsDoc {
+            sched: unknown(),
+            threshold: unknown(),
+            duration_ns: Some(length),
+            ..SettingsDoc::default()
+        },
         rung: Rung::Loop,
         cpus: vec![CpuDoc {
             duration_ns: length,

@@ -15,7 +15,7 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, select_cpus};
-use becalm_model::inject::{InjectDoc, InjectedPlace, Way};
+use becalm_model::inject::{InjectDoc, InjectedPlace, InjectionWay};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::{CpuList, Nanos, Share};
@@ -36,15 +36,15 @@ use crate::output::{Output, emit};
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("how often").required(true).args(["interval", "rate", "ratio", "replay"])))]
 pub struct InjectArgs {
-    /// From one detour to the next, like 1ms
+    /// The time from the start of one detour to that of the next, like 1ms
     #[arg(long, value_name = "TIME", requires = "detour", allow_hyphen_values = true)]
     interval: Option<Nanos>,
 
-    /// How often at random, independently of each other (a Poisson process), like 10Hz
+    /// How often detours come at random, independently of each other (a Poisson process), like 10Hz
     #[arg(long, value_name = "HZ", requires = "detour", allow_hyphen_values = true)]
     rate: Option<String>,
 
-    /// Which share of the time, in regular detours of the length given, like 1%
+    /// Which share of the time regular detours of the given length take, like 1%
     #[arg(long, value_name = "SHARE", requires = "detour", allow_hyphen_values = true)]
     ratio: Option<Share>,
 
@@ -52,7 +52,7 @@ pub struct InjectArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "replay", allow_hyphen_values = true)]
     detour: Option<Nanos>,
 
-    /// Each detour comes later than its turn by up to this, at random
+    /// Let each detour come later than its turn by up to this, at random
     #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
     jitter: Option<Nanos>,
 
@@ -76,12 +76,12 @@ pub struct InjectArgs {
     #[arg(long, requires = "signal")]
     main_thread: bool,
 
-    /// The CPUs, like 0-3,8 [default: all that are online]
+    /// The CPUs to take, like 0-3,8 [default: all that are online]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// All CPUs or threads, and all nodes whose wall clocks agree, lose the same instants; else each starts at a random
-    /// place
+    /// Take the same instants from all CPUs or threads, and on all nodes whose wall clocks agree; without it each starts at
+    /// a random place
     #[arg(long)]
     sync: bool,
 
@@ -245,14 +245,14 @@ impl Injector {
 }
 
 impl Finished {
-    fn delivered(self, args: &InjectArgs) -> Result<(Way, Vec<InjectedPlace>)> {
+    fn delivered(self, args: &InjectArgs) -> Result<(InjectionWay, Vec<InjectedPlace>)> {
         match self {
             Self::Cpus(delivered) => {
-                Ok((Way::Preempt(args.sched.to_string()), delivered.iter().map(Delivered::place).collect()))
+                Ok((InjectionWay::Preempt(args.sched.to_string()), delivered.iter().map(Delivered::place).collect()))
             }
             Self::Command(noise) => {
                 let delivered = noise.delivered()?;
-                Ok((Way::Signal(delivered.counts), delivered.threads))
+                Ok((InjectionWay::Signal(delivered.counts), delivered.threads))
             }
         }
     }

@@ -15,7 +15,7 @@ use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
-use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, Row};
+use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
@@ -45,11 +45,11 @@ pub struct PredictArgs {
     #[arg(value_name = "NOISE")]
     noise: NoiseArg,
 
-    /// Only these CPUs of the run, like 0-3,8
+    /// Take only these CPUs of the run, like 0-3,8
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
 
-    /// Only this node of a run of several
+    /// Take only this node, where the run has several
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
@@ -57,7 +57,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
     ranks: Vec<Count>,
 
-    /// Useful CPU time of a phase, or several; 0 is collectives back to back
+    /// The useful CPU time of a phase, or several such times; 0 makes collectives back to back
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", value_parser = grain, allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
@@ -75,11 +75,11 @@ pub struct PredictArgs {
     #[arg(long, value_name = "NETWORK", default_value = "infiniband")]
     network: Network,
 
-    /// Payload of the collective: of an allreduce in all, of an alltoall for each pair of ranks
+    /// The bytes of the collective: in all for an allreduce, for each pair of ranks for an alltoall
     #[arg(long, value_name = "N", default_value = "8", allow_hyphen_values = true)]
     bytes: Count,
 
-    /// Ranks of a node: they replay CPUs of one recorded node, at one common offset
+    /// How many ranks a node has: they replay CPUs of one recorded node, at one common offset
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     ranks_per_node: u64,
 
@@ -87,8 +87,8 @@ pub struct PredictArgs {
     #[arg(long)]
     sync: bool,
 
-    /// Take a source out of every detour before predicting; may be given several times. Where activities of several kinds
-    /// have one name, all of them, or one as kind:source
+    /// Take a source out of every detour before predicting; may be given several times. A name stands for
+    /// the activities of all kinds that have it, kind:source for those of one kind
     #[arg(long, value_name = "SOURCE")]
     without: Vec<String>,
 
@@ -104,7 +104,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     replicas: u64,
 
-    /// Begin also if it will take longer than half an hour
+    /// Begin even if it will take longer than half an hour
     #[arg(long)]
     allow_long: bool,
 
@@ -148,15 +148,15 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let candidates = args.blame.then(|| taken_out.iter().filter(|out| !**out).count());
     let bill = cost::Bill::new(&questions, &ranks, candidates.map(|sources| (sources, STEPS)));
     match bill.verdict() {
-        cost::Verdict::Short => {}
-        cost::Verdict::Long(warning) => say(format_args!("{warning}")),
-        cost::Verdict::TooLong(_) if args.allow_long => {}
-        cost::Verdict::TooLong(refusal) => return Err(UsageError(refusal).into()),
+        cost::LengthVerdict::Short => {}
+        cost::LengthVerdict::Long(warning) => say(format_args!("{warning}")),
+        cost::LengthVerdict::TooLong(_) if args.allow_long => {}
+        cost::LengthVerdict::TooLong(refusal) => return Err(UsageError(refusal).into()),
     }
     source.warnings.extend(questions.iter().find_map(|question| noise::short_recording(&source, question, &ranks)));
 
     let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
-    let mut rows: Vec<Row> = Vec::with_capacity(questions.len() * ranks.len());
+    let mut rows: Vec<RankPrediction> = Vec::with_capacity(questions.len() * ranks.len());
     let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
     let mut end = 0;
     for question in &questions {
@@ -245,4 +245,26 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
         _ => (MESSAGES_LIMIT, "a replay of messages", "; the ideal collective goes further"),
     };
     if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The help of these two options is written by hand.
+    #[test]
+    fn the_help_names_every_collective_and_every_network() {
+        let command = PredictArgs::augment_args(clap::Command::new("predict"));
+        let help = |option: &str| {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == option).expect("there is one");
+            argument.get_help().expect("it has a help text").to_string()
+        };
+        let (collectives, networks) = (help("collective"), help("network"));
+        for name in Collective::names() {
+            assert!(name.split(':').all(|word| collectives.contains(word)), "{name} is not in: {collectives}");
+        }
+        for (name, _, _) in Network::presets() {
+            assert!(networks.contains(name), "{name} is not in: {networks}");
+        }
+    }
 }

@@ -24,7 +24,7 @@ use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::{self, ReadingProgress};
 
-/// Watch CPUs as a busy thread would, catch every detour, say who took the time
+/// Watch CPUs as a busy thread would, catch every detour, and say who took the time
 ///
 /// One thread on each measured CPU reads a counter as fast as it can. Whenever a step takes longer than the threshold,
 /// something else had the CPU: a detour. The kernel's trace, recorded meanwhile, says what. The recording is stored as a

@@ -6,7 +6,7 @@ mod work;
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_analyze::cost::tick::Live;
+use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::summary::summarize;
 use becalm_bundle::cost::tick as campaign;
@@ -86,7 +86,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
     }
     if contents == Contents::Campaign {
         let (_, campaign) = campaign::load(path, node.as_deref())?;
-        let live = Live::new(&campaign)?;
+        let live = CampaignAnalysis::new(&campaign)?;
         emit(&TickReport::of_campaign(campaign, live), Output::new(args.json, false), out)?;
         return Ok(Exit::Done);
     }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use becalm_live::{Front, LiveError, Settings};
+use becalm_live::{Front, LiveError, ViewSettings};
 use becalm_record::Session;
 use becalm_units::{Count, Nanos};
 use clap::Args;
@@ -78,7 +78,7 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
 }
 
 /// What was asked for, checked.
-fn settings(args: &TopArgs, root: &Path) -> Result<Settings, UsageError> {
+fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings, UsageError> {
     if args.interval < Nanos::from_millis(100) {
         return Err(UsageError("--interval is shorter than 100ms, which nobody can read".to_owned()));
     }
@@ -94,7 +94,7 @@ fn settings(args: &TopArgs, root: &Path) -> Result<Settings, UsageError> {
             )));
         }
     };
-    Ok(Settings {
+    Ok(ViewSettings {
         front,
         interval: args.interval,
         policy: args.measuring.sched,

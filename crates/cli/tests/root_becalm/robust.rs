@@ -285,7 +285,7 @@ fn root_cpus_outside_of_the_cgroup_are_refused_or_left_out() {
     let folder = folder();
     let bundle = folder.path().join("run");
     let refused = run(group.inside(&recording(&bundle, &["--cpus", "1", "--duration", "1h"])));
-    refused.expect(1, &["CPU 1 may not be used by this process", "cgroup's cpuset"]);
+    refused.expect(1, &["this process may not use CPU 1", "cgroup's cpuset"]);
     assert!(!bundle.exists());
     run(group.inside(&recording(&bundle, &["--duration", "300ms"]))).expect(0, &[]);
     let report = report(&bundle);

@@ -459,7 +459,7 @@ fn a_study_records_each_configuration_and_leaves_nothing() {
         let name = configuration["configuration"].as_str().expect("each has a name");
         if let Some(why) = configuration["skipped"].as_str() {
             // Nothing but the hardware is in the way of root with two CPUs.
-            assert_eq!((name, why), ("sibling-idle", "no core here runs two hardware threads"));
+            assert_eq!((name, why), ("sibling-idle", "no core of this machine runs two hardware threads"));
             continue;
         }
         let figure = |figure: &str| configuration[figure].as_f64().unwrap_or_else(|| panic!("{name} has no {figure}"));

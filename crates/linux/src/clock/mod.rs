@@ -32,7 +32,7 @@ pub enum Source {
 pub struct Choice {
     /// The counter that the loops are to read.
     pub source: Source,
-    /// Why the processor's own counter is not used; nothing if it is.
+    /// Why the processor's own counter is not used; `None` if it is.
     pub why_not_native: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use super::gettime::clock_gettime_ns;
 pub struct Anchor {
     /// The counter in the middle of its bracket.
     pub ticks: Ticks,
-    /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
+    /// The kernel's raw clock, `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     pub raw_ns: u64,
     /// The wall clock, `CLOCK_REALTIME`, some nanoseconds later.
     pub wall_ns: u64,

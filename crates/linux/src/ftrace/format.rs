@@ -5,7 +5,7 @@
 
 /// Where an integer or a string lies in a record, as one `field:` line says it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Field {
+pub struct EventField {
     /// The field's name: `common_pid`, `prev_comm`.
     pub name: String,
     /// Its distance from the start of the record, in bytes.
@@ -40,7 +40,7 @@ pub struct EventFormat {
     /// The value of `common_type` in its records.
     pub id: u16,
     /// Its fields, the common ones first, in the kernel's order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<EventField>,
     /// Where the description was read, for messages.
     file: String,
 }
@@ -50,11 +50,11 @@ pub struct EventFormat {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderPage {
     /// The time stamp, from which the first record's time is counted.
-    pub timestamp: Field,
+    pub timestamp: EventField,
     /// The page's commit word, a `local_t`: as wide as the kernel's `long`.
-    pub commit: Field,
+    pub commit: EventField,
     /// The records: their offset is the length of the header.
-    pub data: Field,
+    pub data: EventField,
 }
 
 /// A description that cannot be read, or does not hold what is needed.
@@ -98,7 +98,7 @@ impl EventFormat {
                 let parsed: u16 = number.parse().map_err(|_| err(format!("the ID '{number}' is not in 0..=65535")))?;
                 id = Some(parsed);
             } else if content.starts_with("field:") {
-                fields.push(Field::parse(content).map_err(err)?);
+                fields.push(EventField::parse(content).map_err(err)?);
             } else if content.starts_with("print fmt:") {
                 break;
             }
@@ -117,7 +117,7 @@ impl EventFormat {
 
     /// The field of that name.
     #[must_use]
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&EventField> {
         self.fields.iter().find(|field| field.name == name)
     }
 
@@ -139,11 +139,11 @@ impl HeaderPage {
             if content.trim().is_empty() {
                 continue;
             }
-            let field = Field::parse(content.trim());
+            let field = EventField::parse(content.trim());
             fields.push(field.map_err(|why| EventFormatError::Line { file: file.to_owned(), line: index + 1, why })?);
         }
         let lacks = |what: String| EventFormatError::Lacks { file: file.to_owned(), what };
-        let take = |name: &str| -> Result<Field, EventFormatError> {
+        let take = |name: &str| -> Result<EventField, EventFormatError> {
             let field = fields.iter().find(|field| field.name == name);
             field.cloned().ok_or_else(|| lacks(format!("no field '{name}'")))
         };
@@ -164,7 +164,7 @@ impl HeaderPage {
 /// Offsets and sizes above this are refused: the largest sub-buffer, and with it the largest record, is far smaller.
 const LARGEST: usize = 1 << 24;
 
-impl Field {
+impl EventField {
     /// Reads one line of the form `field:TYPE NAME;\toffset:N;\tsize:N;\tsigned:B;`.
     fn parse(line: &str) -> Result<Self, String> {
         let mut parts = line.split(';').map(str::trim);
@@ -256,7 +256,7 @@ mod tests {
             ("u8 saddr[sizeof(struct in6)]", "saddr", FieldKind::Array),
             ("é", "", FieldKind::Scalar),
         ] {
-            assert_eq!(Field::declared(declaration), (name, kind), "{declaration}");
+            assert_eq!(EventField::declared(declaration), (name, kind), "{declaration}");
         }
     }
 

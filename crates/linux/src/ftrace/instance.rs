@@ -23,7 +23,7 @@ use super::leftover::{InstanceName, remove_instance};
 use super::reader::PageReader;
 use super::stats::CpuStats;
 use super::tracefs::{Tracefs, read};
-use super::wanted::{EventPath, Missing, discover};
+use super::wanted::{EventPath, MissingEvent, discover};
 use crate::janitor::Janitor;
 
 /// The clock that stamps events.
@@ -63,7 +63,7 @@ pub struct Instance {
     page_size: usize,
     decoder: Decoder,
     enabled: Vec<EventPath>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingEvent>,
     janitor: Option<Arc<Janitor>>,
     /// Keeps a mount of our own for as long as the instance needs it.
     _tracefs: Tracefs,
@@ -208,7 +208,7 @@ impl Instance {
         for (event, wanted) in found.present {
             match self.enable(&event) {
                 Ok(()) => self.enabled.push(event),
-                Err(error) => self.missing.push(Missing {
+                Err(error) => self.missing.push(MissingEvent {
                     event: event.to_string(),
                     why: error.to_string(),
                     unseen: wanted.unseen,
@@ -259,7 +259,7 @@ impl Instance {
 
     /// The events that should be recorded and are not, each with why and with what stays unseen.
     #[must_use]
-    pub fn missing(&self) -> &[Missing] {
+    pub fn missing(&self) -> &[MissingEvent] {
         &self.missing
     }
 

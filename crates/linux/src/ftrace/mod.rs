@@ -31,4 +31,4 @@ pub use leftover::{InstanceName, Leftovers, remove_dead};
 pub use reader::PageReader;
 pub use stats::CpuStats;
 pub use tracefs::{Tracefs, clocks, mount_point};
-pub use wanted::{Discovered, EventPath, Missing, WANTED, Wanted, discover};
+pub use wanted::{Discovered, EventPath, MissingEvent, WANTED, Wanted, discover};

@@ -57,7 +57,7 @@ pub struct PageLayout {
 /// Events that the kernel lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Missed {
-    /// How many; nothing where the page had no room to say it.
+    /// How many; `None` where the page had no room to say it.
     pub count: Option<u64>,
 }
 

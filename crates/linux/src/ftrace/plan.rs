@@ -1,7 +1,7 @@
 //! Where the fields of each event lie, looked up once, and the loads that take them out of a record.
 
 use super::event::{RawHappening, VectorName};
-use super::format::{EventFormat, EventFormatError, Field, FieldKind};
+use super::format::{EventField, EventFormat, EventFormatError, FieldKind};
 
 /// An integer in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ enum Width {
 }
 
 impl Int {
-    /// The value, sign-extended where it is signed; nothing where the record is too short.
+    /// The value, sign-extended where it is signed; `None` where the record is too short.
     #[inline]
     pub(super) fn read(self, data: &[u8]) -> Option<u64> {
         let rest = data.get(self.at as usize..)?;
@@ -46,7 +46,7 @@ pub(super) enum Text {
 }
 
 impl Text {
-    /// The bytes up to the first zero; nothing where they do not lie in the record.
+    /// The bytes up to the first zero; `None` where they do not lie in the record.
     #[inline]
     fn read(self, data: &[u8]) -> Option<&[u8]> {
         let (start, length) = match self {
@@ -66,7 +66,7 @@ impl Text {
 pub(super) struct Look<'f>(pub(super) &'f EventFormat);
 
 impl<'f> Look<'f> {
-    fn field(self, name: &str) -> Result<&'f Field, EventFormatError> {
+    fn field(self, name: &str) -> Result<&'f EventField, EventFormatError> {
         self.0.field(name).ok_or_else(|| self.0.lacks(format!("no field '{name}'")))
     }
 

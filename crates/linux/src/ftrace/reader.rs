@@ -36,7 +36,7 @@ impl PageReader {
         self.page_size
     }
 
-    /// Takes the oldest sub-buffer out of the CPU's buffer, into the start of `page`, and gives its length; nothing
+    /// Takes the oldest sub-buffer out of the CPU's buffer, into the start of `page`, and gives its length; `None`
     /// where no event waits. Also takes the one that the kernel is still writing to, with what it holds so far; its rest
     /// comes with a later call.
     ///

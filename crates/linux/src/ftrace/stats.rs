@@ -42,7 +42,7 @@ impl CpuStats {
             *place = value.parse().map_err(|_| format!("line {line}: '{value}' is not a count of {key}"))?;
             known = true;
         }
-        if known { Ok(stats) } else { Err("no known count".to_owned()) }
+        if known { Ok(stats) } else { Err("it holds no known count".to_owned()) }
     }
 
     /// All events that were lost, in whatever way.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn refuses_what_is_none() {
-        assert_eq!(CpuStats::parse("hello\n"), Err("no known count".to_owned()));
+        assert_eq!(CpuStats::parse("hello\n"), Err("it holds no known count".to_owned()));
         assert_eq!(
             CpuStats::parse("entries: 1\noverrun: x\n"),
             Err("line 2: 'x' is not a count of overrun".to_owned())

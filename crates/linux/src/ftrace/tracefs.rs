@@ -78,7 +78,7 @@ impl Tracefs {
         &self.root
     }
 
-    /// Where becalm mounted it; nothing where it was mounted before.
+    /// Where becalm mounted it; `None` where it was mounted before.
     #[must_use]
     pub fn mounted_here(&self) -> Option<&Path> {
         self.mounted.as_ref().map(|mounted| mounted.0.as_path())

@@ -90,7 +90,7 @@ impl std::fmt::Display for EventPath {
 
 /// An event, or a folder of them, that this kernel does not have or does not let becalm use.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Missing {
+pub struct MissingEvent {
     /// The path of the event below `events/`, such as `sched/sched_switch`, or `irq_vectors/*` for a whole folder.
     pub event: String,
     /// Why: `this kernel does not have it`, or the error.
@@ -105,7 +105,7 @@ pub struct Discovered {
     /// Those that it has, in the order of [`WANTED`].
     pub present: Vec<(EventPath, &'static Wanted)>,
     /// Those that it should have and has not.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingEvent>,
 }
 
 /// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name). Events that only
@@ -123,7 +123,7 @@ pub fn discover(events: &Path, architecture: &str) -> Result<Discovered, Tracefs
             if expected {
                 let event = format!("{}/{name}", wanted.system);
                 let why = "this kernel does not have it".to_owned();
-                found.missing.push(Missing { event, why, unseen: wanted.unseen });
+                found.missing.push(MissingEvent { event, why, unseen: wanted.unseen });
             }
         };
         let mut present: Vec<&str> = Vec::new();

@@ -37,7 +37,7 @@ impl Instructions {
     /// Whether this architecture has the loops.
     pub const SUPPORTED: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-    /// Runs this many passes, and returns the value of the last instruction's register; nothing on an architecture
+    /// Runs this many passes, and returns the value of the last instruction's register; `None` on an architecture
     /// without these loops. `start` is the chain's first operand.
     #[must_use]
     pub fn run(self, passes: u64, start: u64) -> Option<u64> {

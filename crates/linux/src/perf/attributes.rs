@@ -23,6 +23,7 @@ pub const EXCLUDE_KERNEL: u64 = 1 << 5;
 /// `exclude_hv`: nothing is counted in a hypervisor, where the processor tells it apart.
 pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 
+/// A group is read at once, with the times for which it was wanted and for which it was counted:
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_GROUP`.
 pub const READ_GROUP: u64 = 1 | 2 | 8;
 

@@ -25,7 +25,7 @@ use super::attributes::{
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
-pub enum Event {
+pub enum PerfEvent {
     /// Cycles of the processor while the thread ran.
     Cycles,
     /// Instructions that the processor completed, without those that it began on a wrong guess.
@@ -54,7 +54,7 @@ const fn load_misses(cache: u64) -> u64 {
     cache | 1 << 16
 }
 
-impl Event {
+impl PerfEvent {
     /// What the processor counts, if it can: cycles, instructions, and misses of its caches.
     pub const OF_PROCESSOR: [Self; 4] = [Self::Cycles, Self::Instructions, Self::L1dReadMisses, Self::CacheMisses];
 
@@ -117,7 +117,7 @@ pub enum CountersError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
     /// The event that is not counted.
-    pub event: Event,
+    pub event: PerfEvent,
     /// The space that it is not counted in.
     pub space: Space,
     /// The reason, as a part of a sentence.
@@ -128,7 +128,7 @@ pub struct Missing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedEvent {
     /// The event that was counted.
-    pub event: Event,
+    pub event: PerfEvent,
     /// The space that it was counted in.
     pub space: Space,
     /// How often the event happened while it was being counted.
@@ -140,7 +140,7 @@ pub struct CountedEvent {
 }
 
 impl CountedEvent {
-    /// The count over the whole time, scaled up from the part in which it was counted; nothing if it never was although
+    /// The count over the whole time, scaled up from the part in which it was counted; `None` if it never was although
     /// the thread ran.
     #[must_use]
     pub fn estimate(&self) -> Option<f64> {
@@ -168,13 +168,13 @@ impl CountedEvent {
 #[derive(Debug)]
 struct Group {
     space: Space,
-    events: Vec<(Event, OwnedFd)>,
+    events: Vec<(PerfEvent, OwnedFd)>,
 }
 
 impl Group {
     /// Opens as many of the events as can be had together, and says why the others cannot.
-    fn open(space: Space, wanted: &[Event], missing: &mut Vec<Missing>) -> Self {
-        let mut events: Vec<(Event, OwnedFd)> = Vec::with_capacity(wanted.len());
+    fn open(space: Space, wanted: &[PerfEvent], missing: &mut Vec<Missing>) -> Self {
+        let mut events: Vec<(PerfEvent, OwnedFd)> = Vec::with_capacity(wanted.len());
         for event in wanted {
             let (kind, config) = event.code();
             let mut attributes = Attributes { read_format: READ_GROUP, ..Attributes::new(kind, config) };
@@ -210,19 +210,19 @@ impl Group {
         let mut bytes = [0; 8 * (3 + EVENTS_MAX)];
         let got = rustix::io::read(leader, &mut bytes)
             .map_err(|error| CountersError::System { action: "read", source: error.into() })?;
-        let events: Vec<Event> = self.events.iter().map(|(event, _)| *event).collect();
+        let events: Vec<PerfEvent> = self.events.iter().map(|(event, _)| *event).collect();
         let parsed = parse(&bytes[..got], &events, self.space);
         counts.extend(parsed.ok_or(CountersError::Answer { got, events: events.len() })?);
         Ok(())
     }
 }
 
-/// The variants of [`Event`]: no group has more events.
+/// The variants of [`PerfEvent`]: no group has more events.
 const EVENTS_MAX: usize = 9;
 
 /// A group as the kernel gives it: how many events, time enabled, time running, then the value of each, all of 64 bits
 /// (`struct read_format` in `include/uapi/linux/perf_event.h`).
-fn parse(bytes: &[u8], events: &[Event], space: Space) -> Option<Vec<CountedEvent>> {
+fn parse(bytes: &[u8], events: &[PerfEvent], space: Space) -> Option<Vec<CountedEvent>> {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
     let count = words.next()?;
@@ -231,7 +231,7 @@ fn parse(bytes: &[u8], events: &[Event], space: Space) -> Option<Vec<CountedEven
     if !rest.is_empty() || count != events.len() as u64 || values.len() != events.len() {
         return None;
     }
-    let of = |(event, value): (&Event, u64)| CountedEvent { event: *event, space, value, enabled, running };
+    let of = |(event, value): (&PerfEvent, u64)| CountedEvent { event: *event, space, value, enabled, running };
     Some(events.iter().zip(values).map(of).collect())
 }
 
@@ -264,7 +264,7 @@ impl Counters {
     /// Opens these events for the calling thread, in each of these spaces; they stand still until they are started.
     /// Those that cannot be had are [`missing`](Self::missing).
     #[must_use]
-    pub fn of_current_thread(events: &[Event], spaces: &[Space]) -> Self {
+    pub fn of_current_thread(events: &[PerfEvent], spaces: &[Space]) -> Self {
         let mut wanted = events.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
@@ -349,11 +349,11 @@ mod tests {
 
     #[test]
     fn a_group_is_read_as_the_kernel_lays_it_out() {
-        let events = [Event::Cycles, Event::Instructions];
+        let events = [PerfEvent::Cycles, PerfEvent::Instructions];
         let counts = parse(&words(&[2, 1_000, 500, 70, 90]), &events, Space::User).unwrap();
         assert_eq!(
             counts.iter().map(|count| (count.event, count.value)).collect::<Vec<_>>(),
-            [(Event::Cycles, 70), (Event::Instructions, 90)]
+            [(PerfEvent::Cycles, 70), (PerfEvent::Instructions, 90)]
         );
         // Counted for half of the time.
         assert_eq!(counts[0].estimate(), Some(140.0));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn another_answer_is_refused() {
-        let events = [Event::Cycles];
+        let events = [PerfEvent::Cycles];
         for bad in [&[][..], &[1], &[1, 2, 3], &[1, 2, 3, 4, 5], &[2, 2, 3, 4]] {
             assert_eq!(parse(&words(bad), &events, Space::User), None, "{bad:?}");
         }
@@ -394,7 +394,7 @@ mod tests {
     }
 
     /// Where perf events are forbidden, as in some containers, every one of them is missing for a stated reason.
-    fn opened(events: &[Event]) -> Option<Counters> {
+    fn opened(events: &[PerfEvent]) -> Option<Counters> {
         let counters = Counters::of_current_thread(events, &Space::APART);
         if counters.is_empty() {
             assert_eq!(counters.missing().len(), 2 * events.len());
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_kernels_counters_agree_with_its_account_of_the_thread() {
-        let Some(mut counters) = opened(&Event::OF_KERNEL) else { return };
+        let Some(mut counters) = opened(&PerfEvent::OF_KERNEL) else { return };
         let before = Usage::of_current_thread();
         counters.start().unwrap();
         fault(300);
@@ -420,16 +420,16 @@ mod tests {
         let of = |event, space| {
             counts.iter().find(|count| count.event == event && count.space == space).map(|count| count.value)
         };
-        let faults = of(Event::PageFaults, Space::User).unwrap();
+        let faults = of(PerfEvent::PageFaults, Space::User).unwrap();
         assert!((300..=used.faults).contains(&faults), "{faults} faults of {}", used.faults);
         // The kernel touched none of these pages.
-        assert!(of(Event::PageFaults, Space::Kernel).is_none_or(|faults| faults < 50), "{counts:?}");
+        assert!(of(PerfEvent::PageFaults, Space::Kernel).is_none_or(|faults| faults < 50), "{counts:?}");
         // A switch happens in the kernel.
-        if let Some(switches) = of(Event::ContextSwitches, Space::Kernel) {
+        if let Some(switches) = of(PerfEvent::ContextSwitches, Space::Kernel) {
             assert!((20..=used.voluntary_switches + used.involuntary_switches).contains(&switches), "{switches}");
         }
-        assert_eq!(of(Event::ContextSwitches, Space::User), Some(0));
-        let clock = of(Event::TaskClock, Space::User).unwrap();
+        assert_eq!(of(PerfEvent::ContextSwitches, Space::User), Some(0));
+        let clock = of(PerfEvent::TaskClock, Space::User).unwrap();
         assert!((1..10_000_000_000).contains(&clock), "{clock} ns");
         // Software events need no counter of the processor and so take no turns.
         assert!(counts.iter().all(|count| count.enabled == count.running && count.enabled > Nanos::ZERO), "{counts:?}");
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn what_stands_still_counts_nothing() {
-        let Some(mut counters) = opened(&[Event::PageFaults]) else { return };
+        let Some(mut counters) = opened(&[PerfEvent::PageFaults]) else { return };
         fault(50);
         assert!(counters.read().unwrap().iter().all(|count| count.value == 0));
         counters.start().unwrap();
@@ -457,8 +457,8 @@ mod tests {
     /// Where the processor has counters they count; elsewhere the reason is given.
     #[test]
     fn the_processors_counters_count_or_are_missing_for_a_reason() {
-        let mut counters = Counters::of_current_thread(&Event::OF_PROCESSOR, &[Space::User]);
-        let named: Vec<Event> = counters.missing().iter().map(|missing| missing.event).collect();
+        let mut counters = Counters::of_current_thread(&PerfEvent::OF_PROCESSOR, &[Space::User]);
+        let named: Vec<PerfEvent> = counters.missing().iter().map(|missing| missing.event).collect();
         counters.start().unwrap();
         let mut sum = 0_u64;
         for i in 0..1_000_000_u64 {
@@ -466,11 +466,11 @@ mod tests {
         }
         counters.stop().unwrap();
         let counts = counters.read().unwrap();
-        assert_eq!(counts.len() + named.len(), Event::OF_PROCESSOR.len());
+        assert_eq!(counts.len() + named.len(), PerfEvent::OF_PROCESSOR.len());
         for missing in counters.missing() {
             assert!(!missing.why.is_empty(), "{missing:?}");
         }
-        if let Some(count) = counts.iter().find(|count| count.event == Event::Instructions) {
+        if let Some(count) = counts.iter().find(|count| count.event == PerfEvent::Instructions) {
             assert!(count.estimate().is_none_or(|instructions| instructions > 1e6), "{count:?}");
         }
     }

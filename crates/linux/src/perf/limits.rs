@@ -20,7 +20,7 @@ pub struct SampleLimits {
 }
 
 impl SampleLimits {
-    /// Reads them; nothing on a kernel without perf events.
+    /// Reads them; `None` on a kernel without perf events.
     ///
     /// # Errors
     /// If a file exists and cannot be read, or holds no number.

@@ -75,7 +75,7 @@ pub fn get_raw(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The resolution that the kernel states for a clock, in nanoseconds; nothing if it states none.
+/// The resolution that the kernel states for a clock, in nanoseconds; `None` if it states none.
 #[must_use]
 pub fn resolution_ns(clock: ClockId) -> Option<u64> {
     let mut time = EPOCH;

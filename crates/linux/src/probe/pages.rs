@@ -11,7 +11,7 @@ use crate::file::{FileError, optional, value};
 /// `MADV_PAGEOUT` of Linux 5.4, which not every C library names.
 const MADV_PAGEOUT: libc::c_int = 21;
 
-/// The size of a transparent huge page in bytes; nothing on a kernel without them.
+/// The size of a transparent huge page in bytes; `None` on a kernel without them.
 ///
 /// # Errors
 /// If the file exists and holds no number.

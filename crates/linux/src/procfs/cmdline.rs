@@ -16,7 +16,7 @@ pub struct CommandLine(Vec<Parameter>);
 pub struct Parameter {
     /// Its name as it was written: `isolcpus`, `rcutree.kthread_prio`.
     pub name: String,
-    /// What stands behind the first `=`, without quotes; nothing without one.
+    /// What stands behind the first `=`, without quotes; `None` without one.
     pub value: Option<String>,
 }
 
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_command_line_of_this_machine_is_read() {
         assert!(CommandLine::read(Path::new("/")).is_ok());
     }
 

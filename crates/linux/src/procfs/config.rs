@@ -31,7 +31,7 @@ impl KernelConfig {
         Self { path: path.to_owned(), options }
     }
 
-    /// Reads the first of the three files that there is; nothing where there is none, as the kernel then does not tell.
+    /// Reads the first of the three files that there is; `None` where there is none, as the kernel then does not tell.
     ///
     /// # Errors
     /// If a file exists and cannot be read, or is not what its name says.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn options() {
+    fn options_have_their_values() {
         let it = KernelConfig::parse("/x", "# CONFIG_A is not set\nCONFIG_HZ=250\nCONFIG_B=y\nCONFIG_C=\"n\"\nD=y\n");
         assert!(it.has("B") && !it.has("A") && !it.has("HZ") && !it.has("D"));
         assert_eq!((it.value("HZ"), it.value("C")), (Some("250"), Some("\"n\"")));

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x86() {
+    fn a_processor_of_x86_has_its_model() {
         let text = "processor\t: 0\nmodel\t\t: 2\nmodel name\t: AMD EPYC\nflags\t\t: tsc constant_tsc nonstop_tsc\n\
                     bugs\t: x\n\nprocessor\t: 1\nflags : hypervisor\n";
         let info = CpuInfo::parse(text);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn other_architectures() {
+    fn processors_of_other_architectures_have_their_model() {
         let arm = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
         assert_eq!(CpuInfo::parse(arm).model, "ARM implementer 0x41 part 0xd0c");
         assert!(CpuInfo::parse(arm).has("asimd"));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_processor_of_this_machine_is_read() {
         assert!(!CpuInfo::read(Path::new("/")).unwrap().model.is_empty());
     }
 }

@@ -82,7 +82,7 @@ impl Interrupts {
         parse(root, "proc/interrupts", "the counts of interrupts", Self::parse)
     }
 
-    /// How often a CPU took an interrupt; nothing if the snapshot lacks either.
+    /// How often a CPU took an interrupt; `None` if the snapshot lacks either.
     #[must_use]
     pub fn count(&self, id: &str, cpu: CpuId) -> Option<u64> {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
@@ -202,7 +202,7 @@ MIS:          0
     }
 
     #[test]
-    fn arm_lines() {
+    fn lines_of_arm_machines_are_read() {
         let text = "           CPU0\n 11:  123  GICv3  30 Level     arch_timer\n\
                     IPI0:      77       Rescheduling interrupts\nErr:          4\n";
         let it = Interrupts::parse(text).unwrap();
@@ -235,7 +235,7 @@ MIS:          0
     }
 
     #[test]
-    fn this_machine() {
+    fn the_interrupts_of_this_machine_are_read() {
         let it = Interrupts::read(Path::new("/")).unwrap();
         assert!(!it.cpus.is_empty() && !it.lines.is_empty());
         assert!(it.since(&it).lines.iter().all(|line| line.total() == 0));

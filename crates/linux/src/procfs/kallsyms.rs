@@ -54,7 +54,7 @@ pub enum KallsymsError {
 }
 
 impl Kallsyms {
-    /// From the file's text; nothing if the kernel hides the addresses. An empty text has no symbols.
+    /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols.
     ///
     /// # Errors
     /// If a line is not an address, a type and a name.

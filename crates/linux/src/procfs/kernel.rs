@@ -53,7 +53,7 @@ fn after_name(rest: &str) -> Option<&str> {
 /// How much of each period real-time threads may run (`sched_rt_runtime_us`, `sched_rt_period_us`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtThrottling {
-    /// The share that they may use; nothing if there is no limit.
+    /// The share that they may use; `None` if there is no limit.
     pub runtime: Option<Nanos>,
     /// The time after which the share begins again; 1 s unless somebody changed it.
     pub period: Nanos,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters() {
+    fn the_last_value_of_a_parameter_counts() {
         let line = "quiet isolcpus=1 nohz_full=2-3 isolcpus=managed_irq,2 nohz_full_x=9 -- rdinit=/x quiet2";
         assert_eq!(parameter(line, "isolcpus"), Some("managed_irq,2"));
         assert_eq!(parameter(line, "nohz_full"), Some("2-3"));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling() {
+    fn throttling_takes_what_real_time_threads_may_not_run() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("proc/sys/kernel");
         std::fs::create_dir_all(&folder).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_settings_of_this_kernel_are_read() {
         let root = Path::new("/");
         assert!(release(root).unwrap().contains('.'));
         assert!(version(root).unwrap().contains('#'));

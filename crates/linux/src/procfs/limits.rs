@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn soft_limits() {
+    fn soft_limits_are_read() {
         let text = "Limit      Soft Limit  Hard Limit   Units\nMax locked memory     8388608   unlimited  bytes\n\
                     Max realtime priority     0      99   \nMax realtime timeout      unlimited  unlimited us\n";
         assert_eq!(Limits::parse(text).unwrap(), Limits { rt_priority: Some(0), locked_memory: Some(8_388_608) });

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::file::{FileError, FormatError, parse};
 
-/// The process that holds a `flock` lock on a file; nothing if none does, or the kernel names it to another pid namespace only.
+/// The process that holds a `flock` lock on a file; `None` if none does, or the kernel names it to another pid namespace only.
 ///
 /// # Errors
 /// If the locks cannot be read, or the file's identity cannot.

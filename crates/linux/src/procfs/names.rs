@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_threads() {
+    fn names_of_kernel_threads_have_a_source_and_an_instance() {
         for (comm, source, instance) in [
             ("kworker/1:2-events", "kworker", "1:2-events"),
             ("kworker/u8:1+ext4-rsv-conversion", "kworker", "u8:1+ext4-rsv-conversion"),

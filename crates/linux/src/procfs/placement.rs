@@ -37,7 +37,7 @@ pub fn placed_tasks(root: &Path) -> Result<Vec<Placed>, FileError> {
     Ok(placed)
 }
 
-/// Where one thread may run, and when it was started; nothing if it is gone.
+/// Where one thread may run, and when it was started; `None` if it is gone.
 ///
 /// # Errors
 /// If its files are there and cannot be read or understood.

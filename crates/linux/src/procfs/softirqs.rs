@@ -46,7 +46,7 @@ impl Softirqs {
         parse(root, "proc/softirqs", "the counts of softirqs", Self::parse)
     }
 
-    /// How often a CPU ran a softirq; nothing if the snapshot lacks either.
+    /// How often a CPU ran a softirq; `None` if the snapshot lacks either.
     #[must_use]
     pub fn count(&self, name: &str, cpu: CpuId) -> Option<u64> {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_softirqs_of_this_machine_are_read() {
         let it = Softirqs::read(Path::new("/")).unwrap();
         assert!(it.lines.iter().any(|(name, _)| name == "NET_RX"));
     }

@@ -63,9 +63,9 @@ cpu_times! {
     idle,
     /// Idle while a disk request of this CPU was under way.
     iowait,
-    /// Handling hardware interrupts.
+    /// Running the handlers of hardware interrupts.
     irq,
-    /// Handling softirqs.
+    /// Running the handlers of softirqs.
     softirq,
     /// Taken by the hypervisor although this CPU wanted to run.
     steal,
@@ -117,7 +117,7 @@ impl Stat {
         parse(root, "proc/stat", "the CPUs' times", |text| Self::parse(text, hz))
     }
 
-    /// The times of a CPU; nothing if it was offline.
+    /// The times of a CPU; `None` if it was offline.
     #[must_use]
     pub fn cpu(&self, cpu: CpuId) -> Option<&CpuTimes> {
         self.cpus.iter().find(|(candidate, _)| *candidate == cpu).map(|(_, times)| times)
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_times_of_this_machine_are_read() {
         let stat = Stat::read(Path::new("/")).unwrap();
         assert!(stat.context_switches > 0 && stat.cpus.iter().any(|(_, times)| times.user > Nanos::ZERO));
     }

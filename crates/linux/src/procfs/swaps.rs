@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_swaps_of_this_machine_are_read() {
         swaps(Path::new("/")).unwrap();
     }
 }

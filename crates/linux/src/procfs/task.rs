@@ -63,7 +63,7 @@ impl TaskStat {
         })
     }
 
-    /// Reads the stat file of a thread; nothing if it is gone.
+    /// Reads the stat file of a thread; `None` if it is gone.
     ///
     /// # Errors
     /// If it is there and cannot be read or understood.
@@ -90,7 +90,7 @@ pub(crate) fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
     Ok(tasks)
 }
 
-/// The entries of a folder that are numbers; nothing if the folder is gone.
+/// The entries of a folder that are numbers; `None` if the folder is gone.
 fn numbered(root: &Path, name: &str) -> Result<Option<Vec<i32>>, FileError> {
     let path = below(root, name);
     let failed = |source| FileError::Read { what: "the list of threads", path: path.clone(), source };

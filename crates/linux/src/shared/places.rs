@@ -196,7 +196,7 @@ impl HeldFile {
         &self.path
     }
 
-    /// The file itself.
+    /// The open file, for what is asked of a descriptor.
     pub const fn file(&self) -> &File {
         &self.file
     }

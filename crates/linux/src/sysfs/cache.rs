@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_machine() {
+    fn the_caches_of_a_usual_machine_are_told_apart() {
         let all =
             [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "1024K"), ("3", "Unified", "32M")];
         let root = tree(0, &all);
@@ -158,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn levels_grow(sizes in proptest::collection::vec((1_u32..5, 1_usize..1 << 30), 0..8)) {
+        fn caches_grow_with_their_level(sizes in proptest::collection::vec((1_u32..5, 1_usize..1 << 30), 0..8)) {
             let cache = |&(level, bytes): &(u32, usize)| {
                 Cache { level, kind: CacheKind::Unified, bytes, shared: CpuList::default() }
             };
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_caches_of_this_machine_are_read() {
         let all = caches(Path::new("/"), CpuId::new(0)).unwrap();
         assert!(data_levels(&all).len() <= all.len());
     }

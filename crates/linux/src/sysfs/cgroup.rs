@@ -14,7 +14,7 @@ use crate::procfs::mountinfo::{Mount, mounts};
 /// The limits that hold for this process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CgroupLimits {
-    /// The CPUs of its cpuset; nothing without one.
+    /// The CPUs of its cpuset; `None` without one.
     pub cpus: Option<CpuList>,
     /// The strictest limit on its CPU time.
     pub bandwidth: Option<Bandwidth>,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limits() {
+    fn a_group_without_limits_has_none() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(CgroupLimits::read(root.path()).unwrap(), CgroupLimits::default());
         write_tree(
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_cgroup_of_this_process_is_read() {
         let limits = CgroupLimits::read(Path::new("/")).unwrap();
         assert!(limits.cpus.is_none_or(|cpus| !cpus.is_empty()));
     }

@@ -51,7 +51,7 @@ fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
     })
 }
 
-/// The hardware threads of a CPU's core, itself among them; nothing if the CPU is offline or the kernel does not tell.
+/// The hardware threads of a CPU's core, itself among them; `None` if the CPU is offline or the kernel does not tell.
 ///
 /// # Errors
 /// If the file exists and is no list.
@@ -111,7 +111,7 @@ mod tests {
     use crate::file::write_tree;
 
     #[test]
-    fn lists() {
+    fn the_lists_of_cpus_are_read() {
         let root = tempfile::tempdir().unwrap();
         let base = "sys/devices/system/cpu";
         write_tree(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn the_cpus_of_this_machine_are_read() {
         let sets = CpuSets::read(Path::new("/")).unwrap();
         assert!(!sets.online.is_empty() && sets.online.without(&sets.possible).is_empty());
     }

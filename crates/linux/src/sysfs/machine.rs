@@ -19,7 +19,7 @@ pub fn clocksource(root: &Path) -> Result<Option<String>, FileError> {
     Ok(text.map(|text| text.trim().to_owned()))
 }
 
-/// The hypervisor below the kernel, by the best name that can be found; nothing on bare metal.
+/// The hypervisor below the kernel, by the best name that can be found; `None` on bare metal.
 ///
 /// What tells: the hypervisor's own folder in /sys (Xen), the firmware's product, the paravirtual clock that the kernel
 /// offers, and on x86 the processor's flag, which alone gives the name `unknown`.
@@ -92,7 +92,7 @@ mod tests {
     use crate::file::write_tree;
 
     #[test]
-    fn lockdown() {
+    fn the_mode_of_lockdown_is_the_word_in_brackets() {
         assert_eq!(Lockdown::parse("[none] integrity confidentiality\n"), Lockdown::None);
         assert_eq!(Lockdown::parse("none [integrity] confidentiality\n"), Lockdown::Integrity);
         assert_eq!(Lockdown::parse("none integrity [confidentiality]\n"), Lockdown::Confidentiality);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn hypervisors() {
+    fn hypervisors_go_by_their_best_name() {
         let named = |files: &[(&str, &str)]| {
             let root = tempfile::tempdir().unwrap();
             write_tree(root.path(), files);

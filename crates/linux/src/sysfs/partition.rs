@@ -96,7 +96,7 @@ mod tests {
     use crate::file::write_tree;
 
     #[test]
-    fn both_versions() {
+    fn partitions_of_both_versions_are_found() {
         let root = tempfile::tempdir().unwrap();
         assert!(partitions(root.path()).unwrap().is_empty());
         write_tree(

@@ -12,7 +12,7 @@ use crate::live::fixture;
 fn screen(size: (u16, u16), keys: &[KeyCode]) -> Vec<String> {
     let (live, mut view) = (Arc::new(fixture::live()), View::default());
     let status =
-        Status { message: None, standing: vec!["drawn on CPU 3".to_owned(), "s saves the last 5.00s".to_owned()] };
+        StatusLines { message: None, standing: vec!["drawn on CPU 3".to_owned(), "s saves the last 5.00s".to_owned()] };
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     for key in keys {
         let mut tables = None;

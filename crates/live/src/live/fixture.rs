@@ -1,6 +1,6 @@
 //! Recordings for tests of the view.
 
-use becalm_model::node::{ClockDoc, CpuDoc, Machine, SCHEMA, Settings};
+use becalm_model::node::{ClockDoc, CpuDoc, MachineDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Detour, Pid};
 
 use super::*;
@@ -12,9 +12,9 @@ fn node(cpus: &[u32]) -> NodeDoc {
         program: String::new(),
         origin: jiff::Timestamp::UNIX_EPOCH,
         ended: None,
-        machine: Machine::default(),
+        machine: MachineDoc::default(),
         clock: ClockDoc::default(),
-        settings: Settings { sched: "other".to_owned(), threshold: "auto".to_owned(), ..Settings::default() },
+        settings: SettingsDoc { sched: "other".to_owned(), threshold: "auto".to_owned(), ..SettingsDoc::default() },
         rung: Rung::Tracepoints,
         cpus: cpus.iter().map(|cpu| CpuDoc::new(CpuId::new(*cpu))).collect(),
         tracing: None,
@@ -59,7 +59,7 @@ impl Feed {
             }
             self.counts[index] += 1;
         }
-        let part = Part {
+        let part = LanePart {
             index,
             thread: self.threads[index],
             steps: &[],

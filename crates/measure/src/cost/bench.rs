@@ -7,11 +7,11 @@ use std::path::PathBuf;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use becalm_linux::clock::Native;
 use becalm_linux::clock::{Calibration, Counter, MonotonicRaw, Source, calibrate, choose};
-use becalm_linux::perf::Event;
+use becalm_linux::perf::PerfEvent;
 use becalm_linux::probe::ProbeError;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::Usage;
-use becalm_model::cost::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ROUNDS, Samples};
+use becalm_model::cost::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ProbeSamples, ROUNDS};
 use becalm_stats::median_high;
 use becalm_units::{CpuId, Nanos, TickRate};
 
@@ -33,7 +33,7 @@ pub(super) struct Bench<'a, C> {
     /// The median difference between two readings with nothing in between, in ticks.
     overhead: u64,
     /// What is counted beside each series.
-    events: Vec<Event>,
+    events: Vec<PerfEvent>,
     not_counted: Vec<String>,
     counter: PhantomData<C>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Watch {
 
 impl<'a, C: Counter> Bench<'a, C> {
     /// Finds out what the readings cost on the current CPU, and which of these events can be counted.
-    pub fn new(site: &'a Site, calibration: Calibration, events: &[Event]) -> Self {
+    pub fn new(site: &'a Site, calibration: Calibration, events: &[PerfEvent]) -> Self {
         let mut samples = vec![1; 10_001];
         // The first time warms up.
         for _ in 0..2 {
@@ -113,7 +113,7 @@ impl<'a, C: Counter> Bench<'a, C> {
         batch: u32,
         samples: usize,
         mut round: impl FnMut(&mut [u64]) -> Result<(), String>,
-    ) -> Result<Samples, String> {
+    ) -> Result<ProbeSamples, String> {
         let mut buffer = vec![1; samples];
         round(&mut buffer)?;
         let watch = self.watch();
@@ -142,11 +142,12 @@ impl<'a, C: Counter> Bench<'a, C> {
     }
 
     /// The samples of rounds in ticks, each with two readings of the counter in it, which are taken off.
-    pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> Samples {
+    pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> ProbeSamples {
         let usage = Usage::of_current_thread().since(watch.usage);
         let now = interrupts(&watch.root, watch.cpu);
         let picos = |ticks: &u64| self.picos(ticks.saturating_sub(self.overhead), batch);
-        let mut taken = Samples::new(batch, rounds.iter().map(|round| round.iter().map(picos).collect()).collect());
+        let mut taken =
+            ProbeSamples::new(batch, rounds.iter().map(|round| round.iter().map(picos).collect()).collect());
         taken.series.interrupts = watch.interrupts.zip(now).map(|(before, now)| now.saturating_sub(before));
         taken.series.preempted = usage.involuntary_switches;
         taken
@@ -161,7 +162,7 @@ fn interrupts(root: &std::path::Path, cpu: CpuId) -> Option<u64> {
 }
 
 /// What a repetition takes where nothing disturbs it: the 5th percentile of all samples, in picoseconds; 0 without samples.
-pub(super) fn undisturbed(samples: &Samples) -> i64 {
+pub(super) fn undisturbed(samples: &ProbeSamples) -> i64 {
     let mut all: Vec<i64> = samples.rounds.concat();
     if all.is_empty() {
         return 0;
@@ -172,7 +173,7 @@ pub(super) fn undisturbed(samples: &Samples) -> i64 {
 
 /// Told which probe comes next: how many are done, of how many, and its name. Says whether to go on with it; if not, what
 /// was measured so far is the result.
-pub type Progress<'a> = dyn FnMut(usize, usize, &str) -> bool + Send + 'a;
+pub type CostProgress<'a> = dyn FnMut(usize, usize, &str) -> bool + Send + 'a;
 
 /// Work that is compiled for the counter that this machine has.
 pub(super) trait ForCounter {
@@ -185,7 +186,7 @@ pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(Inst
     fn with<C: Counter, W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
         let calibration = calibrate::<C>(CALIBRATION)?;
         Ok(site.run(|| {
-            let bench = Bench::<C>::new(site, calibration, &Event::OF_PROCESSOR);
+            let bench = Bench::<C>::new(site, calibration, &PerfEvent::OF_PROCESSOR);
             let result = work.run(&bench);
             (bench.instrument(), result)
         })?)
@@ -233,7 +234,8 @@ mod tests {
         let calibration = calibrate::<MonotonicRaw>(Nanos::from_millis(10)).unwrap();
         let taken = site
             .run(|| {
-                let bench = Bench::<MonotonicRaw>::new(&site, calibration, &[Event::TaskClock, Event::Migrations]);
+                let bench =
+                    Bench::<MonotonicRaw>::new(&site, calibration, &[PerfEvent::TaskClock, PerfEvent::Migrations]);
                 bench.series(2, 10, |samples| {
                     Bench::<MonotonicRaw>::time_each(samples, |_| {
                         let start = MonotonicRaw::read();
@@ -255,7 +257,7 @@ mod tests {
             let clock = series
                 .counts
                 .iter()
-                .filter(|count| count.event == Event::TaskClock.name())
+                .filter(|count| count.event == PerfEvent::TaskClock.name())
                 .map(|count| count.value)
                 .max();
             let each = clock.unwrap() / series.counted;

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use becalm_linux::perf::{Counters, Event, Space};
+use becalm_linux::perf::{Counters, PerfEvent, Space};
 use becalm_model::event_count::EventCount;
 
 use crate::loops::event_count;
@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Counts these events of the calling thread during samples from now on.
-pub(super) fn arm(events: &[Event]) {
+pub(super) fn arm(events: &[PerfEvent]) {
     ARMED.set(Some(Counters::of_current_thread(events, &Space::APART)));
 }
 

@@ -20,6 +20,6 @@ pub mod scheduler;
 mod site;
 pub mod tick;
 
-pub use bench::Progress;
+pub use bench::CostProgress;
 pub use error::CostError;
 pub use site::{Reason, Site};

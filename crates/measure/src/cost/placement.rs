@@ -7,15 +7,15 @@ use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, Placed, PlacementDoc};
+use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, WorkPlace};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::tick::{Job, StoreError, TickError, events, shuffled, time_work};
+use super::tick::{SortJob, StoreError, TickError, events, shuffled, time_work};
 use crate::work::Body;
 
 /// A CPU for each place, as far as there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Places {
+pub struct WorkPlaces {
     /// The CPU that is interrupted.
     pub same: CpuId,
     /// Another hardware thread of its core.
@@ -27,7 +27,7 @@ pub struct Places {
     pub topology_known: bool,
 }
 
-impl Places {
+impl WorkPlaces {
     /// Around an interrupted CPU, among the CPUs that can be used.
     ///
     /// # Errors
@@ -47,7 +47,8 @@ impl Places {
 
     /// The places that there are.
     pub fn iter(self) -> impl Iterator<Item = PlaceDoc> {
-        let places = [(Placed::Same, Some(self.same)), (Placed::Sibling, self.sibling), (Placed::Other, self.other)];
+        let places =
+            [(WorkPlace::Same, Some(self.same)), (WorkPlace::Sibling, self.sibling), (WorkPlace::Other, self.other)];
         places.into_iter().filter_map(|(place, cpu)| Some(PlaceDoc { place, cpu: cpu? }))
     }
 }
@@ -56,7 +57,7 @@ impl Places {
 #[derive(Clone, Debug)]
 pub struct PlacementPlan {
     /// The places where the work runs.
-    pub places: Places,
+    pub places: WorkPlaces,
     /// The kinds of work that are done at each place.
     pub bodies: Vec<Body>,
     /// The scheduling class of the work.
@@ -94,7 +95,7 @@ pub fn measure(
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
     let time = |cpu: CpuId, body, iterations, pieces| {
         let _away = AffinityGuard::keep_off(&cpu.into())?;
-        time_work(Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
+        time_work(SortJob { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
     };
     // How much work fills a piece, found once a body.
     let mut sizes: Vec<(Body, u64)> = Vec::new();
@@ -122,7 +123,7 @@ pub fn measure(
             let count = || -> Result<CountedDoc, TickError> {
                 let _away = AffinityGuard::keep_off(&cpu.into())?;
                 let pieces = pieces.div_ceil(10);
-                let job = Job { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
+                let job = SortJob { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
                 Ok(events::count(job, &plan.events)?.0)
             };
             let quiet = || time(cpu, body, iterations, pieces);
@@ -152,21 +153,21 @@ pub fn measure(
 mod tests {
     use super::*;
 
-    fn places(siblings: Option<&str>, interrupted: u32, usable: &str) -> Vec<(Placed, u32)> {
+    fn places(siblings: Option<&str>, interrupted: u32, usable: &str) -> Vec<(WorkPlace, u32)> {
         let root = tempfile::tempdir().unwrap();
         if let Some(list) = siblings {
             let folder = root.path().join(format!("sys/devices/system/cpu/cpu{interrupted}/topology"));
             std::fs::create_dir_all(&folder).unwrap();
             std::fs::write(folder.join("thread_siblings_list"), format!("{list}\n")).unwrap();
         }
-        let found = Places::find(root.path(), CpuId::new(interrupted), &usable.parse().unwrap()).unwrap();
+        let found = WorkPlaces::find(root.path(), CpuId::new(interrupted), &usable.parse().unwrap()).unwrap();
         assert_eq!(found.topology_known, siblings.is_some());
         found.iter().map(|place| (place.place, place.cpu.get())).collect()
     }
 
     #[test]
     fn siblings_share_the_core_and_others_do_not() {
-        use Placed::{Other, Same, Sibling};
+        use WorkPlace::{Other, Same, Sibling};
         assert_eq!(places(Some("1,5"), 1, "0-7"), [(Same, 1), (Sibling, 5), (Other, 0)]);
         assert_eq!(places(Some("0-7"), 0, "0-15"), [(Same, 0), (Sibling, 1), (Other, 8)]);
         // Without hyper-threading, or with siblings that may not be used.

@@ -4,7 +4,7 @@
 //! the scheduler switched threads.
 //!
 //! *Switches.* When the next thread executes its first instruction is in no trace. So, without any tracing, threads that
-//! do nothing but give way (`sched_yield`) hand the CPU round; elapsed time by the number of switches that the kernel counts
+//! do nothing but give way (`sched_yield`) pass the CPU along; elapsed time by the number of switches that the kernel counts
 //! is the time of one, the system call that causes it included. A single thread gives way to nobody: its time is that of
 //! the system call with the scheduler's look for another thread.
 //!
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
-use becalm_linux::perf::{CountedEvent, Counters, CountersError, Event, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, PerfEvent, Space};
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
 use becalm_model::cost::SchedulerDoc;
@@ -30,7 +30,7 @@ use crate::machine;
 
 /// Whether the kernel's trace is used.
 #[derive(Clone, Debug)]
-pub enum Tracing {
+pub enum TraceUse {
     /// It is; the janitor removes the trace instance if the process is killed.
     On(Option<Arc<Janitor>>),
     /// It is not, since it cannot be had.
@@ -47,17 +47,17 @@ pub fn measure(
     cpu: CpuId,
     runnable: u32,
     window: Nanos,
-    tracing: &Tracing,
+    tracing: &TraceUse,
     events: &[String],
 ) -> Result<SchedulerDoc, TickError> {
     machine::select_cpus(root, Some(&[cpu].into_iter().collect()))?;
     let _away = AffinityGuard::keep_off(&cpu.into())?;
     let ticks = match tracing {
-        Tracing::On(janitor) => {
+        TraceUse::On(janitor) => {
             let count = || crowd(cpu, runnable, window, &[], std::hint::spin_loop);
             Some(record_timer(root, cpu, janitor.clone(), count)?.1)
         }
-        Tracing::Off => None,
+        TraceUse::Off => None,
     };
     let given_way = crowd(cpu, runnable, window, &[], std::thread::yield_now)?;
     let events = events::known(events);
@@ -135,7 +135,7 @@ fn counted(counters: &Counters) -> Result<Vec<CountedEvent>, CountersError> {
 }
 
 /// Lets threads on one CPU do the same thing again and again for some time, each with counters of these events, if any.
-fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[Event], act: fn()) -> Result<Crowd, TickError> {
+fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[PerfEvent], act: fn()) -> Result<Crowd, TickError> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut members = Vec::new();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn threads_are_counted_together() {
-        let wanted = [Event::TaskClock, Event::ContextSwitches];
+        let wanted = [PerfEvent::TaskClock, PerfEvent::ContextSwitches];
         let (countable, _) = crate::loops::countable(&wanted);
         if countable.len() < wanted.len() {
             // A container that forbids it says so.
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_does_not_exist_is_an_error() {
-        let measured = measure(Path::new("/"), CpuId::new(4_000), 2, Nanos::from_millis(1), &Tracing::Off, &[]);
+        let measured = measure(Path::new("/"), CpuId::new(4_000), 2, Nanos::from_millis(1), &TraceUse::Off, &[]);
         assert!(measured.unwrap_err().is_usage());
     }
 }

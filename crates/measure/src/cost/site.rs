@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn a_site_is_found_on_this_machine() {
         let site = Site::choose(Path::new("/"), None, Policy::Other).unwrap();
         assert_eq!(site.run(sched::current_cpu).unwrap(), Some(site.cpu));
         assert!(!site.others.contains(&site.cpu));

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
-use becalm_linux::perf::{CountedEvent, Counters, CountersError, Event, Missing, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, Missing, PerfEvent, Space};
 use becalm_model::event_count::EventCount;
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
@@ -46,10 +46,10 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
 
 /// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
 /// others cannot.
-pub fn countable(events: &[Event]) -> (Vec<Event>, Vec<String>) {
+pub fn countable(events: &[PerfEvent]) -> (Vec<PerfEvent>, Vec<String>) {
     let counters = Counters::of_current_thread(events, &Space::APART);
     let missing = counters.missing();
-    let is_counted = |event: &Event| missing.iter().filter(|one| one.event == *event).count() < Space::APART.len();
+    let is_counted = |event: &PerfEvent| missing.iter().filter(|one| one.event == *event).count() < Space::APART.len();
     (events.iter().copied().filter(is_counted).collect(), reasons(missing))
 }
 
@@ -72,10 +72,10 @@ fn reasons(missing: &[Missing]) -> Vec<String> {
     reasons.sort_unstable();
     reasons.dedup();
     let line = |why: &str| {
-        let spaces = |event: Event| -> Vec<Space> {
+        let spaces = |event: PerfEvent| -> Vec<Space> {
             missing.iter().filter(|one| one.event == event && one.why == why).map(|one| one.space).collect()
         };
-        let mut events: Vec<Event> = missing.iter().filter(|one| one.why == why).map(|one| one.event).collect();
+        let mut events: Vec<PerfEvent> = missing.iter().filter(|one| one.why == why).map(|one| one.event).collect();
         events.sort_unstable();
         events.dedup();
         let mut line = String::new();
@@ -100,10 +100,10 @@ mod tests {
     fn a_reason_is_said_once() {
         let of = |event, space, why: &str| Missing { event, space, why: why.to_owned() };
         let missing = [
-            of(Event::Cycles, Space::User, "no such counter"),
-            of(Event::Instructions, Space::User, "no such counter"),
-            of(Event::Cycles, Space::Kernel, "no such counter"),
-            of(Event::Instructions, Space::Kernel, "not permitted"),
+            of(PerfEvent::Cycles, Space::User, "no such counter"),
+            of(PerfEvent::Instructions, Space::User, "no such counter"),
+            of(PerfEvent::Cycles, Space::Kernel, "no such counter"),
+            of(PerfEvent::Instructions, Space::Kernel, "not permitted"),
         ];
         assert_eq!(
             reasons(&missing),
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_counted_from_its_start_to_its_end() {
-        let open = || Counters::of_current_thread(&[Event::PageFaults, Event::TaskClock], &[Space::User]);
+        let open = || Counters::of_current_thread(&[PerfEvent::PageFaults, PerfEvent::TaskClock], &[Space::User]);
         let from = MonotonicRaw::read() + 2_000_000;
         let fault = || {
             let memory = vec![1_u8; 8 << 20];

@@ -3,7 +3,7 @@
 use becalm_linux::clock::Counter;
 use becalm_linux::memory::MemoryError;
 use becalm_linux::sched::{SchedError, Usage};
-use becalm_model::node::{CpuDoc, NodeDoc, Settings};
+use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::LoopTally;
@@ -92,7 +92,7 @@ impl StepRing for Ring {
 }
 
 /// What a loop found out about itself before the start, as far as all kinds have it.
-pub trait Calibration: Clone + Send + Sync + 'static {
+pub trait LoopCalibration: Clone + Send + Sync + 'static {
     /// How long the shortest step is, which every detour is shorter by than its step; 0 if all steps are kept.
     fn shortest_step(&self) -> Ticks;
 }
@@ -108,7 +108,7 @@ pub trait Loop: Send + Sync + Sized + 'static {
     /// Takes what the loop finds.
     type Ring: StepRing;
     /// What the loop finds out about itself before the start.
-    type Calibration: Calibration;
+    type Calibration: LoopCalibration;
     /// What the loop's thread holds from then on; it stays in the thread.
     type Ready;
 
@@ -154,5 +154,5 @@ pub trait Loop: Send + Sync + Sized + 'static {
     fn describe(&self, calibrations: &[&Self::Calibration], axis: TicksToNanos, rate: TickRate, node: &mut NodeDoc);
 
     /// Enters how a loop ended into its CPU's document, and what it counted into that of the node.
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut Settings);
+    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut SettingsDoc);
 }

@@ -18,9 +18,9 @@ mod work;
 
 pub(crate) use event_counts::{countable, event_count};
 pub use kind::LoopError;
-pub(crate) use kind::{Calibration, Loop, Measured, StepRing};
+pub(crate) use kind::{Loop, LoopCalibration, Measured, StepRing};
 pub use steps::StepProfile;
 pub use threads::ThreadError;
-pub(crate) use threads::{Lane, Lanes};
+pub(crate) use threads::{Lanes, LoopLane};
 pub(crate) use watch::WatchLoop;
 pub(crate) use work::WorkLoop;

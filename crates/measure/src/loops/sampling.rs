@@ -11,12 +11,12 @@ use becalm_linux::clock::Counter;
 use crate::work::Work;
 
 /// Where a loop puts its samples.
-pub trait Keep {
+pub trait KeepSample {
     /// A sample: the counter before and after, and the iterations done. Returns whether to go on.
     fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool;
 }
 
-impl<F: FnMut(u64, u64, u64) -> bool> Keep for F {
+impl<F: FnMut(u64, u64, u64) -> bool> KeepSample for F {
     fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool {
         self(before, after, iterations)
     }
@@ -51,7 +51,7 @@ pub fn fixed_work<C: Counter>(
     iterations: u64,
     start: u64,
     stop: Stop,
-    keep: &mut impl Keep,
+    keep: &mut impl KeepSample,
 ) -> Sampled {
     let first = wait::<C>(start);
     let mut sampled = Sampled { first, last: first, samples: 0, result: 0 };
@@ -88,7 +88,7 @@ pub fn fixed_time<C: Counter>(
     quanta: Quanta,
     start: u64,
     stop: Stop,
-    keep: &mut impl Keep,
+    keep: &mut impl KeepSample,
 ) -> Sampled {
     let first = wait::<C>(start);
     let mut sampled = Sampled { first, last: first, samples: 0, result: 0 };

@@ -15,7 +15,7 @@ use super::kind::{Loop, LoopError, Measured, StepRing};
 use super::start::{Go, StartSignal};
 
 /// A CPU that is measured, with the way from its loop to the collector.
-pub struct Lane<L: Loop> {
+pub struct LoopLane<L: Loop> {
     /// The CPU that the loop runs on.
     pub cpu: CpuId,
     /// What the loop finds goes through it.
@@ -29,7 +29,7 @@ pub struct Lane<L: Loop> {
     copies: Vec<JoinHandle<u64>>,
 }
 
-impl<L: Loop> Lane<L> {
+impl<L: Loop> LoopLane<L> {
     /// The number of the measuring thread in the kernel's events.
     pub fn pid(&self) -> Pid {
         self.pid.expect("every thread was ready when the lanes were")
@@ -50,7 +50,7 @@ impl<L: Loop> Lane<L> {
 
 /// All measured CPUs, in rising order, with their threads.
 pub struct Lanes<L: Loop> {
-    lanes: Vec<Lane<L>>,
+    lanes: Vec<LoopLane<L>>,
     start: Arc<StartSignal>,
 }
 
@@ -74,7 +74,7 @@ struct Common<L> {
 }
 
 /// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
-type Ready = (usize, Pid, Result<(), LoopError>);
+type ThreadReady = (usize, Pid, Result<(), LoopError>);
 
 impl<L: Loop> Lanes<L> {
     /// Starts one thread on each CPU, and the other copies of its work, and waits until all loops are calibrated. They
@@ -93,7 +93,7 @@ impl<L: Loop> Lanes<L> {
         let mut lanes = Self { lanes: Vec::new(), start };
         for (index, (cpu, ring)) in places.enumerate() {
             let calibration = Arc::default();
-            lanes.lanes.push(Lane { cpu, ring, pid: None, calibration, thread: None, copies: Vec::new() });
+            lanes.lanes.push(LoopLane { cpu, ring, pid: None, calibration, thread: None, copies: Vec::new() });
             lanes.lanes[index].spawn::<C>(index, &common, sender.clone()).map_err(ThreadError::Spawn)?;
         }
         drop(sender);
@@ -127,7 +127,7 @@ impl<L: Loop> Lanes<L> {
     }
 
     /// The measured CPUs, in rising order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Lane<L>> {
+    pub fn iter(&self) -> std::slice::Iter<'_, LoopLane<L>> {
         self.lanes.iter()
     }
 
@@ -148,7 +148,7 @@ impl<L: Loop> Lanes<L> {
     }
 }
 
-/// A recording that fails on its way must not leave threads that wait or measure for ever.
+/// A recording that fails on its way must not leave threads that wait or measure forever.
 impl<L: Loop> Drop for Lanes<L> {
     fn drop(&mut self) {
         self.start.give(Go::Not);
@@ -157,9 +157,14 @@ impl<L: Loop> Drop for Lanes<L> {
     }
 }
 
-impl<L: Loop> Lane<L> {
+impl<L: Loop> LoopLane<L> {
     /// Starts the measuring thread and the other copies of its work.
-    fn spawn<C: Counter>(&mut self, index: usize, common: &Arc<Common<L>>, ready: Sender<Ready>) -> io::Result<()> {
+    fn spawn<C: Counter>(
+        &mut self,
+        index: usize,
+        common: &Arc<Common<L>>,
+        ready: Sender<ThreadReady>,
+    ) -> io::Result<()> {
         let (cpu, ring, calibration) = (self.cpu, Arc::clone(&self.ring), Arc::clone(&self.calibration));
         let thread = || Thread { name: format!("becalm/{cpu}"), cpu, policy: common.policy.unless_other() };
         let own = Arc::clone(common);
@@ -182,7 +187,7 @@ fn measure<C: Counter, L: Loop>(
     placed: Result<(), SchedError>,
     ring: &L::Ring,
     calibration: &OnceLock<L::Calibration>,
-    ready: Sender<Ready>,
+    ready: Sender<ThreadReady>,
 ) -> Option<Measured> {
     let prepared = placed.map_err(LoopError::from).and_then(|()| common.kind.prepare::<C>(cpu, common.rate, ring)).map(
         |(made, found)| {

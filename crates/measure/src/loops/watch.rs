@@ -1,12 +1,12 @@
 //! The loop that watches the counter, as a recorded loop.
 
 use becalm_linux::clock::Counter;
-use becalm_model::node::{CpuDoc, NodeDoc, Settings};
+use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::{LoopTally, acquire};
 use super::event_counts::Counted;
-use super::kind::{Calibration, Loop, LoopError, Measured};
+use super::kind::{Loop, LoopCalibration, LoopError, Measured};
 use super::ring::Ring;
 use super::steps::StepProfile;
 use crate::plan::Threshold;
@@ -25,7 +25,7 @@ pub struct Watched {
     threshold: Ticks,
 }
 
-impl Calibration for Watched {
+impl LoopCalibration for Watched {
     fn shortest_step(&self) -> Ticks {
         self.steps.shortest
     }
@@ -97,7 +97,7 @@ impl Loop for WatchLoop {
         }
     }
 
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, _: &mut Settings) {
+    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, _: &mut SettingsDoc) {
         cpu.detours = measured.tally.kept_steps;
     }
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use becalm_linux::clock::Counter;
 use becalm_linux::perf::{Counters, Space};
 use becalm_linux::sched;
-use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Settings, WorkDoc, WorkLoop as WorkLoopDoc, WorkSession};
+use becalm_model::node::{CpuDoc, Fixed, NodeDoc, SettingsDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::{End, LoopTally};
 use super::event_counts::{Counted, beside};
-use super::kind::{Calibration, Loop, LoopError, Measured, StepRing};
+use super::kind::{Loop, LoopCalibration, LoopError, Measured, StepRing};
 use super::ring::Ring;
 use super::sample_ring::SampleRing;
 use super::sampling::{Quanta, Stop, fixed_time, fixed_work};
@@ -39,14 +39,14 @@ pub struct Sized {
     cache: Option<(u64, bool)>,
 }
 
-impl Calibration for Sized {
+impl LoopCalibration for Sized {
     fn shortest_step(&self) -> Ticks {
         Ticks::new(0)
     }
 }
 
 /// Work that is ready to be measured.
-pub struct Ready {
+pub struct ReadyWork {
     work: Work,
     iterations: u64,
     rate: TickRate,
@@ -167,24 +167,30 @@ impl Loop for WorkLoop {
 
     type Ring = SampleRing;
     type Calibration = Sized;
-    type Ready = Ready;
+    type Ready = ReadyWork;
 
     fn check(&self) -> Result<(), LoopError> {
         Ok(Body::check(self.plan.body)?)
     }
 
-    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, _: &SampleRing) -> Result<(Ready, Sized), LoopError> {
+    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, _: &SampleRing) -> Result<(ReadyWork, Sized), LoopError> {
         let events = &self.plan.counters;
         let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
         let mut work = self.work(cpu)?;
         let calibrated = self.calibrate::<C>(&mut work, cpu, rate);
         self.rehearse::<C>(&mut work, rate);
         let sized = Sized { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes() };
-        Ok((Ready { work, iterations: calibrated.iterations, rate, counters }, sized))
+        Ok((ReadyWork { work, iterations: calibrated.iterations, rate, counters }, sized))
     }
 
-    fn measure<C: Counter>(&self, ready: Ready, cpu: CpuId, ring: &SampleRing, start: Ticks) -> (LoopTally, Counted) {
-        let Ready { mut work, iterations, rate, counters } = ready;
+    fn measure<C: Counter>(
+        &self,
+        ready: ReadyWork,
+        cpu: CpuId,
+        ring: &SampleRing,
+        start: Ticks,
+    ) -> (LoopTally, Counted) {
+        let ReadyWork { mut work, iterations, rate, counters } = ready;
         let lead = rate.ticks_in(COUNTERS_LEAD);
         let readings = ring.readings();
         let sample = || self.sample::<C>(&mut work, (iterations, rate), ring, readings, cpu, start);
@@ -237,7 +243,7 @@ impl Loop for WorkLoop {
         node.settings.work = Some(doc);
     }
 
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut Settings) {
+    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut SettingsDoc) {
         let Some(work) = &mut settings.work else { return };
         for one in work.loops.iter_mut().filter(|one| one.cpu == cpu.cpu) {
             one.others_iterations = measured.others_iterations;

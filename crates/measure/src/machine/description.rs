@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sysfs;
-use becalm_model::node::{Machine, Warning};
+use becalm_model::node::{MachineDoc, Warning};
 use becalm_model::{node_name, warning};
 use becalm_units::CpuList;
 
@@ -41,9 +41,9 @@ impl Host {
 
 /// What the files below the root say of the machine. What cannot be read stays empty.
 #[must_use]
-pub fn describe(root: &Path) -> Machine {
+pub fn describe(root: &Path) -> MachineDoc {
     let processor = CpuInfo::read(root).unwrap_or_default();
-    Machine {
+    MachineDoc {
         kernel: kernel::release(root).unwrap_or_default(),
         processor: processor.model,
         hypervisor: sysfs::machine::hypervisor(root).unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::procfs::stat::Stat;
-use becalm_model::node::Counter;
+use becalm_model::node::CounterGrowth;
 use becalm_units::CpuList;
 
 /// The counters at one instant, as far as they could be read.
@@ -36,11 +36,11 @@ impl KernelCounters {
 
     /// What grew on these CPUs since an earlier snapshot.
     #[must_use]
-    pub fn since(&self, earlier: &Self, cpus: &CpuList) -> Vec<Counter> {
+    pub fn since(&self, earlier: &Self, cpus: &CpuList) -> Vec<CounterGrowth> {
         let mut counters = Vec::new();
         let mut add = |cpu, name: String, growth: u64| {
             if growth > 0 && cpus.contains(cpu) {
-                counters.push(Counter { cpu, name, growth });
+                counters.push(CounterGrowth { cpu, name, growth });
             }
         };
         if let (Some(now), Some(then)) = (&self.interrupts, &earlier.interrupts) {

@@ -6,4 +6,4 @@ mod selection;
 
 pub use description::{Host, cpu_list, describe};
 pub use kernel_counters::KernelCounters;
-pub use selection::{CpuError, Selection as CpuSelection, select as select_cpus};
+pub use selection::{CpuError, CpuSelection, select as select_cpus};

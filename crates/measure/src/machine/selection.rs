@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use becalm_linux::sched;
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, cpus_are, plural};
 
 use super::description::cpu_list;
 
@@ -20,7 +20,7 @@ pub enum CpuError {
     #[error("no CPU to measure: the list of CPUs is empty; name at least one")]
     Empty,
     /// CPUs that the machine does not have.
-    #[error("CPU {cpus} does not exist: this machine has CPUs {possible}")]
+    #[error("this machine does not have {}; it has {}", becalm_units::cpus(cpus), becalm_units::cpus(possible))]
     Unknown {
         /// The CPUs that were named and do not exist.
         cpus: CpuList,
@@ -29,7 +29,8 @@ pub enum CpuError {
     },
     /// CPUs that are switched off.
     #[error(
-        "CPU {cpus} is offline: bring it up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave it out; online are {online}"
+        "{} offline: bring {it} up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave {it} out; online are {online}",
+        cpus_are(cpus), it = plural(cpus.len() as u64, "it", "them")
     )]
     Offline {
         /// The CPUs that were named and are offline.
@@ -39,7 +40,8 @@ pub enum CpuError {
     },
     /// CPUs outside of the cgroup's cpuset.
     #[error(
-        "CPU {cpus} may not be used by this process: its cgroup's cpuset does not hold it; run becalm outside of that cgroup or container, or measure other CPUs"
+        "this process may not use {}: its cgroup's cpuset does not hold {}; run becalm outside of that cgroup or container, or \
+         measure other CPUs", becalm_units::cpus(cpus), plural(cpus.len() as u64, "it", "them")
     )]
     NotAllowed {
         /// The CPUs that were named and are outside of the cpuset.
@@ -57,7 +59,7 @@ impl CpuError {
 
 /// The CPUs to measure, and those that were left out although they are online.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Selection {
+pub struct CpuSelection {
     /// The CPUs that are to be measured.
     pub cpus: CpuList,
     /// Online, but not to be used by this process; only where nobody asked for them by number.
@@ -69,7 +71,7 @@ pub struct Selection {
 ///
 /// # Errors
 /// If a CPU that was asked for by number cannot be used, or none can.
-pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<Selection, CpuError> {
+pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, CpuError> {
     let mut online = cpu_list(root, "online");
     if online.is_empty() {
         // A container without sysfs.
@@ -107,7 +109,7 @@ pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<Selection, CpuErr
     match wanted {
         Some(_) if !left_out.is_empty() => Err(CpuError::NotAllowed { cpus: left_out }),
         _ if cpus.is_empty() => Err(CpuError::None { online }),
-        _ => Ok(Selection { cpus, left_out }),
+        _ => Ok(CpuSelection { cpus, left_out }),
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
     fn each_reason_has_its_own_message() {
         let root = machine("0-1\n", "0-3\n");
         let ask = |list: &str| select(root.path(), Some(&list.parse().unwrap())).unwrap_err().to_string();
-        assert!(ask("7").contains("does not exist: this machine has CPUs 0-3"));
+        assert!(ask("7").contains("this machine does not have CPU 7; it has CPUs 0-3"));
         assert!(ask("1-2").contains("CPU 2 is offline"));
         assert!(ask("").contains("the list of CPUs is empty"));
     }

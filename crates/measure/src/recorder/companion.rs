@@ -62,7 +62,7 @@ impl Companion {
         self.child.is_some() && !self.has_ended()
     }
 
-    /// Lets it run to its end, and tells how it ended; nothing if there was no command.
+    /// Lets it run to its end, and tells how it ended; `None` if there was no command.
     pub fn wait(&mut self) -> Option<ExitStatus> {
         if let Some(child) = &mut self.child
             && self.status.is_none()
@@ -81,7 +81,7 @@ impl Companion {
         self.child.is_some() && self.status.is_some()
     }
 
-    /// Ends it if it still runs, first politely, and tells how it ended; nothing if there was no command.
+    /// Ends it if it still runs, first politely, and tells how it ended; `None` if there was no command.
     pub fn end(&mut self) -> Option<ExitStatus> {
         if self.child.is_some() && !self.has_ended() {
             let give_up = Instant::now() + PATIENCE;

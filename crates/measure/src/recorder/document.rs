@@ -1,7 +1,7 @@
 //! The node's document, before the loops have measured and after.
 
 use becalm_linux::clock::{Anchor, Calibration, Counter};
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, Settings};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::warning;
 use becalm_units::{Nanos, TicksToNanos};
 
@@ -41,7 +41,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             ended: None,
             machine: machine::describe(root),
             clock: ClockDoc { origin_ticks: onset.axis.origin().get(), ..self.clock.clone() },
-            settings: Settings {
+            settings: SettingsDoc {
                 sched: self.plan.policy.to_string(),
                 threshold: self.kind.threshold_text(),
                 duration_ns: self.plan.duration,

@@ -17,7 +17,7 @@ use super::document::{Onset, how_ended, set_ended};
 use super::prepared::Prepared;
 use super::{Outside, Progress, Recording};
 use crate::error::RecordError;
-use crate::loops::{Calibration as _, Lanes, Loop};
+use crate::loops::{Lanes, Loop, LoopCalibration as _};
 use crate::machine::KernelCounters;
 use crate::sink::Sink;
 use crate::trace::{EventClock, Translator};
@@ -119,7 +119,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     /// The measuring threads, as attribution must know them.
     fn threads(&self, lanes: &Lanes<L>, axis: TicksToNanos) -> Vec<LoopThread> {
         let realtime = self.plan.policy.is_realtime();
-        let thread = |lane: &crate::loops::Lane<L>| LoopThread {
+        let thread = |lane: &crate::loops::LoopLane<L>| LoopThread {
             cpu: lane.cpu,
             pid: lane.pid(),
             t_min: axis.duration(lane.calibration().shortest_step()),

@@ -12,7 +12,7 @@ use becalm_linux::sysfs::cache;
 use becalm_units::CpuId;
 
 use super::sort::Sort;
-use super::stream::Stream;
+use super::stream::StreamArrays;
 
 macro_rules! bodies {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal: $iteration:literal,)+) => {
@@ -91,7 +91,7 @@ impl fmt::Display for Body {
 
 /// A text that names no body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no loop body; there are {known}")]
+#[error("'{text}' is no loop body; choose one of {known}")]
 pub struct ParseBodyError {
     text: String,
     known: String,
@@ -139,7 +139,7 @@ pub struct Work {
 enum Memory {
     None,
     Sort(Sort),
-    Stream(Stream),
+    Stream(StreamArrays),
 }
 
 impl Work {
@@ -160,7 +160,7 @@ impl Work {
             Body::Stream => {
                 let known = (1..=4).rev().find_map(|level| cache::data_bytes(&caches, level));
                 let last = or_assumed(known.map(|bytes| bytes.min(LAST_BYTES_LIMIT)), ASSUMED_LAST_BYTES);
-                (Memory::Stream(Stream::new(last.0)), Some(last))
+                (Memory::Stream(StreamArrays::new(last.0)), Some(last))
             }
             _ => (Memory::None, None),
         };
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(body.name().parse::<Body>().unwrap(), *body);
         }
         let error = "nop".parse::<Body>().unwrap_err().to_string();
-        assert!(error.starts_with("'nop' is no loop body; there are empty, sum, "), "{error}");
+        assert!(error.starts_with("'nop' is no loop body; choose one of empty, sum, "), "{error}");
     }
 
     #[test]

@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_sorts(mut values in proptest::collection::vec(prop_oneof![0_u32..9, any::<u32>()], 0..400)) {
+        fn introsort_gives_what_sorting_gives(mut values in proptest::collection::vec(prop_oneof![0_u32..9, any::<u32>()], 0..400)) {
             let mut expected = values.clone();
             expected.sort_unstable();
             introsort(&mut values);

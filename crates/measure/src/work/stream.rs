@@ -11,14 +11,14 @@ const TIMES_CACHE: u64 = 2;
 
 /// The arrays, and where the next iteration begins.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct StreamArrays {
     a: Vec<f64>,
     b: Vec<f64>,
     c: Vec<f64>,
     next: usize,
 }
 
-impl Stream {
+impl StreamArrays {
     /// Arrays for a machine with a last-level cache of this size.
     pub fn new(cache_bytes: u64) -> Self {
         let elements = usize::try_from(cache_bytes * TIMES_CACHE / 8).unwrap_or(usize::MAX);
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_round() {
-        let mut stream = Stream::new(8 << 10);
+    fn iterations_go_around_the_arrays() {
+        let mut stream = StreamArrays::new(8 << 10);
         assert_eq!((stream.a.len(), stream.bytes()), (2048, 3 * 2048 * 8));
         assert_eq!(f64::from_bits(stream.run(1)), 3.5);
         assert_eq!(stream.a.iter().filter(|a| **a == 3.5).count(), CHUNK);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use becalm_analyze::cost::Cost;
+use becalm_analyze::cost::SampleFigures;
 use becalm_linux::sched::Policy;
 use becalm_measure::cost::Site;
 use becalm_measure::cost::clock::clocks;
@@ -21,14 +21,15 @@ fn alone() -> (MutexGuard<'static, ()>, Site) {
 }
 
 /// The figures of each row that was measured.
-fn figures(probed: &(ProbeCosts, CostSamples)) -> BTreeMap<String, Cost> {
+fn figures(probed: &(ProbeCosts, CostSamples)) -> BTreeMap<String, SampleFigures> {
     let mut costs = BTreeMap::new();
     for probe in &probed.0.probes {
         let Some(series) = &probe.series else {
             eprintln!("{}: not measured: {:?}", probe.name, probe.not_measured);
             continue;
         };
-        let cost = Cost::new(&probed.1[&probe.name], series.batch, series.interrupts).expect("a series has samples");
+        let cost =
+            SampleFigures::new(&probed.1[&probe.name], series.batch, series.interrupts).expect("a series has samples");
         eprintln!("{}: {} ps, {:?}", probe.name, cost.median_ps, cost.interval_ps);
         costs.insert(probe.name.clone(), cost);
     }
@@ -46,7 +47,7 @@ fn cheaper<'a>(costs: &BTreeMap<String, i64>, order: &[(&'a str, f64, &'a str)])
 
 /// Holds the costs against the order that they must have. On a shared machine a neighbor may take a cache for as long as one
 /// row is measured, which only makes that row dearer: of each row the lowest median of all attempts until now counts.
-fn costs_more(order: &[(&str, f64, &str)], measure: impl Fn() -> BTreeMap<String, Cost>) {
+fn costs_more(order: &[(&str, f64, &str)], measure: impl Fn() -> BTreeMap<String, SampleFigures>) {
     let mut lowest: BTreeMap<String, i64> = BTreeMap::new();
     attempts(3, || {
         for (name, cost) in measure() {
@@ -135,8 +136,9 @@ fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
     let several = site.other().is_some();
     let (clocks, samples) = clocks(&site, &mut |_, _, _| true).expect("the counter runs");
     let row = |name: &str| clocks.clocks.iter().find(|row| row.name == name).expect("every kernel has this clock");
-    let median =
-        |name: &str| Cost::new(&samples[name], row(name).series.batch, None).expect("there are samples").median_ps;
+    let median = |name: &str| {
+        SampleFigures::new(&samples[name], row(name).series.batch, None).expect("there are samples").median_ps
+    };
 
     // Nothing but the kernel knows what a thread has used.
     assert_eq!(row("CLOCK_THREAD_CPUTIME_ID").path, ReadBy::Syscall);

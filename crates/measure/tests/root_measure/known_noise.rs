@@ -15,7 +15,7 @@ use becalm_measure::loops::ring::Ring;
 use becalm_measure::{Batch, Collector, EventClock, Names, RecordPlan, Sink, TraceSide, Translator};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::{Activity, Detour, Kind, LoopThread, Pid};
-use becalm_record::{Lane, Memory, Session};
+use becalm_record::{Lane, MemoryStore, Session};
 use becalm_testing::{Need, machine_has};
 use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
 
@@ -352,7 +352,7 @@ fn loops_that_nobody_attends_end_by_themselves() {
         }
         stalls += 1;
     };
-    let recorded = session.record(plan, Memory::default(), &mut stall);
+    let recorded = session.record(plan, MemoryStore::default(), &mut stall);
     let recorded = recorded.unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
     assert_eq!(recorded.node.ended, Some(Ended::Unattended));
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use becalm_analyze::cost::tick::Live;
+use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_linux::janitor::Janitor;
-use becalm_linux::perf::{CpuClock, Event};
+use becalm_linux::perf::{CpuClock, PerfEvent};
 use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::placement::{self, PlacementPlan, Places};
-use becalm_measure::cost::scheduler::{self, Tracing};
+use becalm_measure::cost::placement::{self, PlacementPlan, WorkPlaces};
+use becalm_measure::cost::scheduler::{self, TraceUse};
 use becalm_measure::cost::tick::campaign::{CampaignEnd, begin, go_on};
 use becalm_measure::cost::tick::{record_timer, timer_interrupts};
 use becalm_measure::work::Body;
@@ -76,7 +76,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
             cell_ns: 150_000_000,
             seed,
             // The kernel counts it, on machines without counters too.
-            events: vec![Event::TaskClock.name().to_owned()],
+            events: vec![PerfEvent::TaskClock.name().to_owned()],
         };
         let mut campaign = begin(Path::new(ROOT), plan).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         assert_eq!(end, CampaignEnd::Complete);
         assert_eq!(campaign.cells.len(), campaign.cells_planned());
         assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1, campaign);
-        let live = Live::new(&campaign).map_err(|error| error.to_string())?;
+        let live = CampaignAnalysis::new(&campaign).map_err(|error| error.to_string())?;
         assert_eq!(live.events.len(), 4, "an event at each rate: {:?}", campaign.not_counted);
         assert!(
             live.events.iter().all(|row| row.rate.user > Some(0.0) && row.rate_hz >= f64::from(row.added_hz) * 0.9)
@@ -156,14 +156,14 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
     assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
 }
 
-fn names(events: &[Event]) -> Vec<String> {
+fn names(events: &[PerfEvent]) -> Vec<String> {
     events.iter().map(|event| event.name().to_owned()).collect()
 }
 
 #[test]
 fn what_interrupts_add_is_counted_beside_the_work_at_each_place() {
     let Some(cpu) = cpu() else { return };
-    let places = Places::find(Path::new(ROOT), cpu, &allowed_cpus().unwrap()).unwrap();
+    let places = WorkPlaces::find(Path::new(ROOT), cpu, &allowed_cpus().unwrap()).unwrap();
     let plan = PlacementPlan {
         places,
         bodies: vec![Body::Add],
@@ -172,7 +172,7 @@ fn what_interrupts_add_is_counted_beside_the_work_at_each_place() {
         cell: Nanos::from_millis(500),
         rounds: 1,
         seed: 1,
-        events: names(&[Event::TaskClock]),
+        events: names(&[PerfEvent::TaskClock]),
     };
     let mut rounds = Vec::new();
     placement::measure(Path::new(ROOT), &plan, &mut |_| true, &mut |round| {
@@ -199,8 +199,8 @@ fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
     let Some(cpu) = cpu() else { return };
     for runnable in [1, 16] {
         let window = Nanos::from_millis(500);
-        let events = names(&[Event::TaskClock, Event::ContextSwitches]);
-        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &Tracing::On(None), &events).unwrap();
+        let events = names(&[PerfEvent::TaskClock, PerfEvent::ContextSwitches]);
+        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &TraceUse::On(None), &events).unwrap();
         let switched = cost.counts.iter().find(|count| count.event == "context_switches" && count.space == "kernel");
         // Nearly every call gives the CPU to another one.
         let each = switched.map_or(0.0, |count| count.value as f64 / cost.counted_yields.max(1) as f64);

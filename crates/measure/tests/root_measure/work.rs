@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use becalm_analyze::work::{MainBody, Samples, SourceTimes, subtract, tones};
+use becalm_analyze::work::{MainBody, SourceTimes, WorkSamples, subtract, tones};
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::sched::{Policy, allowed_cpus, pin_current_thread, set_policy};
 use becalm_measure::loops::sampling::{Stop, fixed_work};
@@ -14,7 +14,7 @@ use becalm_measure::work::{Body, Work, calibrate, third_decile_mean};
 use becalm_measure::{LoopTask, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc};
 use becalm_model::{Activity, Kind};
-use becalm_record::{Memory, Session};
+use becalm_record::{MemoryStore, Session};
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Nanos, TickRate};
 
@@ -109,7 +109,7 @@ fn warnings_of(node: &NodeDoc) -> String {
 }
 
 /// Records `seconds` of samples of 1 ms beside whatever else runs.
-fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
+fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> WorkSamples {
     let mut plan = RecordPlan::new();
     plan.cpus = Some([cpu].into_iter().collect());
     plan.duration = None;
@@ -126,7 +126,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
     });
     let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
     let recorded = session
-        .record(plan, Memory::default(), &mut |_| {})
+        .record(plan, MemoryStore::default(), &mut |_| {})
         .unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
     eprintln!("{}", warnings_of(&recorded.node));
     let memory = recorded.store;
@@ -154,7 +154,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> Samples {
             None => sources.push(SourceTimes { kind, source: source.to_owned(), times: vec![time] }),
         }
     }
-    Samples {
+    WorkSamples {
         cpu,
         body: "lcg".to_owned(),
         fixed,

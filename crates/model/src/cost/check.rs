@@ -1,4 +1,4 @@
-//! Times that can be.
+//! The limits that times in the documents of costs must keep.
 
 /// No time here is longer: a day. Sums of them stay far from where integers end.
 const LONGEST_NS: i64 = 86_400_000_000_000;
@@ -12,5 +12,9 @@ pub(super) fn check_time(name: &str, ns: i64, shortest: i64) -> Result<(), Strin
 }
 
 pub(super) fn check_picos(name: &str, owner: &str, ps: i64) -> Result<(), String> {
-    if (0..=LONGEST_PS).contains(&ps) { Ok(()) } else { Err(format!("{name} of '{owner}' is {ps}")) }
+    if (0..=LONGEST_PS).contains(&ps) {
+        Ok(())
+    } else {
+        Err(format!("{name} of '{owner}' is {ps}, outside of 0 to {LONGEST_PS}"))
+    }
 }

@@ -19,7 +19,7 @@ pub struct ClockCosts {
     pub clocks: Vec<ClockWayDoc>,
 }
 
-/// Where a clock is read.
+/// Where a clock is read: in user space or in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBy {

@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 
 pub use self::check::LONGEST_PS;
 pub use self::clock::{BY_SYSCALL, ClockCosts, ClockWayDoc, CrossDoc, ReadBy};
-pub use self::placement::{CountedDoc, CountedPairDoc, PlaceDoc, Placed, PlacementCosts, PlacementDoc, TimedDoc};
+pub use self::placement::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementCosts, PlacementDoc, TimedDoc, WorkPlace};
 use self::probe::check_instrument;
-pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ROUNDS, Samples, SeriesDoc, into_rounds};
+pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 pub use self::scheduler::{SchedulerCosts, SchedulerDoc, TicksDoc};
 use crate::Document;
 use crate::event_count::EventCount;
-use crate::node::{Ended, Machine};
+use crate::node::{Ended, MachineDoc};
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.cost/1";
@@ -54,7 +54,7 @@ impl CostRun {
 /// One node's measurement of costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CostDoc {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// The host's name, as in the file's name.
     pub node: String,
@@ -62,10 +62,10 @@ pub struct CostDoc {
     pub program: String,
     /// When it began, as RFC 3339 in UTC.
     pub begun: jiff::Timestamp,
-    /// How it ended; nothing while it is measured, and for ever if it was killed.
+    /// How it ended; `None` while it is measured, and forever if it was killed.
     pub ended: Option<Ended>,
     /// The machine on which it was measured.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// The CPU that was measured.
     pub cpu: CpuId,
     /// Why this one, in words.
@@ -82,15 +82,15 @@ pub struct CostDoc {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Costs {
-    /// `becalm cost clock`.
+    /// The ways to read the time, by `becalm cost clock`.
     Clock(ClockCosts),
-    /// `becalm cost trap`.
+    /// The ways into the kernel and back, by `becalm cost trap`.
     Trap(ProbeCosts),
-    /// `becalm cost detours`.
+    /// The catalogue of detours, by `becalm cost detours`.
     Detours(ProbeCosts),
-    /// `becalm cost scheduler`.
+    /// The scheduler's own time, by `becalm cost scheduler`.
     Scheduler(SchedulerCosts),
-    /// `becalm cost placement`.
+    /// Where the loop's thread and interrupts lie, by `becalm cost placement`.
     Placement(PlacementCosts),
 }
 
@@ -129,7 +129,7 @@ impl Document for CostDoc {
                 return Err(format!("'{name}' appears twice"));
             }
             if one.batch == 0 || one.samples == 0 {
-                return Err(format!("'{name}' has samples of {} repetitions, {} of them", one.batch, one.samples));
+                return Err(format!("'{name}' cannot have {} samples of {} repetitions", one.samples, one.batch));
             }
             one.counts.iter().try_for_each(EventCount::check).map_err(|why| format!("'{name}': {why}"))?;
         }

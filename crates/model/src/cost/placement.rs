@@ -33,7 +33,7 @@ pub struct PlacementCosts {
 /// Where work runs, as seen from the interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Placed {
+pub enum WorkPlace {
     /// It runs on the interrupted hardware thread.
     Same,
     /// It runs on another hardware thread of the same core.
@@ -42,7 +42,7 @@ pub enum Placed {
     Other,
 }
 
-impl Placed {
+impl WorkPlace {
     /// Its name in documents and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -58,7 +58,7 @@ impl Placed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlaceDoc {
     /// The place, as seen from the interrupts.
-    pub place: Placed,
+    pub place: WorkPlace,
     /// The CPU at that place.
     pub cpu: CpuId,
 }
@@ -67,7 +67,7 @@ pub struct PlaceDoc {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlacementDoc {
     /// The place where the work ran.
-    pub place: Placed,
+    pub place: WorkPlace,
     /// The kind of work, by its name.
     pub body: String,
     /// The time without added interrupts.

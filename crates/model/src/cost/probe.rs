@@ -6,7 +6,7 @@ use super::CostSamples;
 use super::check::check_picos;
 use crate::event_count::EventCount;
 
-/// What timed the samples.
+/// The counter that timed the samples, and what reading it costs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct InstrumentDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
@@ -61,14 +61,14 @@ pub struct ProbeDoc {
 
 /// The samples of a probe: what is told of them, and their times.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Samples {
+pub struct ProbeSamples {
     /// What the document tells of them.
     pub series: SeriesDoc,
     /// The times of each round in the order in which they were taken, in picoseconds a repetition. No round is empty.
     pub rounds: Vec<Vec<i64>>,
 }
 
-impl Samples {
+impl ProbeSamples {
     /// Rounds of samples, each the mean of `batch` repetitions, of which nothing else is known. Rounds without samples are
     /// left out: they say nothing, and could not be told from rounds that are missing.
     #[must_use]
@@ -92,16 +92,16 @@ impl Samples {
 pub struct Probe {
     /// What the document tells of it.
     pub doc: ProbeDoc,
-    /// Its samples' times, as in [`Samples::rounds`]; none where there are none.
+    /// Its samples' times, as in [`ProbeSamples::rounds`]; none where there are none.
     pub rounds: Vec<Vec<i64>>,
 }
 
 impl Probe {
     /// A probe that gave samples, or the reason why it gave none.
     #[must_use]
-    pub fn new(name: &str, what: &str, method: impl Into<String>, outcome: Result<Samples, String>) -> Self {
+    pub fn new(name: &str, what: &str, method: impl Into<String>, outcome: Result<ProbeSamples, String>) -> Self {
         let (series, not_measured, rounds) = match outcome {
-            Ok(Samples { series, rounds }) if series.samples > 0 => (Some(series), None, rounds),
+            Ok(ProbeSamples { series, rounds }) if series.samples > 0 => (Some(series), None, rounds),
             Ok(_) => (None, Some("the probe gave no sample".to_owned()), Vec::new()),
             Err(why) => (None, Some(why), Vec::new()),
         };
@@ -156,9 +156,10 @@ pub(super) fn check_instrument(instrument: Option<&InstrumentDoc>, nothing_timed
         Some(timer) if timer.rate_hz > 0.0 && timer.rate_error_ratio >= 0.0 => {
             check_picos("overhead_ps", "the instrument", timer.overhead_ps)
         }
-        Some(timer) => {
-            Err(format!("{} Hz, known to {}, is no rate of a counter", timer.rate_hz, timer.rate_error_ratio))
-        }
+        Some(timer) => Err(format!(
+            "its counter cannot have a rate of {} Hz with a relative error of {}",
+            timer.rate_hz, timer.rate_error_ratio
+        )),
     }
 }
 
@@ -180,9 +181,9 @@ mod tests {
     #[test]
     fn a_probe_without_samples_has_a_reason() {
         let probe = |outcome| Probe::new("name", "what", "method", outcome);
-        let none = probe(Ok(Samples::new(1, vec![vec![], vec![]])));
+        let none = probe(Ok(ProbeSamples::new(1, vec![vec![], vec![]])));
         assert_eq!(none.doc.not_measured.as_deref(), Some("the probe gave no sample"));
-        let two = probe(Ok(Samples::new(1, vec![vec![1], vec![], vec![2]])));
+        let two = probe(Ok(ProbeSamples::new(1, vec![vec![1], vec![], vec![2]])));
         assert_eq!((two.rounds.len(), two.doc.series.map(|series| series.samples)), (2, Some(2)));
         let failed = probe(Err("no".to_owned()));
         assert_eq!((failed.doc.series, failed.doc.not_measured), (None, Some("no".to_owned())));

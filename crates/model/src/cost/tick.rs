@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Document;
 use crate::event_count::EventCount;
-use crate::node::Machine;
+use crate::node::MachineDoc;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.tick-campaign/1";
@@ -18,29 +18,30 @@ pub const SCHEMA: &str = "becalm.tick-campaign/1";
 /// Measurements of the same work at several interrupt rates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Always [`SCHEMA`].
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
     /// The host's name, as in the file's name.
     pub node: String,
     /// The machine on which the campaign runs.
-    pub machine: Machine,
+    pub machine: MachineDoc,
     /// What is measured, and in which order.
     pub plan: CampaignPlan,
     /// The bytes that each copy of the work sorts.
     pub array_bytes: u64,
     /// Sorts a timed cell, all copies together.
     pub sorts: u64,
-    /// `kernel.perf_event_max_sample_rate`, in Hz.
+    /// The limit that the kernel set to the rate, in Hz: `kernel.perf_event_max_sample_rate`.
     pub max_sample_rate_hz: u32,
-    /// `kernel.perf_cpu_time_max_percent`.
+    /// The share of a CPU, in percent, that perf interrupts may take: `kernel.perf_cpu_time_max_percent`; `None` if it
+    /// cannot be read.
     pub cpu_time_max_percent: Option<u32>,
     /// Which events of the processor are not counted, and why, a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
     /// The finished cells, in the order in which they were measured.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CampaignCell>,
     /// What the reader must know before believing the numbers.
     pub warnings: Vec<String>,
 }
@@ -48,7 +49,7 @@ pub struct Campaign {
 /// What a campaign measures, and in which order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CampaignPlan {
-    /// The measured CPU.
+    /// The CPU on which all copies of the work run.
     pub cpu: CpuId,
     /// Interrupts a second that are added to the CPU's own, in rising order; 0 adds none.
     pub rates_hz: Vec<u32>,
@@ -82,9 +83,9 @@ impl CampaignPlan {
     }
 }
 
-/// One measurement.
+/// One measurement of a campaign: a rate of interrupts, in one round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Cell {
+pub struct CampaignCell {
     /// The number of the round that it was measured in, from 0.
     pub round: u32,
     /// Interrupts a second added to the CPU's own.
@@ -158,16 +159,16 @@ impl CellResult {
 /// The kinds of cells, which tell the cells of a round and a rate apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CellKind {
-    /// See [`CellResult::Sorts`].
+    /// The time of a fixed number of sorts, [`CellResult::Sorts`].
     Sorts {
         /// How many copies share the CPU.
         copies: u32,
     },
-    /// See [`CellResult::Handler`].
+    /// The time of the kernel's handler, [`CellResult::Handler`].
     Handler,
-    /// See [`CellResult::Trap`].
+    /// The time of a system call that does nothing, [`CellResult::Trap`].
     Trap,
-    /// See [`CellResult::Events`].
+    /// What the processor counted, [`CellResult::Events`].
     Events,
 }
 
@@ -181,7 +182,7 @@ impl Campaign {
     /// The cell of a round, if it is finished.
     #[must_use]
     pub fn find(&self, round: u32, added_hz: u32, kind: CellKind) -> Option<&CellResult> {
-        let is = |cell: &&Cell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
+        let is = |cell: &&CampaignCell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
         self.cells.iter().find(is).map(|cell| &cell.measured)
     }
 }
@@ -197,14 +198,14 @@ impl Document for Campaign {
         &self.node
     }
 
-    /// That the plan has cells, that each cell is of the plan and stands there once, and that its figures can be true.
+    /// Checks that the plan has cells, that each cell belongs to the plan and is there once, and that its figures can be true.
     fn check(&self) -> Result<(), String> {
         let plan = &self.plan;
         if plan.rounds == 0 || plan.copies.is_empty() || plan.rates_hz.is_empty() {
             return Err("its plan has no cells".to_owned());
         }
         if plan.rounds > ROUNDS_MAX {
-            return Err(format!("its plan has {} rounds; the most are {ROUNDS_MAX}", plan.rounds));
+            return Err(format!("its plan has {} rounds, but at most {ROUNDS_MAX} are possible", plan.rounds));
         }
         let rising = |list: &[u32]| list.windows(2).all(|pair| pair[0] < pair[1]);
         if !rising(&plan.rates_hz) || !rising(&plan.copies) {
@@ -242,7 +243,7 @@ impl CellResult {
         };
         let count = |name: &str, count: u64| match i64::try_from(count).is_ok_and(|count| count <= LONGEST_NS) {
             true => Ok(()),
-            false => Err(format!("{name} is {count}, and cannot be")),
+            false => Err(format!("{name} cannot be {count}")),
         };
         match self {
             &Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
@@ -260,7 +261,7 @@ impl CellResult {
                 count("lost_events", lost_events)
             }
             &Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
-            Self::Trap { call_ns, .. } => Err(format!("call_ns is {call_ns}, and cannot be")),
+            Self::Trap { call_ns, .. } => Err(format!("call_ns cannot be {call_ns}")),
             Self::Events { sorts, interrupts, window_ns, counts } => {
                 if *sorts == 0 {
                     return Err("it has no sorts".to_owned());

@@ -33,7 +33,7 @@ impl Attempt {
     }
 }
 
-/// What came of one knob.
+/// What came of the attempt to change one knob or to bring it back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr, strum::VariantArray)]
@@ -79,7 +79,7 @@ impl Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Nothing is changed.
+    /// No setting is changed, and no journal tells of changes.
     Untuned,
     /// Settings are changed, and stay so until they are restored.
     Tuned,

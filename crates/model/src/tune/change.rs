@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Family, Knob, text};
-use crate::remedy::Noise;
+use crate::remedy::NoiseSource;
 
 /// One change of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Change {
     /// The family that the knob belongs to.
     pub family: Family,
-    /// What is changed.
+    /// The knob that gets the value.
     pub knob: Knob,
     /// The value when the plan was made, without white space around it.
     pub from: String,
@@ -28,5 +28,5 @@ pub struct Change {
     #[serde(with = "text")]
     pub risk: Option<String>,
     /// The noise that it removes from the CPUs.
-    pub removes: Vec<Noise>,
+    pub removes: Vec<NoiseSource>,
 }

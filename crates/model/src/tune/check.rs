@@ -9,7 +9,7 @@ use super::{Finding, Severity};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Check {
     /// The CPUs that are to be quiet, and why these.
-    pub choice: Choice,
+    pub choice: CpuChoice,
     /// What was found: the gravest first, within that in the order of [`Area`](super::Area).
     pub findings: Vec<Finding>,
 }
@@ -30,10 +30,10 @@ impl Check {
 
 /// The CPUs that are to be quiet, and the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
+pub struct CpuChoice {
     /// The CPUs that are to be quiet: never empty, all online.
     pub cpus: CpuList,
-    /// Why these CPUs.
+    /// How they were chosen, which the report gives as the reason.
     pub chosen: Chosen,
     /// The CPUs that are online and left for everything else.
     pub others: CpuList,
@@ -79,7 +79,7 @@ pub struct TickCount {
 }
 
 impl TickCount {
-    /// Interrupts a second.
+    /// How many interrupts came in a second, on average; 0 where no time was observed.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {
         if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }

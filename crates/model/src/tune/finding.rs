@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Family;
 use crate::Kind;
-use crate::remedy::Noise;
+use crate::remedy::NoiseSource;
 
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -15,11 +15,11 @@ use crate::remedy::Noise;
 pub enum Area {
     /// Which CPUs are kept apart, and whether that holds.
     Isolation,
-    /// The timer interrupt.
+    /// The timer interrupt that the scheduler keeps time by.
     Tick,
     /// Parameters of the kernel's command line.
     Boot,
-    /// Interrupts of devices.
+    /// Interrupts of devices, and where they are sent.
     Irq,
     /// Work that the kernel puts off: work queues, softirqs of the network.
     Deferred,
@@ -29,7 +29,7 @@ pub enum Area {
     Timers,
     /// The clock that the kernel keeps time with.
     Clock,
-    /// Frequency and sleep.
+    /// Changes of frequency, and sleep states.
     Power,
     /// What the kernel does to memory in the background.
     Memory,
@@ -100,9 +100,9 @@ pub struct Finding {
     /// What removes it; `None` if there is nothing to be done.
     pub fix: Option<Fix>,
     /// The sources of noise that it lets through, as recordings name them.
-    pub noise: Vec<Noise>,
+    pub noise: Vec<NoiseSource>,
     /// What these took in a recording; `None` without one, or if none of them was seen.
-    pub cost: Option<Cost>,
+    pub cost: Option<FindingCost>,
 }
 
 impl Finding {
@@ -131,7 +131,7 @@ impl Finding {
     }
 
     /// Says which noise it lets through: a row of the catalogue, or a source by its own name.
-    pub fn lets(&mut self, noise: impl Into<Noise>) -> &mut Self {
+    pub fn lets(&mut self, noise: impl Into<NoiseSource>) -> &mut Self {
         self.noise.push(noise.into());
         self
     }
@@ -139,7 +139,7 @@ impl Finding {
 
 /// What the noise that a finding lets through took in a recording.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Cost {
+pub struct FindingCost {
     /// The sources that were seen, the dearest first.
     pub sources: Vec<SourceCost>,
     /// The time that they took together.
@@ -148,7 +148,7 @@ pub struct Cost {
     pub ratio: f64,
 }
 
-/// What one source took.
+/// What one source took from the CPUs of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SourceCost {
     /// The kind of the activity.

@@ -28,7 +28,7 @@ pub struct Gain {
     pub without: f64,
 }
 
-/// What one step gains.
+/// What a job gains by one change of the plan.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StepGain {
     /// The recorded sources that it removes; empty if none was recorded.

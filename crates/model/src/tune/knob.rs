@@ -19,11 +19,11 @@ pub enum Knob {
     },
     /// The CPUs on which a thread may run: a list.
     Affinity {
-        /// The thread's number.
+        /// The kernel's number of the thread.
         tid: i32,
         /// When it was started, in clock ticks since boot; tells it from a later one with its number.
         start_ticks: u64,
-        /// The thread's name.
+        /// The name of the thread, of at most 15 bytes.
         comm: String,
     },
     /// A control group: `there` or `absent`.
@@ -35,14 +35,14 @@ pub enum Knob {
     Controller {
         /// The group's folder, from the root.
         path: PathBuf,
-        /// The controller: `cpuset`.
+        /// The controller, as the file lists it: `cpuset`.
         name: String,
     },
     /// A property of a unit of systemd, set for as long as the machine runs.
     Property {
-        /// The unit: `system.slice`.
+        /// The unit that has the property: `system.slice`.
         unit: String,
-        /// The property: `AllowedCPUs`.
+        /// The property, as `systemctl set-property` takes it: `AllowedCPUs`.
         name: String,
     },
     /// Whether a unit of systemd runs: `active` or `inactive`.

@@ -32,7 +32,7 @@ const STEADY: f64 = 0.1;
 const ATTEMPTS: usize = 2;
 
 /// The job, ready to run phases.
-pub struct Bench<'a> {
+pub struct PhaseBench<'a> {
     job: &'a Job,
     seat: &'a Seat,
     work: Work,
@@ -49,7 +49,7 @@ pub struct Bench<'a> {
 
 /// What one run of a cell showed.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Run {
+pub struct CellRun {
     /// The mean phase under noise, of the median batch.
     pub mean_ns: f64,
     /// The mean phase without injected noise, right before and right after.
@@ -60,7 +60,7 @@ pub struct Run {
     pub delivered: f64,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> PhaseBench<'a> {
     /// Makes the job ready. The last argument holds the classes of the ranks and of the noise.
     pub fn new(
         job: &'a Job,
@@ -139,7 +139,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// If the injecting fails on its way.
-    pub fn under<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<Run, String>> {
+    pub fn under<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<CellRun, String>> {
         let beside = Nanos::new(time.get().min(BESIDE.get()));
         let mut last = Err(String::new());
         for _ in 0..ATTEMPTS {
@@ -150,12 +150,12 @@ impl<'a> Bench<'a> {
                 Ok((mean_ns, delivered)) => {
                     let quiet_ns = (before + after) / 2.0;
                     let steady = (before - after).abs() <= STEADY * quiet_ns;
-                    Ok(Run { mean_ns, quiet_ns, steady, delivered })
+                    Ok(CellRun { mean_ns, quiet_ns, steady, delivered })
                 }
                 Err(why) => Err(why),
             };
             // The times are those of all ranks together, so that all decide alike.
-            if matches!(last, Ok(Run { steady: true, .. })) {
+            if matches!(last, Ok(CellRun { steady: true, .. })) {
                 break;
             }
         }

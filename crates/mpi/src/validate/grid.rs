@@ -5,7 +5,7 @@ use becalm_units::Nanos;
 
 /// The noises that were asked for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Grid {
+pub struct NoiseGrid {
     /// The intervals from one detour to the next.
     pub intervals: Vec<Nanos>,
     /// The lengths of detours.
@@ -30,7 +30,7 @@ pub struct GridCell {
 /// No interval is longer, since a cell takes two of them.
 const INTERVAL_MAX: Nanos = Nanos::from_secs(10);
 
-impl Grid {
+impl NoiseGrid {
     /// Whether every cell can be meant.
     ///
     /// # Errors
@@ -87,8 +87,8 @@ impl GridCell {
 mod tests {
     use super::*;
 
-    fn grid() -> Grid {
-        Grid {
+    fn grid() -> NoiseGrid {
+        NoiseGrid {
             intervals: vec![Nanos::from_millis(1), Nanos::from_millis(100)],
             detours: vec![Nanos::from_micros(50), Nanos::from_micros(200)],
             ratios: vec![0.01],
@@ -105,10 +105,13 @@ mod tests {
         }
         assert_eq!(grid().check(), Ok(()));
         assert!(
-            Grid { intervals: vec![Nanos::from_micros(50)], ..grid() }.check().unwrap_err().contains("leave no time")
+            NoiseGrid { intervals: vec![Nanos::from_micros(50)], ..grid() }
+                .check()
+                .unwrap_err()
+                .contains("leave no time")
         );
-        assert!(Grid { ratios: vec![1e-9], ..grid() }.check().unwrap_err().contains("rarer"));
-        assert!(Grid { detours: Vec::new(), ..grid() }.check().is_err());
+        assert!(NoiseGrid { ratios: vec![1e-9], ..grid() }.check().unwrap_err().contains("rarer"));
+        assert!(NoiseGrid { detours: Vec::new(), ..grid() }.check().is_err());
     }
 
     #[test]

@@ -22,12 +22,12 @@ use becalm_scale::estimate::from_replicas;
 use becalm_units::{Nanos, Share};
 use clap::Args;
 
-use self::cells::{Bench, Run};
-use self::grid::{Grid, GridCell};
+use self::cells::{CellRun, PhaseBench};
+use self::grid::{GridCell, NoiseGrid};
 use self::own_noise::OwnNoise;
 use self::predict::Model;
 use crate::bench::compute_phase;
-use crate::calls::{Call, Collective};
+use crate::calls::{Call, CollectiveCall};
 use crate::job::{Job, bring_to_leader, library};
 use crate::node::Seat;
 use crate::outcome::UsageError;
@@ -41,8 +41,8 @@ use crate::round_trips::{MessageCost, message_cost};
 #[derive(Args, Debug)]
 pub struct ValidateArgs {
     /// What the job does in every phase
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = Collective::Barrier)]
-    collective: Collective,
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = CollectiveCall::Barrier)]
+    collective: CollectiveCall,
 
     /// Useful CPU time of a phase, shorter than the detours; 0s is collectives back to back, whose own time must then be
     /// steady
@@ -57,8 +57,8 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16us,50us,100us,200us")]
     detours: Vec<Nanos>,
 
-    /// Shares of the time that detours take, like 0.1%: each detour is also made at the interval that gives each share; none
-    /// for no such cells
+    /// Shares of the time that detours take, like 0.1%: each detour is also made at the interval that gives each share; write
+    /// none for no such cells
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.015%,0.08%,0.15%,1%", value_parser = share)]
     ratios: Vec<Option<Share>>,
 
@@ -127,10 +127,10 @@ impl ValidateArgs {
         let usage = |text: String| Err(UsageError(text).into());
         if job.ranks() < 2 {
             return usage(
-                "one rank waits for nobody: start two and more, as in mpirun -n 2 becalm-mpi validate".to_owned(),
+                "one rank waits for nobody: start at least two, as in mpirun -n 2 becalm-mpi validate".to_owned(),
             );
         }
-        if self.collective == Collective::None {
+        if self.collective == CollectiveCall::None {
             return usage("--collective none: ranks that do not meet are not slowed down by each other".to_owned());
         }
         if !self.inject_sched.is_realtime() || self.inject_sched.priority() <= self.sched.priority() {
@@ -150,8 +150,8 @@ impl ValidateArgs {
         self.grid().check().map_err(|why| UsageError(why).into())
     }
 
-    fn grid(&self) -> Grid {
-        Grid {
+    fn grid(&self) -> NoiseGrid {
+        NoiseGrid {
             intervals: self.intervals.clone(),
             detours: self.detours.clone(),
             ratios: self.ratios.iter().flatten().map(|share| share.ratio()).collect(),
@@ -205,13 +205,13 @@ fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
 }
 
 /// What a rank has measured.
-struct Measured {
+struct RankMeasured {
     /// The noise of its CPU.
     own: OwnNoise,
     /// What messages cost; `None` on all ranks but the first.
     cost: Option<MessageCost>,
     /// For each cell its runs, or why there is none.
-    runs: Vec<Vec<Result<Run, String>>>,
+    runs: Vec<Vec<Result<CellRun, String>>>,
     /// How long a phase of the quietest batch took, in nanoseconds.
     quietest_ns: f64,
 }
@@ -223,14 +223,14 @@ fn measure<C: Counter>(
     seat: &Seat,
     source: Source,
     grid: &[GridCell],
-) -> Result<Measured> {
+) -> Result<RankMeasured> {
     let own = job.agree(own_noise::measure::<C>(seat, args.noise_time, job))?;
     let cost = message_cost(&job.world, || seat.now::<C>());
     let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
     let iterations = compute_phase::<C>(&mut work, args.grain, seat.rate, job).iterations;
     memory::lock_current_pages();
     let call = Call::new(&job.world, args.collective, PAYLOAD);
-    let mut bench = Bench::new(job, seat, work, iterations, call, source, (args.sched, args.inject_sched));
+    let mut bench = PhaseBench::new(job, seat, work, iterations, call, source, (args.sched, args.inject_sched));
     bench.warm_up::<C>();
     let mut runs = vec![Vec::new(); grid.len()];
     // The repetitions one after the other, so that what changes slowly hits all cells alike.
@@ -240,7 +240,7 @@ fn measure<C: Counter>(
             runs[number as usize].push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
         }
     }
-    Ok(Measured { own, cost, runs, quietest_ns: bench.quietest_ns() })
+    Ok(RankMeasured { own, cost, runs, quietest_ns: bench.quietest_ns() })
 }
 
 /// Predicts every cell from the noise of the ranks' own CPUs and what messages cost, beside what was measured.
@@ -248,10 +248,10 @@ fn predicted(
     args: &ValidateArgs,
     job: &Job,
     grid: &[GridCell],
-    measured: &Measured,
+    measured: &RankMeasured,
     own: &[OwnNoise],
 ) -> Result<ValidationDoc> {
-    let Measured { cost, runs, quietest_ns, .. } = measured;
+    let RankMeasured { cost, runs, quietest_ns, .. } = measured;
     let cost = cost.context("messages cost nothing")?;
     let ask = predict::Ask {
         ranks: job.ranks() as u64,
@@ -290,8 +290,8 @@ fn predicted(
 const PAYLOAD: u64 = 8;
 
 /// The slowdowns of a cell's runs, beside its prediction.
-fn outcome(cell: &GridCell, runs: &[Result<Run, String>], model: &Model) -> Result<ValidationCell> {
-    let done: Vec<&Run> = runs.iter().flatten().collect();
+fn outcome(cell: &GridCell, runs: &[Result<CellRun, String>], model: &Model) -> Result<ValidationCell> {
+    let done: Vec<&CellRun> = runs.iter().flatten().collect();
     // An interval takes two.
     let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
     let slowdowns: Vec<f64> = done.iter().map(|run| run.mean_ns / run.quiet_ns).collect();

@@ -12,7 +12,7 @@ use becalm_units::Nanos;
 use super::grid::GridCell;
 use super::own_noise::OwnNoise;
 use super::superpose::superpose;
-use crate::calls::Collective;
+use crate::calls::CollectiveCall;
 use crate::round_trips::MessageCost;
 
 /// The number of ranks that tell their own noise.
@@ -32,7 +32,7 @@ pub struct Ask {
     /// Useful CPU time of a phase.
     pub grain: Nanos,
     /// The collective that ends a phase.
-    pub collective: Collective,
+    pub collective: CollectiveCall,
     /// The payload of the collective, in bytes.
     pub bytes: u64,
     /// The seed from which the ranks' places on their noise are drawn.
@@ -66,10 +66,10 @@ impl Model {
     /// The algorithm that the MPI library is assumed to use.
     pub fn collective(&self) -> Algorithm {
         match self.ask.collective {
-            Collective::None => Algorithm::Ideal,
-            Collective::Barrier => Algorithm::Barrier(Barrier::Dissemination),
-            Collective::Allreduce => Algorithm::Allreduce(Allreduce::RecursiveDoubling),
-            Collective::Alltoall => Algorithm::Alltoall(Alltoall::Pairwise),
+            CollectiveCall::None => Algorithm::Ideal,
+            CollectiveCall::Barrier => Algorithm::Barrier(Barrier::Dissemination),
+            CollectiveCall::Allreduce => Algorithm::Allreduce(Allreduce::RecursiveDoubling),
+            CollectiveCall::Alltoall => Algorithm::Alltoall(Alltoall::Pairwise),
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn model(grain: Nanos) -> Model {
-        let ask = Ask { ranks: 2, grain, collective: Collective::Barrier, bytes: 8, seed: 1, replicas: 32 };
+        let ask = Ask { ranks: 2, grain, collective: CollectiveCall::Barrier, bytes: 8, seed: 1, replicas: 32 };
         // Nobody loses anything of their own.
         let own = vec![OwnNoise::from_numbers(&[1_000_000_000]), OwnNoise::from_numbers(&[1_000_000_000])];
         let cost = MessageCost { one_way_ns: 300.0, send_ns: 60.0, byte_ns: 0.1 };

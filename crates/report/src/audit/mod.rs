@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_model::audit::{Access, Answer, Audit};
+use becalm_model::audit::{Answer, Audit, Availability};
 use becalm_model::node::Rung;
 use becalm_units::{Named, printable};
 use serde::Serialize;
@@ -88,9 +88,9 @@ fn render(audit: &Audit, out: &mut Sheet<'_>) -> io::Result<()> {
 /// How well an ability can be had, beside what was seen, what follows, and what can be done.
 fn print_answer(answer: &Answer, width: usize, out: &mut Sheet<'_>) -> io::Result<()> {
     let mark = match answer.access {
-        Access::Available => "yes",
-        Access::Limited => "in part",
-        Access::Missing => "no",
+        Availability::Available => "yes",
+        Availability::Limited => "in part",
+        Availability::Missing => "no",
     };
     let mut said = answer.what.clone();
     if !answer.consequence.is_empty() {

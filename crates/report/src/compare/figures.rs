@@ -1,6 +1,6 @@
 //! The fields of a row: how each figure of two runs is called and written.
 
-use becalm_analyze::compare::{Family, Metric, Row, Unit, Verdict};
+use becalm_analyze::compare::{ComparedFigure, Metric, MetricUnit, TestFamily, Verdict};
 
 use super::doubt::reason;
 use crate::Value;
@@ -9,12 +9,12 @@ use crate::form::field::fields;
 use crate::form::value::time;
 
 /// A figure in its metric's unit.
-pub(crate) fn figure(row: &Row, number: Option<f64>) -> Value {
+pub(crate) fn figure(row: &ComparedFigure, number: Option<f64>) -> Value {
     let Some(number) = number else { return Value::Missing };
     match row.metric.unit() {
-        Unit::Nanoseconds => Value::time(number),
-        Unit::Hertz => Value::Rate(number),
-        Unit::Ratio => Value::Ratio(number),
+        MetricUnit::Nanoseconds => Value::time(number),
+        MetricUnit::Hertz => Value::Rate(number),
+        MetricUnit::Ratio => Value::Ratio(number),
     }
 }
 
@@ -26,7 +26,7 @@ fn plain(number: Option<f64>) -> Value {
     number.map_or(Value::Missing, Value::Factor)
 }
 
-pub(crate) fn ratio(row: &Row) -> Option<f64> {
+pub(crate) fn ratio(row: &ComparedFigure) -> Option<f64> {
     row.effect.and_then(|effect| effect.ratio)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn change(ratio: Option<f64>) -> Value {
 
 fields! {
     /// The fields of a row.
-    pub(super) ROW, row: Row {
+    pub(super) ROW, row: ComparedFigure {
         WHAT = "what", "", |row| Value::Text(row.metric.name().to_owned());
         TITLE = "title", "", |row| Value::Text(title(row));
         FAMILY = "family", "family", |row| Value::Text(family(row.family).to_owned());
@@ -66,7 +66,7 @@ fields! {
 
 fields! {
     /// The columns of a table beside the row's name, narrow enough for 80 columns.
-    pub(crate) COLUMNS, columns: Row {
+    pub(crate) COLUMNS, columns: ComparedFigure {
         A = row::A;
         B = row::B;
         CHANGE = "change", "change", |row| change(ratio(row));
@@ -86,25 +86,25 @@ const fn said(verdict: Verdict) -> &'static str {
     }
 }
 
-const fn unit(unit: Unit) -> &'static str {
+const fn unit(unit: MetricUnit) -> &'static str {
     match unit {
-        Unit::Nanoseconds => "ns",
-        Unit::Hertz => "hz",
-        Unit::Ratio => "ratio",
+        MetricUnit::Nanoseconds => "ns",
+        MetricUnit::Hertz => "hz",
+        MetricUnit::Ratio => "ratio",
     }
 }
 
-const fn family(family: Family) -> &'static str {
+const fn family(family: TestFamily) -> &'static str {
     match family {
-        Family::Headline => "headline",
-        Family::Total => "total",
-        Family::Sources => "sources",
-        Family::Cpus => "cpus",
+        TestFamily::Headline => "headline",
+        TestFamily::Total => "total",
+        TestFamily::Sources => "sources",
+        TestFamily::Cpus => "cpus",
     }
 }
 
 /// What a figure is called in a table.
-pub(crate) fn title(row: &Row) -> String {
+pub(crate) fn title(row: &ComparedFigure) -> String {
     match (row.metric, row.stretch_ns) {
         (Metric::NoiseRatio, _) => "noise".to_owned(),
         (Metric::Rate, _) => "rate".to_owned(),

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use becalm_analyze::compare::{Limit, Metric, Row, Verdict};
+use becalm_analyze::compare::{ComparedFigure, Limit, Metric, Verdict};
 
 use crate::compare::{self, COLUMNS, CompareReport};
 use crate::form::value::grouped;
 use crate::form::words::capital;
 use crate::html::HtmlTable;
-use crate::html::{Axis, Chart, Forest, ForestRow, Pair, Pairs, Scale, Spec, Unit};
-use crate::html::{Block, Page, Section, Tile, Tone};
+use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, Forest, ForestRow, PairedBars, Spec};
+use crate::html::{Block, Grade, Page, Section, Tile};
 
 /// How many sources and CPUs are drawn at most.
 const DRAWN: usize = 16;
@@ -44,12 +44,12 @@ fn name(path: &Path) -> String {
     path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
 }
 
-const fn tone(verdict: Verdict) -> Tone {
+const fn tone(verdict: Verdict) -> Grade {
     match verdict {
-        Verdict::Worse => Tone::Bad,
-        Verdict::Better => Tone::Good,
-        Verdict::NoDifferenceShown => Tone::Plain,
-        Verdict::NotEnoughData => Tone::Fair,
+        Verdict::Worse => Grade::Bad,
+        Verdict::Better => Grade::Good,
+        Verdict::NoDifferenceShown => Grade::Plain,
+        Verdict::NotEnoughData => Grade::Fair,
     }
 }
 
@@ -57,7 +57,7 @@ fn headline(report: &CompareReport<'_>) -> Section {
     let comparison = report.comparison;
     let noise = comparison.total(Metric::NoiseRatio);
     let mut blocks = vec![Block::Verdict {
-        tone: noise.map_or(Tone::Plain, |row| tone(row.verdict)),
+        tone: noise.map_or(Grade::Plain, |row| tone(row.verdict)),
         text: format!("{}.", compare::answer(comparison).replace(" -> ", " \u{2192} ")),
         basis: changed(report),
     }];
@@ -95,7 +95,7 @@ fn changed(report: &CompareReport<'_>) -> String {
     }
 }
 
-fn tile(row: &Row) -> Tile {
+fn tile(row: &ComparedFigure) -> Tile {
     let figure = |number| compare::figure(row, number).cell();
     let detail = match (row.effect.and_then(|effect| effect.ratio), interval(row)) {
         (Some(ratio), Some(interval)) => {
@@ -106,7 +106,7 @@ fn tile(row: &Row) -> Tile {
     };
     let tone = match row.verdict {
         // A single figure of which too little is known is no matter of concern.
-        Verdict::NotEnoughData => Tone::Plain,
+        Verdict::NotEnoughData => Grade::Plain,
         verdict => tone(verdict),
     };
     let name = capital(&compare::title(row));
@@ -123,7 +123,7 @@ const fn said(verdict: Verdict) -> &'static str {
 }
 
 /// The interval of a change, as the table writes it.
-fn interval(row: &Row) -> Option<String> {
+fn interval(row: &ComparedFigure) -> Option<String> {
     let effect = row.effect?;
     let end = |end: Option<f64>| end.map(|ratio| compare::change(Some(ratio)).cell());
     match (end(effect.ratio_low), end(effect.ratio_high)) {
@@ -193,14 +193,14 @@ fn sources(report: &CompareReport<'_>) -> Option<Section> {
     })
 }
 
-fn source(row: &Row) -> String {
+fn source(row: &ComparedFigure) -> String {
     row.source.as_ref().map_or_else(String::new, |(_, name)| name.clone())
 }
 
 fn cpus(report: &CompareReport<'_>) -> Option<Section> {
     let comparison = report.comparison;
     let nodes = comparison.a.docs.len() > 1;
-    let name = move |row: &Row| compare::cpu_name(row, nodes);
+    let name = move |row: &ComparedFigure| compare::cpu_name(row, nodes);
     let mut rows = compare::cpus(comparison);
     if rows.is_empty() {
         return None;
@@ -211,7 +211,7 @@ fn cpus(report: &CompareReport<'_>) -> Option<Section> {
         compare::most_changed_first(&mut rows);
         rows.truncate(DRAWN);
     }
-    let label = move |row: &Row| if nodes { name(row) } else { format!("CPU {}", name(row)) };
+    let label = move |row: &ComparedFigure| if nodes { name(row) } else { format!("CPU {}", name(row)) };
     let mut charts = vec![pairs("cpus-pairs", "Noise, before and after", &rows, label)];
     charts.extend(forest_chart("cpus-changes", "Change of it, B / A", &rows, label));
     let mut blocks = vec![Block::Charts(charts)];
@@ -250,7 +250,7 @@ fn basis(report: &CompareReport<'_>) -> Section {
     }
 }
 
-fn table(caption: &str, first: &str, rows: &[&Row], name: &dyn Fn(&Row) -> String) -> HtmlTable {
+fn table(caption: &str, first: &str, rows: &[&ComparedFigure], name: &dyn Fn(&ComparedFigure) -> String) -> HtmlTable {
     let fields: Vec<_> = COLUMNS.iter().collect();
     let mut table = HtmlTable::named(caption, first, &fields);
     rows.iter().take(ROWS).for_each(|row| table.named_row(name(row), &fields, *row));
@@ -260,13 +260,13 @@ fn table(caption: &str, first: &str, rows: &[&Row], name: &dyn Fn(&Row) -> Strin
     table
 }
 
-fn pairs(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Chart {
-    let pair = |row: &&Row| Pair {
+fn pairs(id: &'static str, title: &str, rows: &[&ComparedFigure], name: impl Fn(&ComparedFigure) -> String) -> Chart {
+    let pair = |row: &&ComparedFigure| BarPair {
         name: name(row),
         values: [row.a.unwrap_or(0.0), row.b.unwrap_or(0.0)],
         texts: [row.a, row.b].map(|number| compare::figure(row, number).cell()),
     };
-    let pairs: Vec<Pair> = rows.iter().take(DRAWN).map(pair).collect();
+    let pairs: Vec<BarPair> = rows.iter().take(DRAWN).map(pair).collect();
     let texts: Vec<String> =
         pairs.iter().map(|pair| format!("{} {} to {}", pair.name, pair.texts[0], pair.texts[1])).collect();
     Chart {
@@ -274,8 +274,8 @@ fn pairs(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> St
         title: title.to_owned(),
         label: format!("{title}: {}.", texts.join("; ")),
         height: 74 + 34 * pairs.len() as u32,
-        spec: Spec::Pairs(Pairs {
-            x: Axis::new("", Scale::Linear, Unit::Ratio).between(Some(0.0), None),
+        spec: Spec::Pairs(PairedBars {
+            x: Axis::new("", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), None),
             names: ["A, before", "B, after"],
             pairs,
         }),
@@ -283,13 +283,23 @@ fn pairs(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> St
     }
 }
 
-fn forest(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Option<Block> {
+fn forest(
+    id: &'static str,
+    title: &str,
+    rows: &[&ComparedFigure],
+    name: impl Fn(&ComparedFigure) -> String,
+) -> Option<Block> {
     forest_chart(id, title, rows, name).map(|chart| Block::Charts(vec![chart]))
 }
 
 /// The changes that have a ratio; none, if there are none.
-fn forest_chart(id: &'static str, title: &str, rows: &[&Row], name: impl Fn(&Row) -> String) -> Option<Chart> {
-    let row = |row: &&Row| {
+fn forest_chart(
+    id: &'static str,
+    title: &str,
+    rows: &[&ComparedFigure],
+    name: impl Fn(&ComparedFigure) -> String,
+) -> Option<Chart> {
+    let row = |row: &&ComparedFigure| {
         let effect = row.effect?;
         // What is gone has no place on a logarithmic axis.
         let ratio = effect.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
@@ -332,7 +342,7 @@ mod tests {
 
     #[test]
     fn verdicts_have_the_tone_of_what_they_say() {
-        assert_eq!([Verdict::Worse, Verdict::Better].map(tone), [Tone::Bad, Tone::Good]);
-        assert_eq!([Verdict::NoDifferenceShown, Verdict::NotEnoughData].map(tone), [Tone::Plain, Tone::Fair]);
+        assert_eq!([Verdict::Worse, Verdict::Better].map(tone), [Grade::Bad, Grade::Good]);
+        assert_eq!([Verdict::NoDifferenceShown, Verdict::NotEnoughData].map(tone), [Grade::Plain, Grade::Fair]);
     }
 }

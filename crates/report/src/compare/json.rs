@@ -6,7 +6,7 @@ use becalm_stats::{CONFIDENCE, RESAMPLES, SEED};
 use serde::Serialize;
 
 use super::figures::ROW;
-use super::{Check, CompareReport, headline};
+use super::{CompareReport, LimitCheck, headline};
 use crate::form::field::Object;
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ struct CheckDoc {
 /// with; `effect` is b / a.
 pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
     let comparison = report.comparison;
-    let check = |check: &Check| CheckDoc {
+    let check = |check: &LimitCheck| CheckDoc {
         what: check.metric.name(),
         limit_ratio: check.share,
         outcome: match check.outcome {

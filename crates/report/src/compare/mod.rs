@@ -29,12 +29,12 @@ pub struct CompareReport<'a> {
     /// The runs and the rows.
     pub comparison: &'a Comparison,
     /// The limits that were given; none, if none were.
-    pub checks: &'a [Check],
+    pub checks: &'a [LimitCheck],
 }
 
 /// A limit on how much worse the second run may be.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Check {
+pub struct LimitCheck {
     /// Of which figure of all CPUs together.
     pub metric: Metric,
     /// By which part of the first run's figure it may be worse.

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use becalm_analyze::compare::{Comparison, Metric, Row, Verdict};
+use becalm_analyze::compare::{ComparedFigure, Comparison, Metric, Verdict};
 
 /// The figures of all CPUs together.
-pub(crate) fn totals(comparison: &Comparison) -> Vec<&Row> {
+pub(crate) fn totals(comparison: &Comparison) -> Vec<&ComparedFigure> {
     comparison.rows.iter().filter(|row| row.source.is_none() && row.place.is_none()).collect()
 }
 
@@ -20,25 +20,25 @@ pub(crate) fn place(comparison: &Comparison) -> String {
 
 /// A figure of every source. What is shown to have changed stands first; the order by the size of the change is kept
 /// otherwise.
-pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&Row> {
+pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&ComparedFigure> {
     let rows = comparison.rows.iter().filter(|row| row.source.is_some() && row.metric == metric);
-    let mut rows: Vec<&Row> = rows.collect();
+    let mut rows: Vec<&ComparedFigure> = rows.collect();
     rows.sort_by_key(|row| !matches!(row.verdict, Verdict::Worse | Verdict::Better));
     rows
 }
 
 /// The noise of every CPU.
-pub(crate) fn cpus(comparison: &Comparison) -> Vec<&Row> {
+pub(crate) fn cpus(comparison: &Comparison) -> Vec<&ComparedFigure> {
     comparison.rows.iter().filter(|row| row.place.is_some() && row.metric == Metric::NoiseRatio).collect()
 }
 
 /// By how much they changed.
-pub(crate) fn most_changed_first(rows: &mut [&Row]) {
-    let change = |row: &Row| row.difference.unwrap_or(0.0).abs();
+pub(crate) fn most_changed_first(rows: &mut [&ComparedFigure]) {
+    let change = |row: &ComparedFigure| row.difference.unwrap_or(0.0).abs();
     rows.sort_by(|a, b| change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal));
 }
 
-pub(crate) fn cpu_name(row: &Row, nodes: bool) -> String {
+pub(crate) fn cpu_name(row: &ComparedFigure, nodes: bool) -> String {
     match &row.place {
         Some(place) if nodes => format!("{} {}", place.node, place.cpu),
         Some(place) => place.cpu.to_string(),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::mem::{Discriminant, discriminant};
 
-use becalm_analyze::compare::{Doubt, Metric, Row};
+use becalm_analyze::compare::{ComparedFigure, Doubt, Metric};
 use becalm_units::printable;
 
 use super::figures::columns;
@@ -49,8 +49,8 @@ fn print_rows(
     out: &mut Sheet<'_>,
     heading: &str,
     first: &'static str,
-    rows: &[&Row],
-    name: &dyn Fn(&Row) -> String,
+    rows: &[&ComparedFigure],
+    name: &dyn Fn(&ComparedFigure) -> String,
     all: bool,
 ) -> io::Result<()> {
     if rows.is_empty() {
@@ -77,7 +77,7 @@ fn print_rows(
     Ok(())
 }
 
-fn source_name(row: &Row) -> String {
+fn source_name(row: &ComparedFigure) -> String {
     let name = row.source.as_ref().map_or("", |(_, source)| source.as_str());
     let length = name.chars().count();
     if length <= NAME_WIDTH {

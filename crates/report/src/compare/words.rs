@@ -3,7 +3,7 @@
 use becalm_analyze::compare::{Comparison, Limit, Metric, Side, Verdict};
 use becalm_model::Kind;
 
-use super::Check;
+use super::LimitCheck;
 use super::doubt::reason;
 use super::figures::{change, figure, ratio, title};
 use crate::form::value::{grouped, signed, three_digits, time};
@@ -69,7 +69,7 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
 
 /// What a limit says, in a sentence.
 #[must_use]
-pub fn check_text(comparison: &Comparison, check: &Check) -> String {
+pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     let row = comparison.total(check.metric);
     let name = row.map_or_else(|| check.metric.name().to_owned(), title);
     let share = three_digits(check.share * 100.0);

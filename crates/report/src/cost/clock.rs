@@ -100,7 +100,7 @@ impl Report for ClockReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ClockDocument<'a> {
     #[serde(flatten)]
     header: TimedFields<'a>,
     path_found_by: &'static str,
@@ -111,9 +111,9 @@ struct Document<'a> {
 }
 
 /// The fields of `becalm.cost-clock/1`.
-fn document<'a>(report: &'a ClockReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a ClockReport<'_>) -> ClockDocument<'a> {
     let events = counted(report);
-    Document {
+    ClockDocument {
         header: timed_fields(report.doc, &report.instrument),
         path_found_by: if report.costs.not_counted.is_none() { "tracepoint" } else { "time" },
         not_counted: report.costs.not_counted.as_deref(),
@@ -123,11 +123,10 @@ fn document<'a>(report: &'a ClockReport<'_>) -> Document<'a> {
     }
 }
 
-fn counted(report: &ClockReport<'_>) -> Vec<events::Row> {
+fn counted(report: &ClockReport<'_>) -> Vec<events::ProbeEvent> {
     events::rows(report.rows.iter().map(|row| (row.way.name.as_str(), row.measured.as_ref())))
 }
 
-/// Writes the table.
 fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::timed(report.doc, &report.instrument, out)?;
     let names = [
@@ -189,10 +188,10 @@ mod tests {
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
-    use becalm_model::cost::{BY_SYSCALL, ClockWayDoc, Costs, CrossDoc, ReadBy, Samples};
+    use becalm_model::cost::{BY_SYSCALL, ClockWayDoc, Costs, CrossDoc, ProbeSamples, ReadBy};
 
     fn run(not_counted: Option<String>) -> CostRun {
-        let samples = |ps| Samples::new(64, vec![vec![ps; 3]; 20]);
+        let samples = |ps| ProbeSamples::new(64, vec![vec![ps; 3]; 20]);
         let (own, raw) = (samples(21_300), samples(180_000));
         let way = ClockWayDoc {
             name: "CLOCK_MONOTONIC".to_owned(),

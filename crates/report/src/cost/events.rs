@@ -14,48 +14,48 @@ use crate::form::table::Table;
 
 /// An event beside what it was counted for.
 pub(crate) struct EventRow<A> {
-    /// What it was counted for.
+    /// The measurement that it was counted beside.
     pub(crate) of: A,
-    /// How often it came there.
+    /// How often the event came in that measurement.
     pub(crate) rate: EventRate,
 }
 
 /// A row that tells how often an event came.
-pub(crate) trait Counted {
-    /// How often it came.
+pub(crate) trait EventTimes {
+    /// How often the event of the row came.
     fn rate(&self) -> &EventRate;
 }
 
-impl<A> Counted for EventRow<A> {
+impl<A> EventTimes for EventRow<A> {
     fn rate(&self) -> &EventRate {
         &self.rate
     }
 }
 
-impl Counted for tick::EventRow {
+impl EventTimes for tick::EventAtRate {
     fn rate(&self) -> &EventRate {
         &self.rate
     }
 }
 
 /// The name of the event.
-pub(crate) const fn event<R: Counted>() -> Field<R> {
-    catalogue::EVENT.of(|row| Value::Text(row.rate().event.clone()))
+pub(crate) const fn event<R: EventTimes>() -> Field<R> {
+    catalogue::EVENT.field(|row| Value::Text(row.rate().event.clone()))
 }
 
 /// How often it came outside of the kernel.
-pub(crate) const fn user<R: Counted>(name: &'static str, title: &'static str) -> Field<R> {
+pub(crate) const fn user<R: EventTimes>(name: &'static str, title: &'static str) -> Field<R> {
     Field { name, title, get: |row| often(row.rate().user) }
 }
 
 /// How often it came in the kernel.
-pub(crate) const fn kernel<R: Counted>(name: &'static str, title: &'static str) -> Field<R> {
+pub(crate) const fn kernel<R: EventTimes>(name: &'static str, title: &'static str) -> Field<R> {
     Field { name, title, get: |row| often(row.rate().kernel) }
 }
 
 /// For which part of the time it was counted.
-pub(crate) const fn counted<R: Counted>() -> Field<R> {
-    catalogue::COUNTED_RATIO.of(|row| Value::Share(row.rate().counted_ratio))
+pub(crate) const fn counted<R: EventTimes>() -> Field<R> {
+    catalogue::COUNTED_RATIO.field(|row| Value::Share(row.rate().counted_ratio))
 }
 
 fn often(count: Option<f64>) -> Value {
@@ -63,19 +63,19 @@ fn often(count: Option<f64>) -> Value {
 }
 
 /// An event of a probe, by the probe's name.
-pub(crate) type Row = EventRow<String>;
+pub(crate) type ProbeEvent = EventRow<String>;
 
 /// The events of probes, by the probes' names.
-pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a MeasuredCost>)>) -> Vec<Row> {
+pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a MeasuredCost>)>) -> Vec<ProbeEvent> {
     let probe_rows = |(name, cost): (&'a str, Option<&'a MeasuredCost>)| {
-        let row = move |rate: &EventRate| Row { of: name.to_owned(), rate: rate.clone() };
+        let row = move |rate: &EventRate| ProbeEvent { of: name.to_owned(), rate: rate.clone() };
         cost.into_iter().flat_map(move |cost| cost.events.iter().map(row))
     };
     costs.flat_map(probe_rows).collect()
 }
 
 /// The fields of an event of a probe.
-pub(crate) const ROW: &[Field<Row>] = &[
+pub(crate) const ROW: &[Field<ProbeEvent>] = &[
     Field { name: "name", title: "of", get: |row| Value::Text(row.of.clone()) },
     event(),
     user("user_per_repetition", "user, each"),
@@ -84,16 +84,16 @@ pub(crate) const ROW: &[Field<Row>] = &[
 ];
 
 /// Prints events of probes as a table; nothing where nothing was counted.
-pub(crate) fn of_probes(rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
+pub(crate) fn of_probes(rows: &[ProbeEvent], out: &mut Sheet<'_>) -> io::Result<()> {
     let title = ": in each repetition itself (user), and in the kernel meanwhile";
-    let fields: Vec<&Field<Row>> = ROW.iter().collect();
+    let fields: Vec<&Field<ProbeEvent>> = ROW.iter().collect();
     let mut columns = Table::new(&fields);
     columns.keep_names_long();
     table(title, columns, &fields, rows, out)
 }
 
 /// Prints events in columns; nothing where nothing was counted. The title says where they were counted.
-pub(crate) fn table<R: Counted>(
+pub(crate) fn table<R: EventTimes>(
     title: &str,
     mut columns: Table,
     fields: &[&Field<R>],
@@ -110,7 +110,7 @@ pub(crate) fn table<R: Counted>(
 }
 
 /// Below a table: what the part says for which events were counted.
-fn remark<R: Counted>(rows: &[R], out: &mut Sheet<'_>) -> io::Result<()> {
+fn remark<R: EventTimes>(rows: &[R], out: &mut Sheet<'_>) -> io::Result<()> {
     if rows.iter().all(|row| row.rate().counted_ratio >= 1.0) {
         return Ok(());
     }

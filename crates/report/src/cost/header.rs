@@ -101,7 +101,7 @@ pub(super) fn incomplete(doc: &CostDoc, done: usize, planned: usize, parts: &str
 #[cfg(test)]
 pub(super) mod tests {
     use becalm_model::cost::{Costs, SCHEMA};
-    use becalm_model::node::Machine;
+    use becalm_model::node::MachineDoc;
 
     use super::*;
 
@@ -124,7 +124,11 @@ pub(super) mod tests {
             program: "becalm".to_owned(),
             begun: "2026-01-01T00:00:00Z".parse().expect("it is an instant"),
             ended: Some(Ended::Duration),
-            machine: Machine { kernel: "6.1.0".to_owned(), processor: "a processor".to_owned(), ..Machine::default() },
+            machine: MachineDoc {
+                kernel: "6.1.0".to_owned(),
+                processor: "a processor".to_owned(),
+                ..MachineDoc::default()
+            },
             cpu: CpuId::new(3),
             cpu_reason: "as asked".to_owned(),
             other_cpu: None,

@@ -23,13 +23,13 @@ use crate::report::Report;
 
 /// A stored measurement, as the command that made it has it.
 pub enum CostRunReport<'a> {
-    /// That of `becalm cost clock`.
+    /// The report of `becalm cost clock`.
     Clock(ClockReport<'a>),
     /// That of `becalm cost trap` or `detours`.
     Probe(ProbeReport<'a>),
-    /// That of `becalm cost scheduler`.
+    /// The report of `becalm cost scheduler`.
     Scheduler(SchedulerReport<'a>),
-    /// That of `becalm cost placement`.
+    /// The report of `becalm cost placement`.
     Placement(PlacementReport<'a>),
 }
 

@@ -41,7 +41,7 @@ impl<'a> PlacementReport<'a> {
     }
 }
 
-fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::Bounds) -> f64) -> Value {
+fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::RoundsInterval) -> f64) -> Value {
     row.cost.and_then(|cost| cost.bounds).map_or(Value::Missing, |bounds| Value::time(end(&bounds)))
 }
 
@@ -91,7 +91,7 @@ impl Report for PlacementReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PlacementDocument<'a> {
     #[serde(flatten)]
     site: SiteFields<'a>,
     interrupted_cpu: CpuId,
@@ -108,9 +108,9 @@ struct Document<'a> {
 }
 
 /// The fields of `becalm.cost-placement/1`.
-fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a PlacementReport<'_>) -> PlacementDocument<'a> {
     let events = event_rows(report);
-    Document {
+    PlacementDocument {
         site: site_fields(report.doc),
         interrupted_cpu: report.doc.cpu,
         added_hz: report.costs.added_hz,
@@ -125,7 +125,6 @@ fn document<'a>(report: &'a PlacementReport<'_>) -> Document<'a> {
     }
 }
 
-/// Writes the table.
 fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let then = format!(
         "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",

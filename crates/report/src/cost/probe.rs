@@ -19,9 +19,9 @@ use crate::report::Report;
 /// Which probes are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probes {
-    /// Those of `becalm cost trap`.
+    /// The probes of `becalm cost trap`.
     Traps,
-    /// Those of `becalm cost detours`.
+    /// The probes of `becalm cost detours`.
     Detours,
 }
 
@@ -103,7 +103,7 @@ impl Report for ProbeReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ProbeDocument<'a> {
     #[serde(flatten)]
     header: TimedFields<'a>,
     incomplete: Option<&'a str>,
@@ -112,9 +112,9 @@ struct Document<'a> {
 }
 
 /// The fields of `becalm.cost-trap/1` or `becalm.cost-detours/1`.
-fn document<'a>(report: &'a ProbeReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a ProbeReport<'_>) -> ProbeDocument<'a> {
     let events = counted(report);
-    Document {
+    ProbeDocument {
         header: timed_fields(report.doc, &report.instrument),
         incomplete: cut_short(report.doc),
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
@@ -122,7 +122,7 @@ fn document<'a>(report: &'a ProbeReport<'_>) -> Document<'a> {
     }
 }
 
-fn counted(report: &ProbeReport<'_>) -> Vec<events::Row> {
+fn counted(report: &ProbeReport<'_>) -> Vec<events::ProbeEvent> {
     events::rows(report.rows.iter().map(|row| (row.probe.name.as_str(), row.measured.as_ref())))
 }
 
@@ -195,15 +195,18 @@ mod tests {
     use super::*;
     use crate::form::sheet::Form;
     use crate::report;
-    use becalm_model::cost::{CostSamples, Costs, Probe, Samples};
+    use becalm_model::cost::{CostSamples, Costs, Probe, ProbeSamples};
 
     fn run() -> CostRun {
         let rounds: Vec<Vec<i64>> = (0..20).map(|round| vec![1_130 + round, 1_140, 9_000_000]).collect();
-        let mut memory = Samples::new(1, rounds);
+        let mut memory = ProbeSamples::new(1, rounds);
         memory.series.interrupts = Some(21);
         let (mut costs, mut samples) = (ProbeCosts::default(), CostSamples::new());
         let probe = |name: &str, outcome| Probe::new(name, &format!("the {name}"), "by hand", outcome);
-        costs.add([probe("memory", Ok(memory)), probe("swap_in", Err("no swap here".to_owned()))], &mut samples);
+        costs.add(
+            [probe("memory", Ok(memory)), probe("swap_in", Err("this machine has no swap".to_owned()))],
+            &mut samples,
+        );
         costs.instrument = Some(header::tests::instrument());
         CostRun { doc: header::tests::doc(Costs::Detours(costs)), samples }
     }
@@ -218,7 +221,7 @@ mod tests {
         let text = report::text(&report(&run(), Probes::Detours), Form::default());
         assert!(text.contains("  the memory    100ns  1.14ns"), "{text}");
         assert!(text.contains("  the swap_in  10.0ms       -"), "{text}");
-        assert!(text.contains("! the swap_in: not measured: no swap here"), "{text}");
+        assert!(text.contains("! the swap_in: not measured: this machine has no swap"), "{text}");
         assert!(text.contains("- the memory: by hand") && !text.contains("- the swap_in: by hand"), "{text}");
         assert!(text.contains("CPU 3 (as asked), class other; timed by tsc at 2500 MHz"), "{text}");
     }
@@ -234,7 +237,7 @@ mod tests {
             assert_eq!((&memory["published_ns"], &memory["interrupts"]), (&100.into(), &21.into()));
             assert_eq!(memory["median_ps"], 1_140);
             assert!(memory["not_measured"].is_null() && swap["median_ps"].is_null());
-            assert_eq!(swap["not_measured"], "no swap here");
+            assert_eq!(swap["not_measured"], "this machine has no swap");
             assert_eq!(memory.as_object().unwrap().len(), ROW.len());
         }
     }

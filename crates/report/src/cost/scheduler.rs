@@ -94,7 +94,7 @@ impl Report for SchedulerReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct SchedulerDocument<'a> {
     #[serde(flatten)]
     site: SiteFields<'a>,
     window_ns: i64,
@@ -109,9 +109,9 @@ struct Document<'a> {
 }
 
 /// The fields of `becalm.cost-scheduler/1`.
-fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
+fn document<'a>(report: &'a SchedulerReport<'_>) -> SchedulerDocument<'a> {
     let events = event_rows(report);
-    Document {
+    SchedulerDocument {
         site: site_fields(report.doc),
         window_ns: report.costs.window_ns,
         no_trace: report.costs.no_trace.as_deref(),
@@ -123,7 +123,6 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> Document<'a> {
     }
 }
 
-/// Writes the table.
 fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::site(
         report.doc,
@@ -153,7 +152,7 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         out,
         "  ",
         "ticks: the kernel's record of its timer handler while the threads only count; pre-emptions: switches meanwhile. \
-         switch: time of threads that hand the CPU round by sched_yield, by the switches that the kernel counts; yield: by \
+         switch: time of threads that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by \
          their calls",
     )
 }

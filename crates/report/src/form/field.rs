@@ -35,7 +35,7 @@ impl Title {
     }
 
     /// The figure in rows of one type.
-    pub(crate) const fn of<R>(self, get: fn(&R) -> Value) -> Field<R> {
+    pub(crate) const fn field<R>(self, get: fn(&R) -> Value) -> Field<R> {
         Field { name: self.name, title: self.title, get }
     }
 }
@@ -88,7 +88,7 @@ macro_rules! fields {
         $field
     };
     (@field $row:ty; $title:expr, $get:expr) => {
-        $title.of::<$row>($get)
+        $title.field::<$row>($get)
     };
     (@field $row:ty; $field:expr => $part:expr) => {
         $crate::form::field::Field {

@@ -12,10 +12,10 @@ use crate::form::field::Field;
 
 /// What stands above a column, and how it is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Column {
+pub struct GridColumn {
     /// The figure's name in JSON.
     pub name: &'static str,
-    /// What stands above it.
+    /// The title that stands above the column.
     pub title: &'static str,
     /// Whether it holds text, which stands to the left; numbers stand to the right.
     pub is_text: bool,
@@ -27,7 +27,7 @@ pub struct Column {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Grid {
     /// The columns, from left to right.
-    pub columns: Vec<Column>,
+    pub columns: Vec<GridColumn>,
     /// Its rows, each as long as `columns`.
     pub rows: Vec<Vec<Value>>,
 }
@@ -41,7 +41,7 @@ impl Grid {
     }
 
     pub(crate) fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
-        let column = |(at, field): (usize, &&Field<R>)| Column {
+        let column = |(at, field): (usize, &&Field<R>)| GridColumn {
             name: field.name,
             title: field.title,
             is_text: rows.iter().any(|row| row[at].is_text()),
@@ -99,8 +99,8 @@ fn compare(a: &Value, b: &Value) -> Ordering {
 
 impl Serialize for Grid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Row<'a>(&'a [Column], &'a [Value]);
-        impl Serialize for Row<'_> {
+        struct GridRow<'a>(&'a [GridColumn], &'a [Value]);
+        impl Serialize for GridRow<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(Some(self.0.len()))?;
                 for (column, value) in self.0.iter().zip(self.1) {
@@ -111,7 +111,7 @@ impl Serialize for Grid {
         }
         let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
         for row in &self.rows {
-            rows.serialize_element(&Row(&self.columns, row))?;
+            rows.serialize_element(&GridRow(&self.columns, row))?;
         }
         rows.end()
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn grid(values: &[Value]) -> Grid {
-        let column = Column { name: "x", title: "x", is_text: false };
+        let column = GridColumn { name: "x", title: "x", is_text: false };
         Grid { columns: vec![column], rows: values.iter().map(|value| vec![value.clone()]).collect() }
     }
 

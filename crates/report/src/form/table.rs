@@ -12,7 +12,7 @@ use crate::Value;
 use crate::form::field::Field;
 use crate::form::sheet::Sheet;
 
-/// Between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
 /// Names are not made shorter than this.

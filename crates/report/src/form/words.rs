@@ -16,19 +16,9 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The word for so many things: `one` for a single one, else `many`.
-pub(crate) const fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
-    if count == 1 { one } else { many }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_one_is_singular() {
-        assert_eq!([0, 1, 2].map(|count| plural(count, "rank", "ranks")), ["ranks", "rank", "ranks"]);
-    }
 
     #[test]
     fn a_shell_takes_a_path_as_one_word() {

@@ -30,7 +30,7 @@ pub enum Spec {
     /// Horizontal bars, the first at the top.
     Bars(Bars),
     /// Horizontal bars, two of each name.
-    Pairs(Pairs),
+    Pairs(PairedBars),
     /// Ratios with their intervals.
     Forest(Forest),
     /// A map of rows against time.
@@ -42,7 +42,7 @@ pub enum Spec {
 /// How values lie on an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal differences are equally far apart.
     Linear,
     /// By their logarithms; they must be above 0.
@@ -52,8 +52,8 @@ pub enum Scale {
 /// What the values of an axis are, and so how the script writes them; see `value.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Durations in nanoseconds.
+pub enum AxisUnit {
+    /// Durations in nanoseconds, written with the unit that fits them.
     Time,
     /// Instants in nanoseconds since the run's origin, written in seconds.
     Instant,
@@ -63,9 +63,9 @@ pub enum Unit {
     Ranks,
     /// Parts of a whole, written in percent.
     Ratio,
-    /// How many times as long.
+    /// How many times as long something takes.
     Factor,
-    /// How often, in 1/s.
+    /// How often something comes, in events a second.
     Rate,
     /// Numbers of no unit.
     Plain,
@@ -77,9 +77,9 @@ pub struct Axis {
     /// What the axis shows, as it stands beside it.
     pub title: String,
     /// How its values lie.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// The unit in which its labels are written.
-    pub unit: Unit,
+    pub unit: AxisUnit,
     /// Where it begins; by the data where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -91,7 +91,7 @@ pub struct Axis {
 impl Axis {
     /// An axis that begins and ends with its data.
     #[must_use]
-    pub fn new(title: &str, scale: Scale, unit: Unit) -> Self {
+    pub fn new(title: &str, scale: AxisScale, unit: AxisUnit) -> Self {
         Self { title: title.to_owned(), scale, unit, min: None, max: None }
     }
 
@@ -109,17 +109,17 @@ impl Axis {
 pub struct Lines {
     /// The axis to the right.
     pub x: Axis,
-    /// The axis upward.
+    /// The axis upward, which all curves share.
     pub y: Axis,
     /// The curves, in the order of their legend.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// Values that are marked on the axis to the right.
     pub marks: Vec<Mark>,
 }
 
 /// A curve with its points.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Series {
+pub struct ChartSeries {
     /// Its name, where there are several.
     pub name: String,
     /// Its points, in rising order to the right.
@@ -176,18 +176,18 @@ pub struct Bar {
 
 /// Two bars of each name, one below the other.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pairs {
+pub struct PairedBars {
     /// What their lengths are.
     pub x: Axis,
     /// What the first and the second bar of each name are.
     pub names: [&'static str; 2],
     /// The bars, from top to bottom.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<BarPair>,
 }
 
 /// Two bars of one name.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pair {
+pub struct BarPair {
     /// The name that stands beside both bars.
     pub name: String,
     /// How long the bars are, in the unit of their axis.

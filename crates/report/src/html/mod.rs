@@ -14,8 +14,8 @@ mod table;
 mod write;
 
 pub use chart::{
-    Axis, Bar, Bars, Chart, Forest, ForestRow, Heat, HeatLabel, Lines, Mark, Pair, Pairs, Points, Scale, Series, Spec,
-    Unit,
+    Axis, AxisScale, AxisUnit, Bar, BarPair, Bars, Chart, ChartSeries, Forest, ForestRow, Heat, HeatLabel, Lines, Mark,
+    PairedBars, Points, Spec,
 };
-pub use parts::{Block, Page, Section, Tile, Tone};
+pub use parts::{Block, Grade, Page, Section, Tile};
 pub use table::HtmlTable;

@@ -26,7 +26,7 @@ pub struct Section {
     pub short: &'static str,
     /// How to read it, in one sentence; empty where nothing is to be said.
     pub reading: String,
-    /// What stands in it.
+    /// The blocks of the section, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -36,7 +36,7 @@ pub enum Block {
     /// The answer to the page's question, and what it rests on.
     Verdict {
         /// How good the answer is, for its color.
-        tone: Tone,
+        tone: Grade,
         /// The answer, in a sentence.
         text: String,
         /// What the answer rests on, in a sentence.
@@ -72,15 +72,15 @@ pub struct Tile {
     pub name: String,
     /// The figure, as it is written.
     pub figure: String,
-    /// What belongs to it.
+    /// The words that explain the figure.
     pub detail: String,
     /// How good the figure is, for its color.
-    pub tone: Tone,
+    pub tone: Grade,
 }
 
 /// How good something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tone {
+pub enum Grade {
     /// It is as it should be.
     Good,
     /// It is worth a look.
@@ -91,7 +91,7 @@ pub enum Tone {
     Plain,
 }
 
-impl Tone {
+impl Grade {
     /// Its name in the style sheet.
     pub(crate) const fn class(self) -> &'static str {
         match self {

@@ -20,7 +20,7 @@ pub struct HtmlTable {
 /// A row of a table on a page.
 #[derive(Clone, Debug)]
 pub(super) struct TableRow {
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<TableCell>,
     /// The row that the others add up to: it stays at the end.
     pub(super) total: bool,
     /// The detour that it opens, by its number in the chart of detours.
@@ -29,7 +29,7 @@ pub(super) struct TableRow {
 
 /// A cell: how it is written, and what it is sorted by.
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
+pub(super) struct TableCell {
     pub(super) text: String,
     pub(super) key: Option<f64>,
     /// The kind of source that it names, for its color.
@@ -99,7 +99,7 @@ impl HtmlTable {
                 (Value::Text(text), "kind") => becalm_model::Kind::ALL.iter().find(|kind| kind.name() == text),
                 _ => None,
             };
-            cells.push(Cell { text: value.cell(), key: key(&value), kind: kind.map(|kind| kind.name()) });
+            cells.push(TableCell { text: value.cell(), key: key(&value), kind: kind.map(|kind| kind.name()) });
         }
         self.rows.push(TableRow { cells, total: false, opens });
     }

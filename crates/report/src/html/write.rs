@@ -10,7 +10,7 @@ use serde::ser::SerializeMap;
 use sha2::{Digest, Sha256};
 
 use super::parts::{Block, Page, Section};
-use super::table::{Cell, HtmlTable, TableRow};
+use super::table::{HtmlTable, TableCell, TableRow};
 use super::{Chart, Spec};
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
@@ -256,7 +256,7 @@ fn write_row(table: &HtmlTable, row: &TableRow, out: &mut dyn Write) -> io::Resu
     writeln!(out, "</tr>")
 }
 
-fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_cell(cell: &TableCell, is_text: bool, opens: bool, out: &mut dyn Write) -> io::Result<()> {
     let class = if is_text { " class=\"text\"" } else { "" };
     match cell.key.filter(|_| !is_text) {
         Some(key) => write!(out, "<td{class} data-key=\"{key}\">")?,
@@ -272,7 +272,7 @@ fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> i
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Axis, Lines, Scale, Series, Tile, Tone, Unit};
+    use super::super::{Axis, AxisScale, AxisUnit, ChartSeries, Grade, Lines, Tile};
     use super::*;
     use proptest::prelude::*;
 
@@ -280,9 +280,9 @@ mod tests {
 
     fn page(text: &str) -> Page {
         let text = text.to_owned();
-        let tile = Tile { name: text.clone(), figure: text.clone(), detail: text.clone(), tone: Tone::Bad };
-        let axis = Axis::new(&text, Scale::Log, Unit::Time);
-        let series = vec![Series { name: text.clone(), ..Series::default() }];
+        let tile = Tile { name: text.clone(), figure: text.clone(), detail: text.clone(), tone: Grade::Bad };
+        let axis = Axis::new(&text, AxisScale::Log, AxisUnit::Time);
+        let series = vec![ChartSeries { name: text.clone(), ..ChartSeries::default() }];
         let chart = Chart {
             id: "one",
             title: text.clone(),
@@ -292,7 +292,7 @@ mod tests {
             figures: None,
         };
         let blocks = vec![
-            Block::Verdict { tone: Tone::Good, text: text.clone(), basis: text.clone() },
+            Block::Verdict { tone: Grade::Good, text: text.clone(), basis: text.clone() },
             Block::Tiles(vec![tile]),
             Block::Charts(vec![chart]),
             Block::Text(text.clone()),

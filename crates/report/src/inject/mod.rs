@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::inject::{exceptions, together};
-use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, NoisePlace, SignalCounts, Way};
+use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SignalCounts};
 use becalm_units::{CpuId, Nanos};
 use serde::Serialize;
 
@@ -13,8 +13,8 @@ use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
-use crate::form::words::plural;
 use crate::report::Report;
+use becalm_units::plural;
 
 fn time(ns: Option<f64>) -> Value {
     ns.map_or(Value::Missing, Value::time)
@@ -89,7 +89,7 @@ impl Report for InjectDoc {
 }
 
 #[derive(Serialize)]
-struct PlaceDoc {
+struct InjectedPlaceDoc {
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<CpuId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,8 +127,8 @@ struct InjectDocument<'a> {
     processes_without_signal: Option<u64>,
     requested: Object,
     delivered: Object,
-    cpus: Vec<PlaceDoc>,
-    threads: Vec<PlaceDoc>,
+    cpus: Vec<InjectedPlaceDoc>,
+    threads: Vec<InjectedPlaceDoc>,
 }
 
 /// What was requested of all places together, and what was delivered.
@@ -137,14 +137,14 @@ fn all_places(report: &InjectDoc) -> [Injected; 2] {
     [together(places.iter().map(|place| &place.requested)), together(places.iter().map(|place| &place.delivered))]
 }
 
-/// As `becalm.inject/1`.
+/// The report as the document `becalm.inject/1`.
 fn document(report: &InjectDoc) -> InjectDocument<'_> {
     let [requested, delivered] = all_places(report);
     let is_cpu = |place: &&InjectedPlace| matches!(place.place, NoisePlace::Cpu(_));
     let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
     let (class, signal) = match &report.way {
-        Way::Preempt(class) => (Some(class.as_str()), None),
-        Way::Signal(counts) => (None, Some(*counts)),
+        InjectionWay::Preempt(class) => (Some(class.as_str()), None),
+        InjectionWay::Signal(counts) => (None, Some(*counts)),
     };
     InjectDocument {
         noise: &report.noise,
@@ -163,12 +163,12 @@ fn document(report: &InjectDoc) -> InjectDocument<'_> {
     }
 }
 
-fn document_of(cpu: &InjectedPlace) -> PlaceDoc {
+fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
     let (number, pid, tid) = match cpu.place {
         NoisePlace::Cpu(number) => (Some(number), None, None),
         NoisePlace::Thread { pid, tid } => (None, Some(pid), Some(tid)),
     };
-    PlaceDoc {
+    InjectedPlaceDoc {
         cpu: number,
         pid,
         tid,
@@ -189,8 +189,8 @@ fn document_of(cpu: &InjectedPlace) -> PlaceDoc {
 /// As a table, two lines a CPU or a thread.
 fn render(report: &InjectDoc, out: &mut Sheet<'_>) -> io::Result<()> {
     let (each, way) = match &report.way {
-        Way::Preempt(class) => ("CPU", format!("by threads of class {class}")),
-        Way::Signal(SignalCounts { processes, .. }) => {
+        InjectionWay::Preempt(class) => ("CPU", format!("by threads of class {class}")),
+        InjectionWay::Signal(SignalCounts { processes, .. }) => {
             ("thread", format!("by signals in {processes} {}", plural(*processes, "process", "processes")))
         }
     };
@@ -230,7 +230,7 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
         }
     };
     let hidden = report.places.len().saturating_sub(SHOWN);
-    if let Way::Signal(SignalCounts { unattended, given_up, without_signal, .. }) = report.way {
+    if let InjectionWay::Signal(SignalCounts { unattended, given_up, without_signal, .. }) = report.way {
         let hidden = hidden as u64;
         let more = plural(hidden, "more thread is", "more threads are");
         say(hidden, format!("{hidden} {more} in the last two lines and in --json"));
@@ -251,7 +251,7 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
         );
     }
     match &report.way {
-        Way::Preempt(_) => {
+        InjectionWay::Preempt(_) => {
             for place in &report.places {
                 let NoisePlace::Cpu(cpu) = place.place else { continue };
                 let missed = "the CPU could not be had in time";
@@ -259,7 +259,7 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
             }
         }
         // Thread by thread it would be a page.
-        Way::Signal(_) => {
+        InjectionWay::Signal(_) => {
             if let Some(all) = exceptions(&report.places) {
                 let missed = "their threads slept, had no CPU, or blocked the signal meanwhile";
                 say_of(&mut say, "all threads", missed, "", &all);
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    fn report(way: Way, places: Vec<InjectedPlace>) -> InjectDoc {
+    fn report(way: InjectionWay, places: Vec<InjectedPlace>) -> InjectDoc {
         let noise = "periodic:interval=1ms,detour=50us".to_owned();
         InjectDoc { noise, synchronized: false, seed: 1, way, places }
     }
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_cpu_has_two_lines_and_what_was_not_as_asked_for() {
-        let report = report(Way::Preempt("fifo:51".to_owned()), vec![place(NoisePlace::Cpu(CpuId::new(3)))]);
+        let report = report(InjectionWay::Preempt("fifo:51".to_owned()), vec![place(NoisePlace::Cpu(CpuId::new(3)))]);
         assert_eq!(text(&report), CPU_TEXT);
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(document["schema"], "becalm.inject/1");
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn of_many_threads_the_first_are_shown_and_all_are_summed_up() {
-        let way = Way::Signal(SignalCounts { processes: 2, unattended: 0, given_up: 1, without_signal: 0 });
+        let way = InjectionWay::Signal(SignalCounts { processes: 2, unattended: 0, given_up: 1, without_signal: 0 });
         let threads = (0..20).map(|tid| place(NoisePlace::Thread { pid: 7, tid: 100 + tid })).collect();
         let report = report(way, threads);
         let text = text(&report);

@@ -18,11 +18,11 @@ use crate::report::Report;
 /// The law at some numbers of ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LawReport {
-    /// The law.
+    /// The noise of a rank: how long its detours are, and how likely one is in a phase.
     pub law: Law,
     /// Useful CPU time of a phase.
     pub grain: Nanos,
-    /// What it says.
+    /// What the law says for each number of ranks, in their order.
     pub points: Vec<LawPoint>,
 }
 
@@ -60,7 +60,7 @@ struct LawDocument {
     rows: Vec<Object>,
 }
 
-/// As `becalm.law/1`.
+/// The report as the document `becalm.law/1`.
 fn document(report: &LawReport) -> LawDocument {
     LawDocument {
         grain_ns: report.grain.get(),
@@ -71,7 +71,7 @@ fn document(report: &LawReport) -> LawDocument {
     }
 }
 
-/// As a table.
+/// The report as a table for a terminal.
 fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
     let law = &report.law;
     let p = three_digits(law.probability() * 100.0);

@@ -3,7 +3,7 @@
 pub(crate) mod run;
 pub(crate) mod validate;
 
-use crate::form::words::plural;
+use becalm_units::plural;
 
 /// A number of ranks, in words.
 fn ranks(count: u32) -> String {

@@ -7,7 +7,7 @@ use becalm_model::node::Warning;
 use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::collective::Collective;
-use becalm_scale::predict::{Question, Row};
+use becalm_scale::predict::{Question, RankPrediction};
 use becalm_units::{Count, Nanos, printable};
 use serde::Serialize;
 
@@ -19,15 +19,15 @@ use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits, time};
-use crate::form::words::plural;
 use crate::report::Report;
+use becalm_units::plural;
 
 /// How many sources are shown alone for each number of ranks.
 const SHOWN: usize = 8;
 
 /// What was asked and what came out.
 pub struct PredictReport<'a> {
-    /// Where the noise is from.
+    /// The run or the formula that the noise comes from.
     pub name: &'a str,
     /// The noise, without the sources that were taken out from the start.
     pub noise: &'a Noise,
@@ -36,7 +36,7 @@ pub struct PredictReport<'a> {
     /// What was asked; each row has a grain of its own.
     pub question: Question,
     /// The answers, grain after grain.
-    pub rows: &'a [Row],
+    pub rows: &'a [RankPrediction],
     /// The blame for each grain, if it was asked for.
     pub blame: &'a [(Nanos, Vec<Blame>)],
     /// The names of all sources.
@@ -46,13 +46,13 @@ pub struct PredictReport<'a> {
 }
 
 /// A row with what is known of its error.
-pub(crate) struct Predicted {
-    row: Row,
+pub(crate) struct PredictedRow {
+    row: RankPrediction,
     replicas: u64,
 }
 
-impl Predicted {
-    pub(crate) const fn new(row: Row, replicas: u64) -> Self {
+impl PredictedRow {
+    pub(crate) const fn new(row: RankPrediction, replicas: u64) -> Self {
         Self { row, replicas }
     }
 
@@ -67,7 +67,7 @@ impl Predicted {
 }
 
 fields! {
-    pub(crate) ROW, row: Predicted {
+    pub(crate) ROW, row: PredictedRow {
         RANKS = catalogue::RANKS, |line| Value::Count(line.row.ranks);
         GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
         PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
@@ -184,8 +184,8 @@ pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Ite
     entry.sources.iter().map(|source| sources[*source].as_str())
 }
 
-pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<Predicted> {
-    report.rows.iter().map(|row| Predicted { row: row.clone(), replicas: report.question.replicas }).collect()
+pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<PredictedRow> {
+    report.rows.iter().map(|row| PredictedRow { row: row.clone(), replicas: report.question.replicas }).collect()
 }
 
 fn detours(noise: &Noise) -> usize {
@@ -201,7 +201,7 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     let lines = lines(report);
-    let shown = |field: &Field<Predicted>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
+    let shown = |field: &Field<PredictedRow>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
     let mut fields = vec![&row::RANKS, &row::GRAIN_NS, &row::SLOWDOWN_RATIO];
     for field in [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO] {
         if shown(field) {
@@ -284,11 +284,11 @@ pub(crate) fn job(question: &Question) -> String {
 }
 
 /// A curve for each grain; where ranks are too many to be replayed, what order statistics expect.
-fn curves(lines: &[Predicted]) -> Vec<Curve> {
+fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
     let same_grain = lines.chunk_by(|a, b| a.row.grain == b.row.grain);
     same_grain
         .map(|lines| {
-            let point = |line: &Predicted| {
+            let point = |line: &PredictedRow| {
                 let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
                 Some((line.row.ranks, slowdown))
             };

@@ -7,7 +7,7 @@ use becalm_analyze::summary::{
     CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
     Summary,
 };
-use becalm_model::node::Counter;
+use becalm_model::node::CounterGrowth;
 use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
 use becalm_units::{CpuId, Nanos};
 
@@ -244,7 +244,7 @@ pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
 /// The same of counters that no document holds yet.
 pub(crate) fn counter_rows(
     node: &str,
-    counters: &[Counter],
+    counters: &[CounterGrowth],
     observed_ns: Option<i64>,
     per_cpu: bool,
 ) -> Vec<CounterRow> {

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{Books, NodeSummary, Summary};
-use becalm_model::node::{ClockDoc, Ended, Machine, NodeDoc, Rung};
+use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung};
 use becalm_units::Nanos;
 
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::value::{grouped, three_digits, time};
-use crate::form::words::plural;
+use becalm_units::plural;
 
 /// Prints what was recorded, where and how, and every warning.
 pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -80,7 +80,7 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
     }
 }
 
-pub(crate) fn machine(machine: &Machine) -> String {
+pub(crate) fn machine(machine: &MachineDoc) -> String {
     let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
     parts.push(format!("CPUs online {}", machine.online));
     parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));

@@ -3,7 +3,7 @@
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
 use becalm_analyze::summary::{Books, NodeSummary, OpenBook, Summary, Timeline};
-use becalm_model::node::{ClockDoc, Ended, Machine, Rung, Settings};
+use becalm_model::node::{ClockDoc, Ended, MachineDoc, Rung, SettingsDoc};
 use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ struct RunDocument<'a, T: Serialize> {
     books: Option<&'static str>,
     open_books: Vec<OpenBookDoc<'a>>,
     warnings: Vec<WarningDoc<'a>>,
-    nodes: Vec<NodeDoc<'a>>,
+    nodes: Vec<RunNode<'a>>,
     #[serde(flatten)]
     tables: T,
 }
@@ -56,14 +56,14 @@ struct WarningDoc<'a> {
 }
 
 #[derive(Serialize)]
-struct NodeDoc<'a> {
+struct RunNode<'a> {
     node: &'a str,
     program: &'a str,
     origin: String,
     ended: Option<Ended>,
     rung: Rung,
-    settings: &'a Settings,
-    machine: &'a Machine,
+    settings: &'a SettingsDoc,
+    machine: &'a MachineDoc,
     clock: &'a ClockDoc,
     not_seen: &'a [String],
     activities: u64,
@@ -102,7 +102,7 @@ struct PeakDoc<'a> {
 }
 
 #[derive(Serialize)]
-struct Detours {
+struct DetoursDocument {
     detours: Vec<DetourDoc>,
 }
 
@@ -168,7 +168,7 @@ pub(super) fn detours(timelines: &[Timeline]) -> impl Serialize {
         detour: Object::new(DETOUR, timeline),
         activities: rows.iter().map(|row| Object::new(ENTRY, row)).collect(),
     });
-    Detours { detours: detours.collect() }
+    DetoursDocument { detours: detours.collect() }
 }
 
 fn open_book(book: &OpenBook) -> OpenBookDoc<'_> {
@@ -192,9 +192,9 @@ fn spectrum(spectrum: &Spectrum) -> SpectrumDoc<'_> {
     }
 }
 
-fn node(node: &NodeSummary) -> NodeDoc<'_> {
+fn node(node: &NodeSummary) -> RunNode<'_> {
     let doc = &node.doc;
-    NodeDoc {
+    RunNode {
         node: &doc.node,
         program: &doc.program,
         origin: doc.origin.to_string(),

@@ -193,7 +193,7 @@ fields! {
 }
 
 /// The node of a period, where there are several.
-pub(crate) const NODE: Field<PeriodRow> = catalogue::NODE.of(|row| Value::Text(row.found.node.clone()));
+pub(crate) const NODE: Field<PeriodRow> = catalogue::NODE.field(|row| Value::Text(row.found.node.clone()));
 
 fn what(origin: &Origin) -> String {
     match origin {

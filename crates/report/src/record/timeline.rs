@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::summary::{Entry, Timeline};
+use becalm_analyze::summary::{Timeline, TimelineEntry};
 use becalm_units::{Nanos, printable};
 
 use crate::Value;
@@ -17,13 +17,13 @@ const BAR: i128 = 24;
 
 /// An activity with what it is part of.
 pub(crate) struct EntryRow {
-    entry: Entry,
+    entry: TimelineEntry,
     offset: Nanos,
     duration: Nanos,
 }
 
 pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
-    let row = |entry: &Entry| EntryRow {
+    let row = |entry: &TimelineEntry| EntryRow {
         offset: entry.start.checked_sub(timeline.start).unwrap_or(Nanos::ZERO),
         duration: timeline.duration,
         entry: entry.clone(),

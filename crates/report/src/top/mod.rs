@@ -2,7 +2,7 @@
 //! fields as the report's tables and JSON.
 
 use becalm_analyze::summary::{Figures, SourceSummary, Timeline};
-use becalm_model::node::Counter;
+use becalm_model::node::CounterGrowth;
 use becalm_units::CpuId;
 
 use crate::Value;
@@ -18,7 +18,7 @@ pub struct LiveCpu {
     pub cpu: CpuId,
     /// Its figures since the start.
     pub figures: Figures,
-    /// The noise ratio of the last seconds; none before any are over.
+    /// The noise ratio of the last seconds; `None` before any are over.
     pub recent_ratio: Option<f64>,
     /// How long the last detour took, in nanoseconds; `None` before the first.
     pub last_ns: Option<i64>,
@@ -70,7 +70,7 @@ pub fn sources(sources: &[SourceSummary]) -> Grid {
 /// Growth of the kernel's counters over the observed time, added up over the CPUs; those that stand for times first,
 /// then the fastest.
 #[must_use]
-pub fn counters(counters: &[Counter], observed_ns: Option<i64>) -> Grid {
+pub fn counters(counters: &[CounterGrowth], observed_ns: Option<i64>) -> Grid {
     let rows = figures::counter_rows("", counters, observed_ns, false);
     Grid::new(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
 }

@@ -4,7 +4,7 @@ use becalm_analyze::work::{CpuWork, Curves, Tones};
 
 use super::text::hertz;
 use crate::form::value::{grouped, time};
-use crate::html::{Axis, Bar, Bars, Chart, Lines, Mark, Scale, Series, Spec, Unit};
+use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, ChartSeries, Lines, Mark, Spec};
 
 /// CPUs beyond this have no curve of their own.
 pub(super) const CURVES: usize = 8;
@@ -14,32 +14,33 @@ const STEPS: usize = 12;
 const POINTS_PER_DECADE: f64 = 150.0;
 
 /// A CPU's samples with what they are called on the page.
-pub(super) struct Named<'a> {
+pub(super) struct NamedCpu<'a> {
     pub name: String,
     pub cpu: &'a CpuWork,
 }
 
 /// A curve for each CPU; where there is one only it needs no name.
-fn curves(cpus: &[Named<'_>], step: bool, points: impl Fn(&CpuWork) -> Vec<[f64; 2]>) -> Vec<Series> {
+fn curves(cpus: &[NamedCpu<'_>], step: bool, points: impl Fn(&CpuWork) -> Vec<[f64; 2]>) -> Vec<ChartSeries> {
     let named = cpus.len() > 1;
     cpus.iter()
         .take(CURVES)
-        .map(|shown| Series {
+        .map(|shown| ChartSeries {
             name: if named { shown.name.clone() } else { String::new() },
             points: points(shown.cpu),
             step,
-            ..Series::default()
+            ..ChartSeries::default()
         })
         .collect()
 }
 
 /// The share of samples that are not above a value, up to where the histogram ends.
-pub(super) fn cumulative(cpus: &[Named<'_>], text: &str) -> Chart {
+pub(super) fn cumulative(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let inside = cpu.curves.distribution.iter().filter(|(value, _)| *value <= cpu.curves.histogram_end_ns);
         inside.map(|(value, share)| [*value as f64, *share]).collect()
     };
-    let share = Axis::new("samples that take no longer", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0));
+    let share =
+        Axis::new("samples that take no longer", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), Some(1.0));
     let marks = match cpus {
         [only] => vec![Mark { at: only.cpu.spread.median_ns() as f64, label: "median".to_owned() }],
         _ => Vec::new(),
@@ -50,7 +51,7 @@ pub(super) fn cumulative(cpus: &[Named<'_>], text: &str) -> Chart {
         label: text.to_owned(),
         height: 320,
         spec: Spec::Lines(Lines {
-            x: Axis::new("a sample takes", Scale::Linear, Unit::Time),
+            x: Axis::new("a sample takes", AxisScale::Linear, AxisUnit::Time),
             y: share,
             series: curves(cpus, true, points),
             marks,
@@ -60,15 +61,16 @@ pub(super) fn cumulative(cpus: &[Named<'_>], text: &str) -> Chart {
 }
 
 /// The share of samples that are not shorter than a value, both axes logarithmic.
-pub(super) fn survival(cpus: &[Named<'_>], text: &str) -> Chart {
+pub(super) fn survival(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     Chart {
         id: "survival",
         title: "Survival".to_owned(),
         label: format!("The share of samples that take at least a time, on two logarithmic axes. {text}"),
         height: 320,
         spec: Spec::Lines(Lines {
-            x: Axis::new("a sample takes", Scale::Log, Unit::Time),
-            y: Axis::new("samples that take at least so long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
+            x: Axis::new("a sample takes", AxisScale::Log, AxisUnit::Time),
+            y: Axis::new("samples that take at least so long", AxisScale::Log, AxisUnit::Ratio)
+                .between(None, Some(1.0)),
             series: curves(cpus, false, |cpu| surviving(&cpu.curves)),
             marks: Vec::new(),
         }),
@@ -89,8 +91,8 @@ fn surviving(curves: &Curves) -> Vec<[f64; 2]> {
 }
 
 /// The consecutive samples: the longest of each part of the run, and of a single CPU the shortest.
-pub(super) fn series(cpus: &[Named<'_>], text: &str) -> Chart {
-    let value = |get: fn(&becalm_analyze::work::Moment) -> i64| {
+pub(super) fn series(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
+    let value = |get: fn(&becalm_analyze::work::SamplePoint) -> i64| {
         move |cpu: &CpuWork| -> Vec<[f64; 2]> {
             let moments = cpu.curves.series.iter().filter(|moment| get(moment) > 0);
             moments.map(|moment| [moment.start_ns as f64, get(moment) as f64]).collect()
@@ -100,7 +102,7 @@ pub(super) fn series(cpus: &[Named<'_>], text: &str) -> Chart {
     if cpus.len() == 1 {
         lines[0].name = "longest".to_owned();
         let shortest = curves(cpus, false, value(|moment| moment.min_ns));
-        lines.extend(shortest.into_iter().map(|line| Series { name: "shortest".to_owned(), ..line }));
+        lines.extend(shortest.into_iter().map(|line| ChartSeries { name: "shortest".to_owned(), ..line }));
     }
     Chart {
         id: "series",
@@ -108,8 +110,8 @@ pub(super) fn series(cpus: &[Named<'_>], text: &str) -> Chart {
         label: format!("The longest sample of each part of the run against time. {text}"),
         height: 320,
         spec: Spec::Lines(Lines {
-            x: Axis::new("time", Scale::Linear, Unit::Instant),
-            y: Axis::new("a sample takes", Scale::Log, Unit::Time),
+            x: Axis::new("time", AxisScale::Linear, AxisUnit::Instant),
+            y: Axis::new("a sample takes", AxisScale::Log, AxisUnit::Time),
             series: lines,
             marks: Vec::new(),
         }),
@@ -118,7 +120,7 @@ pub(super) fn series(cpus: &[Named<'_>], text: &str) -> Chart {
 }
 
 /// The histograms of the CPUs' samples.
-pub(super) fn histogram(cpus: &[Named<'_>], text: &str) -> Chart {
+pub(super) fn histogram(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let bins = cpu.curves.histogram.iter().map(|bin| [bin.from_ns as f64, bin.count as f64]);
         bins.chain([[cpu.curves.histogram_end_ns as f64, 0.0]]).collect()
@@ -129,8 +131,8 @@ pub(super) fn histogram(cpus: &[Named<'_>], text: &str) -> Chart {
         label: text.to_owned(),
         height: 300,
         spec: Spec::Lines(Lines {
-            x: Axis::new("a sample takes", Scale::Linear, Unit::Time),
-            y: Axis::new("samples", Scale::Linear, Unit::Count).between(Some(0.0), None),
+            x: Axis::new("a sample takes", AxisScale::Linear, AxisUnit::Time),
+            y: Axis::new("samples", AxisScale::Linear, AxisUnit::Count).between(Some(0.0), None),
             series: curves(cpus, true, points),
             marks: Vec::new(),
         }),
@@ -139,22 +141,23 @@ pub(super) fn histogram(cpus: &[Named<'_>], text: &str) -> Chart {
 }
 
 /// Repetitions of a second, one after another.
-pub(super) fn repetitions(cpus: &[Named<'_>], text: &str) -> Chart {
+pub(super) fn repetitions(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let ratios = cpu.cumulative.iter().flat_map(|cumulative| {
             cumulative.values.iter().map(|value| *value as f64 / cumulative.undisturbed_ns.max(1) as f64)
         });
         ratios.enumerate().map(|(number, ratio)| [(number + 1) as f64, ratio]).collect()
     };
-    let lines = curves(cpus, false, points).into_iter().map(|line| Series { dots: line.points.len() < 100, ..line });
+    let lines =
+        curves(cpus, false, points).into_iter().map(|line| ChartSeries { dots: line.points.len() < 100, ..line });
     Chart {
         id: "repetitions",
         title: String::new(),
         label: text.to_owned(),
         height: 280,
         spec: Spec::Lines(Lines {
-            x: Axis::new("repetition", Scale::Linear, Unit::Count).between(Some(1.0), None),
-            y: Axis::new("by what it takes undisturbed", Scale::Linear, Unit::Factor),
+            x: Axis::new("repetition", AxisScale::Linear, AxisUnit::Count).between(Some(1.0), None),
+            y: Axis::new("by what it takes undisturbed", AxisScale::Linear, AxisUnit::Factor),
             series: lines.filter(|line| !line.points.is_empty()).collect(),
             marks: Vec::new(),
         }),
@@ -181,13 +184,13 @@ pub(super) fn left(cpu: &CpuWork, text: &str) -> Chart {
         title: "Standard deviation of the samples".to_owned(),
         label: text.to_owned(),
         height: bars.len() as u32 * 26 + 40,
-        spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Time), bars }),
+        spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Time), bars }),
         figures: None,
     }
 }
 
 /// The spectrum of the time that was lost, with the named frequencies of a single CPU.
-pub(super) fn spectrum(cpus: &[Named<'_>], text: &str) -> Chart {
+pub(super) fn spectrum(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| cpu.tones.as_ref().map_or_else(Vec::new, reduced);
     let marks = match cpus {
         [only] => only.cpu.tones.iter().flat_map(|tones| &tones.tones).map(mark).collect(),
@@ -200,8 +203,8 @@ pub(super) fn spectrum(cpus: &[Named<'_>], text: &str) -> Chart {
         label: format!("The spectrum of the time that was lost. {text}"),
         height: 340,
         spec: Spec::Lines(Lines {
-            x: Axis::new("frequency", Scale::Log, Unit::Rate),
-            y: Axis::new("power, ns\u{b2}", Scale::Log, Unit::Plain),
+            x: Axis::new("frequency", AxisScale::Log, AxisUnit::Rate),
+            y: Axis::new("power, ns\u{b2}", AxisScale::Log, AxisUnit::Plain),
             series: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
             marks,
         }),
@@ -235,7 +238,7 @@ fn reduced(tones: &Tones) -> Vec<[f64; 2]> {
 }
 
 /// The histogram in a sentence.
-pub(super) fn histogram_text(cpus: &[Named<'_>]) -> String {
+pub(super) fn histogram_text(cpus: &[NamedCpu<'_>]) -> String {
     let beyond: u64 = cpus.iter().map(|shown| shown.cpu.curves.beyond).sum();
     let end = cpus.iter().map(|shown| shown.cpu.curves.histogram_end_ns).max().unwrap_or(0);
     match beyond {

@@ -6,7 +6,7 @@ use becalm_analyze::work::Curves;
 
 use crate::form::sheet::Sheet;
 use crate::form::value::{fine, grouped, time};
-use crate::form::words::plural;
+use becalm_units::plural;
 
 /// Columns of a drawing.
 const WIDTH: usize = 64;
@@ -156,7 +156,7 @@ pub(super) fn histogram(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> 
 mod tests {
     use super::*;
     use crate::form::sheet::Form;
-    use becalm_analyze::work::{Bin, Moment};
+    use becalm_analyze::work::{Bin, SamplePoint};
 
     fn drawn(draw: fn(&Curves, &mut Sheet<'_>) -> io::Result<()>, curves: &Curves) -> String {
         let mut out = Vec::new();
@@ -171,8 +171,8 @@ mod tests {
             histogram_end_ns: 3_000,
             beyond: 1,
             series: vec![
-                Moment { start_ns: 0, min_ns: 1_000, max_ns: 2_000 },
-                Moment { start_ns: 1_000_000, min_ns: 1_000, max_ns: 100_000 },
+                SamplePoint { start_ns: 0, min_ns: 1_000, max_ns: 2_000 },
+                SamplePoint { start_ns: 1_000_000, min_ns: 1_000, max_ns: 100_000 },
             ],
         }
     }

@@ -1,13 +1,13 @@
 //! The figures of a run of work.
 
-use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, Repetitions, Spread, Step, Tone};
+use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, Tone};
 
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::fields;
 
 fields! {
-    /// Of a CPU's samples.
+    /// The fields of a CPU's samples.
     pub(super) CPU, cpu: CpuWork {
         NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
         CPU = catalogue::CPU, |row| Value::Number(u64::from(row.cpu.get()));
@@ -43,12 +43,12 @@ fields! {
 
 /// A line of the subtraction: the samples as they were, or after a source.
 pub(super) struct Subtracted {
-    pub step: Option<Step>,
+    pub step: Option<SubtractionStep>,
     pub left: Spread,
 }
 
 fields! {
-    /// Of the subtraction.
+    /// The fields of a step of the subtraction.
     pub(super) STEP, step: Subtracted {
         SOURCE = "source", "minus",
             |row| Value::Text(row.step.as_ref().map_or("nothing".to_owned(), |step| step.source.clone()));
@@ -92,7 +92,7 @@ fields! {
 }
 
 fields! {
-    /// Of repetitions of a second.
+    /// The fields of repetitions of a second.
     pub(super) CUMULATIVE, cumulative: Cumulative {
         SAMPLES_EACH = "samples_each", "samples each", |row| Value::Count(row.samples_each);
         REPETITIONS = "repetitions", "repetitions", |row| Value::Count(row.spread.count);
@@ -129,12 +129,12 @@ fields! {
     }
 }
 
-fn repetition(row: &Against, ratio: fn(&Repetitions) -> f64) -> Value {
+fn repetition(row: &Against, ratio: fn(&RepetitionRatios) -> f64) -> Value {
     row.repetitions.as_ref().map_or(Value::Missing, |found| Value::Factor(ratio(found)))
 }
 
 fields! {
-    /// Against a baseline.
+    /// The fields of a comparison with a baseline.
     pub(super) AGAINST, against: Against {
         SCALE_RATIO = "scale_ratio", "scaled by", |row| Value::Factor(row.scale);
         BASELINE_SAMPLES = "baseline_samples", "baseline's samples", |row| Value::Count(row.baseline.count);

@@ -2,16 +2,16 @@
 
 use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 
-use super::charts::{self, CURVES, Named};
+use super::charts::{self, CURVES, NamedCpu};
 use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulative};
 use super::text;
 use crate::Value;
 use crate::form::field::Field;
 use crate::form::value::{fine, grouped, time};
-use crate::form::words::plural;
-use crate::html::{Block, HtmlTable, Page, Section, Tile, Tone};
+use crate::html::{Block, Grade, HtmlTable, Page, Section, Tile};
 use crate::record::NOISE_QUIET;
 use crate::record::header;
+use becalm_units::plural;
 
 /// How many sources the table of the subtraction has at most.
 const STEPS: usize = 40;
@@ -25,7 +25,7 @@ pub(super) fn page(summary: &WorkSummary, program: &str) -> Page {
     let nodes = summary.nodes.len() > 1;
     let place =
         |cpu: &CpuWork| if nodes { format!("{} CPU {}", cpu.node, cpu.cpu) } else { format!("CPU {}", cpu.cpu) };
-    let cpus: Vec<Named<'_>> = summary.cpus.iter().map(|cpu| Named { name: place(cpu), cpu }).collect();
+    let cpus: Vec<NamedCpu<'_>> = summary.cpus.iter().map(|cpu| NamedCpu { name: place(cpu), cpu }).collect();
     let Some(worst) = cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu))) else {
         return framed(summary, program, Vec::new());
     };
@@ -61,18 +61,18 @@ fn cost(cpu: &CpuWork) -> f64 {
     cpu.spread.mean_ns / cpu.body.middle_ns.max(1) as f64 - 1.0
 }
 
-fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Section {
+fn headline(summary: &WorkSummary, cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let figure = |field: &Field<CpuWork>| field.cell(worst.cpu);
     let longer = cost(worst.cpu);
     let quiet = Value::Ratio(NOISE_QUIET).cell();
     let on_cpu = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
     let (tone, text) = match longer {
         longer if longer <= NOISE_QUIET => (
-            Tone::Good,
+            Grade::Good,
             format!("Samples take {} on the average{on_cpu}, no longer than undisturbed.", figure(&cpu::MEAN_NS)),
         ),
         longer => {
-            let tone = if longer <= 10.0 * NOISE_QUIET { Tone::Fair } else { Tone::Bad };
+            let tone = if longer <= 10.0 * NOISE_QUIET { Grade::Fair } else { Grade::Bad };
             let by = Value::Change(longer).cell();
             let text = format!(
                 "Samples take {} on the average{on_cpu}: {by} on what they take undisturbed.",
@@ -101,7 +101,7 @@ fn headline(summary: &WorkSummary, cpus: &[Named<'_>], worst: &Named<'_>) -> Sec
 fn tiles(cpu: &CpuWork) -> Vec<Tile> {
     let figure = |field: &Field<CpuWork>| field.cell(cpu);
     let tile =
-        |name: &str, figure: String, detail: String| Tile { name: name.to_owned(), figure, detail, tone: Tone::Plain };
+        |name: &str, figure: String, detail: String| Tile { name: name.to_owned(), figure, detail, tone: Grade::Plain };
     let share = |count: u64| Value::Ratio(count as f64 / cpu.spread.count.max(1) as f64).cell();
     let mut tiles = vec![
         tile("Mean", figure(&cpu::MEAN_NS), format!("standard deviation {}", figure(&cpu::STDDEV_NS))),
@@ -128,7 +128,7 @@ fn tiles(cpu: &CpuWork) -> Vec<Tile> {
     tiles
 }
 
-fn quantiles(worst: &Named<'_>, named: bool) -> String {
+fn quantiles(worst: &NamedCpu<'_>, named: bool) -> String {
     let figure = |field: &Field<CpuWork>| field.cell(worst.cpu);
     format!(
         "{}Half of the samples take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
@@ -140,7 +140,7 @@ fn quantiles(worst: &Named<'_>, named: bool) -> String {
     )
 }
 
-fn distribution(cpus: &[Named<'_>], worst: &Named<'_>) -> Section {
+fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
     let mut blocks = vec![
         Block::Text(text.clone()),
@@ -161,12 +161,12 @@ fn distribution(cpus: &[Named<'_>], worst: &Named<'_>) -> Section {
 }
 
 /// A note where CPUs are left out of the charts.
-fn drawn(cpus: &[Named<'_>]) -> Option<Block> {
+fn drawn(cpus: &[NamedCpu<'_>]) -> Option<Block> {
     let text = || format!("Charts are of the first {CURVES} of {} CPUs.", grouped(cpus.len() as u64));
     (cpus.len() > CURVES).then(|| Block::Note(text()))
 }
 
-fn samples(cpus: &[Named<'_>]) -> HtmlTable {
+fn samples(cpus: &[NamedCpu<'_>]) -> HtmlTable {
     let nodes = cpus.windows(2).any(|pair| pair[0].cpu.node != pair[1].cpu.node);
     let mut fields = vec![
         &cpu::CPU,
@@ -196,7 +196,7 @@ fn samples(cpus: &[Named<'_>]) -> HtmlTable {
     table
 }
 
-fn series(cpus: &[Named<'_>], worst: &Named<'_>) -> Section {
+fn series(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
     Section {
         id: "series",
@@ -208,7 +208,7 @@ fn series(cpus: &[Named<'_>], worst: &Named<'_>) -> Section {
     }
 }
 
-fn histogram(cpus: &[Named<'_>]) -> Section {
+fn histogram(cpus: &[NamedCpu<'_>]) -> Section {
     let text = charts::histogram_text(cpus);
     Section {
         id: "histogram",
@@ -223,7 +223,7 @@ fn histogram(cpus: &[Named<'_>]) -> Section {
 
 /// A table for each CPU, named after it where there are several.
 fn tables<R>(
-    cpus: &[Named<'_>],
+    cpus: &[NamedCpu<'_>],
     caption: &str,
     fields: &[&Field<R>],
     rows: impl Fn(&CpuWork, &mut HtmlTable),
@@ -243,7 +243,7 @@ fn tables<R>(
     blocks
 }
 
-fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
+fn repetitions(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     let longer = cpus.iter().filter_map(|shown| Some((shown, shown.cpu.cumulative.as_ref()?)));
     let (worst, cumulative) = longer.max_by(|(_, a), (_, b)| a.cost_ratio().total_cmp(&b.cost_ratio()))?;
     let on = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
@@ -271,7 +271,7 @@ fn repetitions(cpus: &[Named<'_>]) -> Option<Section> {
     })
 }
 
-fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
+fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
     let shown = if worst.cpu.subtraction.is_empty() {
         cpus.iter().find(|shown| !shown.cpu.subtraction.is_empty())?
     } else {
@@ -322,7 +322,7 @@ fn subtraction(cpus: &[Named<'_>], worst: &Named<'_>) -> Option<Section> {
     })
 }
 
-fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
+fn spectrum(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     let tones = cpus
         .iter()
         .find_map(|shown| shown.cpu.tones.as_ref().filter(|tones| tones.power.iter().any(|power| *power > 0.0)))?;
@@ -362,7 +362,7 @@ fn spectrum(cpus: &[Named<'_>]) -> Option<Section> {
     })
 }
 
-fn counters(cpus: &[Named<'_>]) -> Option<Section> {
+fn counters(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     let fields: Vec<&Field<_>> = COUNT.iter().collect();
     let blocks = tables(cpus, "Counts", &fields, |cpu, table| {
         cpu.counts.iter().for_each(|count| {
@@ -380,7 +380,7 @@ fn counters(cpus: &[Named<'_>]) -> Option<Section> {
     })
 }
 
-fn baseline(cpus: &[Named<'_>]) -> Option<Section> {
+fn baseline(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     let first = cpus.iter().find_map(|shown| shown.cpu.against.as_ref())?;
     let text = format!(
         "The mean is {} times that of the baseline, the 99th percentile {} times.",
@@ -413,7 +413,7 @@ fn baseline(cpus: &[Named<'_>]) -> Option<Section> {
     })
 }
 
-fn machine(summary: &WorkSummary, cpus: &[Named<'_>]) -> Section {
+fn machine(summary: &WorkSummary, cpus: &[NamedCpu<'_>]) -> Section {
     let mut blocks: Vec<Block> = Vec::new();
     for doc in &summary.nodes {
         for warning in &doc.warnings {

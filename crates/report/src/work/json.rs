@@ -1,7 +1,7 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
 use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
-use becalm_model::node::{Ended, Machine, NodeDoc, Settings, Warning};
+use becalm_model::node::{Ended, MachineDoc, NodeDoc, SettingsDoc, Warning};
 use serde::Serialize;
 
 use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, STEP, Subtracted, TONE};
@@ -11,29 +11,29 @@ use crate::form::field::Object;
 struct WorkDocument<'a> {
     /// How the main body is found.
     rule: &'static str,
-    runs: Vec<Run<'a>>,
+    runs: Vec<WorkRunPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct Run<'a> {
+struct WorkRunPart<'a> {
     path: String,
-    nodes: Vec<Node<'a>>,
-    cpus: Vec<Cpu<'a>>,
+    nodes: Vec<WorkNodePart<'a>>,
+    cpus: Vec<WorkCpuPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct Node<'a> {
+struct WorkNodePart<'a> {
     node: &'a str,
     program: &'a str,
     origin: String,
     ended: Option<Ended>,
-    settings: &'a Settings,
-    machine: &'a Machine,
+    settings: &'a SettingsDoc,
+    machine: &'a MachineDoc,
     warnings: &'a [Warning],
 }
 
 #[derive(Serialize)]
-struct Cpu<'a> {
+struct WorkCpuPart<'a> {
     #[serde(flatten)]
     figures: Object,
     /// Nanoseconds for one iteration by all copies, in full.
@@ -46,22 +46,22 @@ struct Cpu<'a> {
     /// Start, smallest and largest value.
     series: Vec<[i64; 3]>,
     subtraction: Vec<Object>,
-    spectrum: Option<Spectrum<'a>>,
-    repetitions: Option<Repetitions<'a>>,
+    spectrum: Option<SpectrumPart<'a>>,
+    repetitions: Option<RepetitionsPart<'a>>,
     counters: Vec<Object>,
     baseline: Option<Object>,
 }
 
 /// Repetitions of a second.
 #[derive(Serialize)]
-struct Repetitions<'a> {
+struct RepetitionsPart<'a> {
     #[serde(flatten)]
     figures: Object,
     values_ns: &'a [i64],
 }
 
 #[derive(Serialize)]
-struct Spectrum<'a> {
+struct SpectrumPart<'a> {
     resolution_hz: f64,
     stretches: u32,
     threshold_ratio: f64,
@@ -74,7 +74,7 @@ struct Spectrum<'a> {
 
 /// Runs of work, one for each number of copies, as `becalm.work/1`.
 pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
-    let runs = summaries.iter().map(|summary| Run {
+    let runs = summaries.iter().map(|summary| WorkRunPart {
         path: summary.path.display().to_string(),
         nodes: summary.nodes.iter().map(node).collect(),
         cpus: summary.cpus.iter().map(cpu).collect(),
@@ -86,8 +86,8 @@ fn lines(cpu: &CpuWork) -> impl Iterator<Item = Subtracted> {
     cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left })
 }
 
-fn node(doc: &NodeDoc) -> Node<'_> {
-    Node {
+fn node(doc: &NodeDoc) -> WorkNodePart<'_> {
+    WorkNodePart {
         node: &doc.node,
         program: &doc.program,
         origin: doc.origin.to_string(),
@@ -98,8 +98,8 @@ fn node(doc: &NodeDoc) -> Node<'_> {
     }
 }
 
-fn cpu(work: &CpuWork) -> Cpu<'_> {
-    Cpu {
+fn cpu(work: &CpuWork) -> WorkCpuPart<'_> {
+    WorkCpuPart {
         figures: Object::new(CPU, work),
         iteration_mean_ns: work.ns_per_iteration(),
         histogram: work.curves.histogram.iter().map(|bin| [bin.from_ns, bin.count as i64]).collect(),
@@ -108,7 +108,7 @@ fn cpu(work: &CpuWork) -> Cpu<'_> {
         distribution: &work.curves.distribution,
         series: work.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
         subtraction: lines(work).map(|line| Object::new(STEP, &line)).collect(),
-        spectrum: work.tones.as_ref().map(|tones| Spectrum {
+        spectrum: work.tones.as_ref().map(|tones| SpectrumPart {
             resolution_hz: tones.resolution_hz,
             stretches: tones.stretches,
             threshold_ratio: tones.threshold_ratio,
@@ -116,7 +116,7 @@ fn cpu(work: &CpuWork) -> Cpu<'_> {
             tones: tones.tones.iter().map(|tone| Object::new(TONE, tone)).collect(),
             power: &tones.power,
         }),
-        repetitions: work.cumulative.as_ref().map(|cumulative| Repetitions {
+        repetitions: work.cumulative.as_ref().map(|cumulative| RepetitionsPart {
             figures: Object::new(CUMULATIVE, cumulative),
             values_ns: &cumulative.values,
         }),

@@ -1,7 +1,7 @@
 use becalm_analyze::compare::{Limit, Metric, compare};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_report::{Check, CompareReport};
+use becalm_report::{CompareReport, LimitCheck};
 
 use crate::{bundles, check, check_forms};
 
@@ -14,7 +14,7 @@ fn two_recordings() {
     let mut comparison = compare((&busy, &all), (&quieter, &all)).unwrap();
     comparison.a.path = "busy.becalm".into();
     comparison.b.path = "quieter.becalm".into();
-    let checks = [Check { metric: Metric::NoiseRatio, share: 0.1, outcome: Limit::NotShown }];
+    let checks = [LimitCheck { metric: Metric::NoiseRatio, share: 0.1, outcome: Limit::NotShown }];
     let report = CompareReport { comparison: &comparison, checks: &checks };
     check("compare", &report);
     check_forms("compare", &report);

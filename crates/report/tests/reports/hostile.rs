@@ -7,12 +7,12 @@ use becalm_analyze::summary::{Selection, longest, summarize, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::{Bundle, PhaseRun, cost, study};
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
-use becalm_model::inject::{InjectDoc, Way};
+use becalm_model::inject::{InjectDoc, InjectionWay};
 use becalm_model::node::Warning;
-use becalm_model::study::Outcome;
+use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
-    Area, Attempt, BootParameter, Change, Check, Choice, Chosen, Family, Finding, Gains, Knob, Note, Outcome as Tried,
-    Plan, Profile, Severity, Stage, StepGain,
+    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gains, Knob, Note,
+    Outcome as Tried, Plan, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
@@ -124,7 +124,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
     (campaign.machine.processor, campaign.machine.kernel, campaign.plan.sched) = (text(), text(), text());
     campaign.not_counted = vec![text()];
     campaign.warnings = vec![text()];
-    let live = becalm_analyze::cost::tick::Live::new(&campaign).unwrap();
+    let live = becalm_analyze::cost::tick::CampaignAnalysis::new(&campaign).unwrap();
     check(&TickReport::of_campaign(campaign, live));
 
     let jobs = tempfile::tempdir().unwrap();
@@ -143,12 +143,12 @@ fn of_work_costs_jobs_and_studies(name: &str) {
     let mut studied = Vec::new();
     for configuration in &mut doc.configurations {
         studied.push(match &mut configuration.outcome {
-            Outcome::Recorded { run } => {
+            ConfigurationOutcome::Recorded { run } => {
                 let bundle = Bundle::open(&folder.join(run)).unwrap();
                 let summary = summarize(&bundle, &Selection { node: None, cpus: None }).unwrap();
                 Some(Studied { summary, rows: Vec::new(), warnings: Vec::new() })
             }
-            Outcome::Skipped { why } => {
+            ConfigurationOutcome::Skipped { why } => {
                 *why = text();
                 None
             }
@@ -175,7 +175,7 @@ fn of_the_machine_and_jobs(name: &str) {
         isolated: CpuList::default(),
         first_steps: vec![FirstStep { command: "becalm record".to_owned(), why: text() }],
     });
-    let way = Way::Preempt(text());
+    let way = InjectionWay::Preempt(text());
     check(&InjectDoc { noise: text(), synchronized: false, seed: 1, way, places: Vec::new() });
     check(&ValidationDoc {
         library: text(),
@@ -254,7 +254,7 @@ fn of_tuning(name: &str) {
         cost: None,
     };
     finding.seen(name, name).fix(name).boot(name);
-    let choice = Choice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
+    let choice = CpuChoice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
     check(&TuneCheckReport {
         node: name,
         kernel: name,

@@ -1,4 +1,4 @@
-use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, NoisePlace, SignalCounts, Way};
+use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SignalCounts};
 use becalm_units::{CpuId, Nanos};
 
 use crate::check;
@@ -27,19 +27,19 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
     }
 }
 
-fn report(way: Way, places: Vec<InjectedPlace>) -> InjectDoc {
+fn report(way: InjectionWay, places: Vec<InjectedPlace>) -> InjectDoc {
     InjectDoc { noise: "periodic:interval=1ms,detour=50us".to_owned(), synchronized: false, seed: 1, way, places }
 }
 
 #[test]
 fn noise_on_cpus_with_one_and_with_several_exceptions() {
     let places = vec![place(NoisePlace::Cpu(CpuId::new(2)), 1), place(NoisePlace::Cpu(CpuId::new(3)), 2)];
-    check("inject_cpus", &report(Way::Preempt("fifo:51".to_owned()), places));
+    check("inject_cpus", &report(InjectionWay::Preempt("fifo:51".to_owned()), places));
 }
 
 #[test]
 fn noise_in_threads_that_are_more_than_are_shown() {
-    let way = Way::Signal(SignalCounts { processes: 2, unattended: 1, given_up: 2, without_signal: 1 });
+    let way = InjectionWay::Signal(SignalCounts { processes: 2, unattended: 1, given_up: 2, without_signal: 1 });
     let threads = (0..17).map(|tid| place(NoisePlace::Thread { pid: 7, tid: 100 + tid }, 0)).collect();
     check("inject_threads", &report(way, threads));
 }

@@ -1,6 +1,6 @@
 use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::{Bundle, study};
-use becalm_model::study::Outcome;
+use becalm_model::study::ConfigurationOutcome;
 use becalm_report::{Report, Studied, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
@@ -15,7 +15,7 @@ fn configurations_that_were_recorded_skipped_and_not_reached() {
     becalm_fixtures::write_study(&folder);
     let doc = study::load(&folder).unwrap();
     let studied = doc.configurations.iter().map(|configuration| match &configuration.outcome {
-        Outcome::Recorded { run } => {
+        ConfigurationOutcome::Recorded { run } => {
             let bundle = Bundle::open(&folder.join(run)).unwrap();
             let summary = summarize(&bundle, &Selection { node: None, cpus: None }).unwrap();
             Some(Studied { summary, rows: Vec::new(), warnings: Vec::new() })

@@ -9,7 +9,7 @@ use crate::noise::NoiseTrace;
 use crate::placement::Offsets;
 
 /// A rank on its trace. Times are those of the common clock.
-struct Rank<'a> {
+struct ReplayedRank<'a> {
     trace: &'a NoiseTrace,
     /// The first detour that has not ended.
     slot: usize,
@@ -20,7 +20,7 @@ struct Rank<'a> {
     rest: i64,
 }
 
-impl Rank<'_> {
+impl ReplayedRank<'_> {
     /// The delay of the phase that starts now. Time never runs backwards between two calls.
     fn delay(&mut self, now: i64) -> i64 {
         let (starts, durations) = (self.trace.starts_ns(), self.trace.durations_ns());
@@ -70,7 +70,7 @@ pub(crate) fn run(
                 let lap = position - position.rem_euclid(kind.length);
                 let first = trace.first_ending_after(position - lap);
                 let count = trace.len().max(1) as i64;
-                ranks.push(Rank {
+                ranks.push(ReplayedRank {
                     trace,
                     slot: first.rem_euclid(count) as usize,
                     shift: lap - offset + first.div_euclid(count) * kind.length,

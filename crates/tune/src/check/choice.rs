@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::partitions;
-use becalm_model::tune::{Choice, Chosen};
+use becalm_model::tune::{Chosen, CpuChoice};
 use becalm_units::CpuList;
 
 use super::words::are;
@@ -29,7 +29,7 @@ pub enum ChoiceError {
     #[error("the machine says that no CPU is online")]
     NoneOnline,
     /// The user named an empty list of CPUs.
-    #[error("the list of CPUs names none")]
+    #[error("the list of CPUs is empty; name at least one")]
     Empty,
 }
 
@@ -45,13 +45,13 @@ impl ChoiceError {
 ///
 /// # Errors
 /// If the list of CPUs that are online cannot be read, or a CPU that was named is not among them.
-pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<Choice, ChoiceError> {
+pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<CpuChoice, ChoiceError> {
     let sets = CpuSets::read(root)?;
     let online = sets.online;
     if online.is_empty() {
         return Err(ChoiceError::NoneOnline);
     }
-    let with = |cpus: CpuList, chosen| Choice { others: online.without(&cpus), cpus, chosen };
+    let with = |cpus: CpuList, chosen| CpuChoice { others: online.without(&cpus), cpus, chosen };
     if let Some(named) = named {
         let missing = named.without(&online);
         return match (named.is_empty(), missing.is_empty()) {

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::tune::{Cost, SourceCost};
+use becalm_model::tune::{FindingCost, SourceCost};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::{Kind, Noise};
+use crate::{Kind, NoiseSource};
 
 /// A recording, as far as costs need it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -35,9 +35,9 @@ pub struct RecordedSource {
 }
 
 impl Recorded {
-    /// What some sources took; nothing if none of them was seen.
+    /// What some sources took; `None` if none of them was seen.
     #[must_use]
-    pub fn cost_of(&self, noise: &[Noise]) -> Option<Cost> {
+    pub fn cost_of(&self, noise: &[NoiseSource]) -> Option<FindingCost> {
         // By the names of kinds: the order in which sources of equal cost are shown.
         // In the order of the names of kinds, and then of sources.
         let mut found: BTreeMap<(&str, &str), Vec<&RecordedSource>> = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Recorded {
         // The names break ties, as the sort is stable.
         sources.sort_by_key(|source| std::cmp::Reverse(source.total));
         let total = sources.iter().fold(0_i64, |sum, source| sum.saturating_add(source.total.get()));
-        Some(Cost { sources, total: Nanos::new(total), ratio: ratio(total, self.observed(|_| true)) })
+        Some(FindingCost { sources, total: Nanos::new(total), ratio: ratio(total, self.observed(|_| true)) })
     }
 
     /// What one source took on all CPUs where it was seen.
@@ -100,13 +100,13 @@ mod tests {
             source(2, Kind::Task, "eth0", 500),
         ];
         let recorded = Recorded { observed, sources };
-        let cost = recorded.cost_of(&[Noise::new(Kind::Irq, "*")]).unwrap();
+        let cost = recorded.cost_of(&[NoiseSource::new(Kind::Irq, "*")]).unwrap();
         assert_eq!((cost.total.get(), cost.sources.len()), (140, 2));
         assert!((cost.ratio - 140.0 / 3_000.0).abs() < 1e-12);
         let first = &cost.sources[0];
         assert_eq!((first.source.as_str(), first.cpus.to_string(), first.count), ("virtio1", "1".into(), 2));
         assert!((first.ratio - 0.1).abs() < 1e-12 && (cost.sources[1].ratio - 0.02).abs() < 1e-12);
-        assert_eq!(recorded.cost_of(&[Noise::new(Kind::Irq, "eth")]), None);
+        assert_eq!(recorded.cost_of(&[NoiseSource::new(Kind::Irq, "eth")]), None);
         assert_eq!(recorded.cost_of(&[]), None);
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Findings<'a> {
         None
     }
 
-    /// A setting of the kernel as evidence; nothing where there is none or, which is a finding, it cannot be read.
+    /// A setting of the kernel as evidence; `None` where there is none or, which is a finding, it cannot be read.
     pub fn setting(&mut self, area: Area, path: &str) -> Option<Evidence> {
         let text = file::text(self.root, path);
         let value = self.read(area, text).flatten()?;

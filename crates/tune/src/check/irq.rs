@@ -8,7 +8,7 @@ use becalm_units::CpuList;
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::{cpus, some};
-use crate::{Family, Kind, Noise};
+use crate::{Family, Kind, NoiseSource};
 
 const AREA: Area = Area::Irq;
 
@@ -60,7 +60,7 @@ fn names(irqs: &[&IrqAffinity]) -> String {
 fn lets(finding: &mut Finding, irqs: &[&IrqAffinity]) {
     for name in irqs.iter().flat_map(|irq| &irq.handlers) {
         // A threaded handler runs where the interrupt does.
-        finding.lets(Noise::new(Kind::Irq, name)).lets(Noise::new(Kind::Kthread, format!("irq/{name}")));
+        finding.lets(NoiseSource::new(Kind::Irq, name)).lets(NoiseSource::new(Kind::Kthread, format!("irq/{name}")));
     }
 }
 

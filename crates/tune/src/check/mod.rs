@@ -26,7 +26,7 @@ mod words;
 
 use std::path::Path;
 
-use becalm_model::tune::{Check, Choice, Finding, TickCount};
+use becalm_model::tune::{Check, CpuChoice, Finding, TickCount};
 
 pub use choice::{ChoiceError, choose};
 pub use cost::{Recorded, RecordedSource};
@@ -38,7 +38,7 @@ use subject::Subject;
 ///
 /// `ticks` are the timer interrupts that were counted on the chosen CPUs, of as many of them as were measured.
 #[must_use]
-pub fn check(root: &Path, choice: Choice, ticks: &[TickCount]) -> Check {
+pub fn check(root: &Path, choice: CpuChoice, ticks: &[TickCount]) -> Check {
     let mut findings = Findings::new(root);
     let subject = Subject::read(root, &choice, &mut findings);
     isolation::check(&subject, &mut findings);

@@ -6,7 +6,7 @@ use becalm_linux::procfs::cmdline::CommandLine;
 use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::{Partition, partitions};
-use becalm_model::tune::{Area, Choice, Severity};
+use becalm_model::tune::{Area, CpuChoice, Severity};
 use becalm_units::{CpuId, CpuList};
 
 use super::finding::Findings;
@@ -30,7 +30,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub fn read(root: &'a Path, choice: &'a Choice, findings: &mut Findings<'_>) -> Self {
+    pub fn read(root: &'a Path, choice: &'a CpuChoice, findings: &mut Findings<'_>) -> Self {
         let line = findings.read(Area::Boot, CommandLine::read(root)).unwrap_or_default();
         let config = findings.read(Area::Build, KernelConfig::read(root));
         if config == Some(None) {
@@ -55,7 +55,7 @@ impl<'a> Subject<'a> {
         self.sets.isolated.iter().chain(grouped).collect()
     }
 
-    /// Whether the kernel was built with an option; nothing if it does not tell.
+    /// Whether the kernel was built with an option; `None` if it does not tell.
     pub fn built_with(&self, option: &str) -> Option<bool> {
         self.config.as_ref().map(|config| config.has(option))
     }
@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
         (config.path.clone(), value)
     }
 
-    /// The checked CPUs that are in a list, for a sentence; nothing if none is.
+    /// The checked CPUs that are in a list, for a sentence; `None` if none is.
     pub fn hit(&self, list: &CpuList) -> Option<CpuList> {
         Some(self.cpus.intersection(list)).filter(|hit| !hit.is_empty())
     }

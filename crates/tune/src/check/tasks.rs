@@ -12,7 +12,7 @@ use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::{cpus, some};
 use crate::words::counted;
-use crate::{Family, Kind, Known, Noise};
+use crate::{Family, Kind, Known, NoiseSource};
 
 const AREA: Area = Area::Tasks;
 
@@ -106,7 +106,7 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
         let finding = findings.add(AREA, Severity::Warning, title);
         finding.seen(path, value).fix("take the CPUs out of their affinity").by(Family::Affinity);
         for name in names {
-            finding.lets(Noise::new(Kind::Kthread, name));
+            finding.lets(NoiseSource::new(Kind::Kthread, name));
         }
     } else if seen.any_kernel {
         findings.add(
@@ -137,7 +137,7 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
             .by(Family::Cpuset);
     }
     for name in names {
-        finding.lets(Noise::new(Kind::Task, name));
+        finding.lets(NoiseSource::new(Kind::Task, name));
     }
 }
 

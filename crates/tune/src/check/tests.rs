@@ -9,7 +9,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Family, Kind, Known, Noise};
+use crate::{Family, Kind, Known, NoiseSource};
 
 fn write(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
@@ -213,7 +213,7 @@ fn findings_of_an_untuned_machine_say_where_they_come_from_and_what_to_do() {
     let irq = found(&check, "is handled");
     assert_eq!(irq.evidence, [Evidence::new("/proc/irq/36/effective_affinity_list", "2")]);
     assert_eq!(irq.fix.as_ref().unwrap().family, Some(Family::Irq));
-    assert!(irq.noise.contains(&Noise::new(Kind::Irq, "virtio1-req.0")));
+    assert!(irq.noise.contains(&NoiseSource::new(Kind::Irq, "virtio1-req.0")));
     let traced: Vec<_> = found(&check, "being traced").evidence.iter().map(|it| it.path.as_str()).collect();
     assert_eq!(traced, ["/sys/kernel/tracing/instances/left/current_tracer", "/sys/kernel/tracing/set_event"]);
     assert_eq!(found(&check, "never stopped").fix.as_ref().unwrap().boot.as_deref(), Some("nohz_full=1-3"));
@@ -390,7 +390,7 @@ fn ticks_that_were_counted() {
     is(&check, Severity::Fine, Area::Tick, "the tick is gone on CPU 1: 2 timer interrupts a second");
     is(&check, Severity::Error, Area::Tick, "the tick runs on CPU 2, although nohz_full");
     is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, as other threads ran there, too");
-    assert!(found(&check, "although nohz_full").noise.contains(&Noise::from(Known::LocalTimer)));
+    assert!(found(&check, "although nohz_full").noise.contains(&NoiseSource::from(Known::LocalTimer)));
     write(root.path(), &[("sys/devices/system/cpu/nohz_full", "1\n")]);
     let check =
         with(&[count(2, 250, TicksFrom::Recorded), count(3, 251, TicksFrom::Recorded), count(0, 999, measured(0))]);

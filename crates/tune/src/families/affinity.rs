@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::Placed;
 
-use crate::draft::Draft;
+use crate::draft::PlanDraft;
 use crate::request::Division;
 use crate::words::counted;
-use crate::{Change, Family, Kind, Knob, Noise};
+use crate::{Change, Family, Kind, Knob, NoiseSource};
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let tasks = match draft.machine.tasks() {
         Ok(tasks) => tasks,
         Err(error) => {
@@ -66,7 +66,7 @@ pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet
             after: false,
             reason: "it may run on any CPU".to_owned(),
             risk: None,
-            removes: vec![Noise::new(kind, name)],
+            removes: vec![NoiseSource::new(kind, name)],
         })
     });
     changes.collect()

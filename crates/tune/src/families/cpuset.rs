@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use becalm_linux::file::below;
 use becalm_linux::procfs::mountinfo::mounts;
 
-use crate::draft::{Draft, Wish, noise};
+use crate::draft::{PlanDraft, Wish, noise};
 use crate::machine::Machine;
-use crate::{Knob, Known, Noise};
+use crate::{Knob, Known, NoiseSource};
 
 /// The group of the quiet CPUs.
 const GROUP: &str = "becalm";
@@ -31,7 +31,7 @@ pub(crate) enum Hierarchy {
     Two { folder: PathBuf, systemd: bool },
 }
 
-/// Where cpusets are; nothing if the kernel has none, or they are not mounted.
+/// Where cpusets are; `None` if the kernel has none, or they are not mounted.
 pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
     let mounts = mounts(machine.root()).ok()?;
     for mount in mounts.iter().rev() {
@@ -77,7 +77,7 @@ impl CpusetPlace {
     }
 }
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     match hierarchy(draft.machine) {
         None => draft.note("the kernel has no cpusets, or none are mounted; the CPUs stay in its balancing".to_owned()),
         Some(Hierarchy::One { folder }) => version_1(draft, &folder),
@@ -87,7 +87,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 }
 
 /// One change of a chain, in which each needs the one before. A file that an earlier one brings about is not there yet.
-fn chained(draft: &mut Draft<'_>, absent: &str, wish: Wish<'_>) {
+fn chained(draft: &mut PlanDraft<'_>, absent: &str, wish: Wish<'_>) {
     let knob = wish.knob.clone();
     let present = crate::value::read(draft.machine, &knob).ok().flatten();
     let from = present.map_or_else(|| absent.to_owned(), |value| value.trim().to_owned());
@@ -98,11 +98,11 @@ fn chained(draft: &mut Draft<'_>, absent: &str, wish: Wish<'_>) {
 }
 
 /// The load balancer's work, and the tasks that it brings.
-fn balancing() -> Vec<Noise> {
+fn balancing() -> Vec<NoiseSource> {
     noise(&[Known::Balancing, Known::Migration, Known::Task])
 }
 
-fn version_2(draft: &mut Draft<'_>, folder: &Path) {
+fn version_2(draft: &mut PlanDraft<'_>, folder: &Path) {
     let group = folder.join(GROUP);
     let controller = Knob::Controller { path: folder.to_owned(), name: "cpuset".to_owned() };
     let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
@@ -114,7 +114,7 @@ fn version_2(draft: &mut Draft<'_>, folder: &Path) {
 }
 
 /// Makes a group with CPUs a partition.
-fn partition(draft: &mut Draft<'_>, group: &Path) {
+fn partition(draft: &mut PlanDraft<'_>, group: &Path) {
     let knob = Knob::word(group.join("cpuset.cpus.partition"));
     let wish = Wish {
         knob: knob.clone(),
@@ -129,7 +129,7 @@ fn partition(draft: &mut Draft<'_>, group: &Path) {
     }
 }
 
-fn systemd(draft: &mut Draft<'_>, folder: &Path) {
+fn systemd(draft: &mut PlanDraft<'_>, folder: &Path) {
     let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
     let property = |unit: &str| Knob::Property { unit: unit.to_owned(), name: "AllowedCPUs".to_owned() };
     let (cpus, rest) = (draft.division.cpus.to_string(), draft.division.housekeeping.to_string());
@@ -144,7 +144,7 @@ fn systemd(draft: &mut Draft<'_>, folder: &Path) {
     partition(draft, &folder.join(SLICE));
 }
 
-fn version_1(draft: &mut Draft<'_>, folder: &Path) {
+fn version_1(draft: &mut PlanDraft<'_>, folder: &Path) {
     let (cpus, rest) = (draft.division.cpus.to_string(), draft.division.housekeeping.to_string());
     let mems = draft.read(folder.join("cpuset.mems")).unwrap_or_else(|| "0".to_owned());
     let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
@@ -175,7 +175,7 @@ fn version_1(draft: &mut Draft<'_>, folder: &Path) {
 }
 
 /// The groups right below the top that hold one of the CPUs and are balanced.
-fn other_groups(draft: &mut Draft<'_>, folder: &Path) -> Vec<PathBuf> {
+fn other_groups(draft: &mut PlanDraft<'_>, folder: &Path) -> Vec<PathBuf> {
     let names = draft.entries(folder);
     let groups = names.into_iter().filter(|name| name != GROUP && name != REST).map(|name| folder.join(name));
     let groups: Vec<PathBuf> = groups.filter(|group| draft.machine.has_folder(group)).collect();

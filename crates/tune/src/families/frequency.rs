@@ -2,12 +2,12 @@
 
 use becalm_units::CpuList;
 
-use crate::draft::{Draft, Wish};
+use crate::draft::{PlanDraft, Wish};
 use crate::{Knob, Profile};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let cpus = draft.division.cpus.clone();
     for cpu in cpus.iter() {
         let folder = format!("{CPUS}/cpu{cpu}/cpufreq");

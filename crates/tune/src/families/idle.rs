@@ -3,7 +3,7 @@
 use becalm_linux::sysfs::cpu::idle_states;
 use becalm_units::Nanos;
 
-use crate::draft::{Draft, Wish};
+use crate::draft::{PlanDraft, Wish};
 use crate::{Knob, Profile};
 
 /// States from which waking takes longer are switched off.
@@ -13,7 +13,7 @@ const LATENCY_MAX: Nanos = Nanos::from_micros(10);
 /// value (`Documentation/virt/guest-halt-polling.rst`).
 const POLLING: u64 = 200_000;
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     if draft.request.profile == Profile::CloudGuest {
         polling(draft);
         return;
@@ -40,7 +40,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 }
 
 /// Giving an idle virtual CPU back costs a trip through the hypervisor, and it may come back late.
-fn polling(draft: &mut Draft<'_>) {
+fn polling(draft: &mut PlanDraft<'_>) {
     let path = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
     if draft.read(path).and_then(|now| now.parse::<u64>().ok()).is_some_and(|now| now < POLLING) {
         draft.change(Wish {

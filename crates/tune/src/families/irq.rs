@@ -7,10 +7,10 @@ use std::path::Path;
 
 use becalm_linux::procfs::interrupts::Interrupts;
 
-use crate::draft::Draft;
-use crate::{Kind, Knob, Noise};
+use crate::draft::PlanDraft;
+use crate::{Kind, Knob, NoiseSource};
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let root = draft.machine.root();
     let names = Interrupts::read(root).unwrap_or_default();
     draft.move_away(
@@ -29,7 +29,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
         };
         let removes = handlers.iter().flat_map(|name| {
             // Its thread, where it has one, follows it.
-            [Noise::new(Kind::Irq, name.as_str()), Noise::new(Kind::Kthread, format!("irq/{name}"))]
+            [NoiseSource::new(Kind::Irq, name.as_str()), NoiseSource::new(Kind::Kthread, format!("irq/{name}"))]
         });
         let removes = removes.collect();
         draft.move_away(Knob::cpu_list(format!("/proc/irq/{number}/smp_affinity_list")), &reason, None, removes);
@@ -47,7 +47,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 }
 
 /// The handlers of an interrupt that no CPU has counted yet: each has a folder.
-fn folders(draft: &mut Draft<'_>, number: u32) -> Vec<String> {
+fn folders(draft: &mut PlanDraft<'_>, number: u32) -> Vec<String> {
     let folder = format!("/proc/irq/{number}");
     let names = draft.entries(&folder).into_iter();
     names.filter(|name| draft.machine.has_folder(&Path::new(&folder).join(name))).collect()

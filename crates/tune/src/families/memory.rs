@@ -2,12 +2,12 @@
 //!
 //! Whether programs get huge pages at all is theirs and the administrator's to say, but for real time.
 
-use crate::draft::{Draft, Wish, noise};
+use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known, Profile};
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     if draft.request.profile == Profile::Rt {
         draft.change(Wish {
             knob: Knob::choice(format!("{HUGE_PAGES}/enabled")),

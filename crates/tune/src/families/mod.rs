@@ -15,13 +15,13 @@ mod watchdog;
 mod workqueue;
 
 use crate::Family;
-use crate::draft::Draft;
+use crate::draft::PlanDraft;
 
 pub(crate) use affinity::changes_of as affinity_changes;
 pub use cpuset::CpusetPlace;
 
 /// Adds the changes of a family.
-pub(crate) fn add(family: Family, draft: &mut Draft<'_>) {
+pub(crate) fn add(family: Family, draft: &mut PlanDraft<'_>) {
     match family {
         Family::Irq => irq::add(draft),
         Family::Workqueue => workqueue::add(draft),

@@ -2,12 +2,12 @@
 //!
 //! Transmit steering (XPS) is left alone: it chooses the queue by the CPU that sends, and brings no other CPU any work.
 
-use crate::draft::{Draft, noise};
+use crate::draft::{PlanDraft, noise};
 use crate::{Knob, Known};
 
 const FOLDER: &str = "/sys/class/net";
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     for device in draft.entries(FOLDER) {
         for queue in draft.entries(format!("{FOLDER}/{device}/queues")) {
             if queue.starts_with("rx-") {

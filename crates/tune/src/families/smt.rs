@@ -9,9 +9,9 @@ use becalm_units::CpuList;
 
 use super::cpuset::{Hierarchy, hierarchy};
 use crate::Knob;
-use crate::draft::{Draft, Wish};
+use crate::draft::{PlanDraft, Wish};
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let siblings = draft.division.siblings.clone();
     let losing = match hierarchy(draft.machine) {
         Some(Hierarchy::One { folder, .. }) if !siblings.is_empty() => losing(draft, folder, &siblings),
@@ -43,7 +43,7 @@ pub(super) fn add(draft: &mut Draft<'_>) {
 }
 
 /// The groups below a folder whose cpusets name one of the CPUs. The topmost group follows the CPUs that are online.
-fn losing(draft: &mut Draft<'_>, folder: PathBuf, cpus: &CpuList) -> Vec<PathBuf> {
+fn losing(draft: &mut PlanDraft<'_>, folder: PathBuf, cpus: &CpuList) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![(folder, true)]);
     while let Some((folder, is_top)) = folders.pop() {
         for name in draft.entries(&folder) {

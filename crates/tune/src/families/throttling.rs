@@ -3,13 +3,13 @@
 //! Newer kernels (6.12 and later) keep it by a deadline server for ordinary tasks on each CPU, which debugfs shows; older ones
 //! by a limit for the whole machine.
 
-use crate::draft::{Draft, Wish, noise};
+use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};
 
 const RISK: &str =
     "a real-time thread that never sleeps keeps its CPU from everything else, also from what would end it";
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let cpus = draft.division.cpus.clone();
     for cpu in cpus.iter() {
         draft.change(Wish {

@@ -1,9 +1,9 @@
 //! Timers that were set on a CPU which idles now: they may fire on one that is awake anyway.
 
-use crate::draft::{Draft, Wish, noise};
+use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     draft.change(Wish {
         knob: Knob::word("/proc/sys/kernel/timer_migration"),
         to: "1".to_owned(),

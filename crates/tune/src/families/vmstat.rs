@@ -1,12 +1,12 @@
 //! The statistics of memory: each CPU folds its own counts into those of the machine every so often.
 
-use crate::draft::{Draft, Wish, noise};
+use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};
 
 /// Seconds; the kernel's own value is 1.
 const INTERVAL: u32 = 120;
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let path = "/proc/sys/vm/stat_interval";
     let Some(now) = draft.read(path) else { return };
     if now.parse::<u32>().is_ok_and(|seconds| seconds >= INTERVAL) {

@@ -2,10 +2,10 @@
 //!
 //! They keep watching the housekeeping CPUs: a machine without them is harder to repair.
 
-use crate::draft::{Draft, Wish, noise};
+use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known, Profile};
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let removes = || noise(&[Known::Watchdog, Known::Migration, Known::Nmi]);
     draft.move_away(
         Knob::cpu_list("/proc/sys/kernel/watchdog_cpumask"),

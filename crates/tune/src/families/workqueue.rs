@@ -2,12 +2,12 @@
 //!
 //! Work that is queued on a certain CPU stays there.
 
-use crate::draft::{Draft, noise};
+use crate::draft::{PlanDraft, noise};
 use crate::{Knob, Known};
 
 const FOLDER: &str = "/sys/devices/virtual/workqueue";
 
-pub(super) fn add(draft: &mut Draft<'_>) {
+pub(super) fn add(draft: &mut PlanDraft<'_>) {
     // The queues' own masks first: the one for all is a bound on what they come to.
     for queue in draft.entries(FOLDER) {
         let reason = format!("workers of the queue {queue}");

@@ -14,7 +14,11 @@ fn names_read_back() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     assert!(
-        "table".parse::<Format>().unwrap_err().to_string().contains("'table' is no format; there are tuned, systemd")
+        "table"
+            .parse::<Format>()
+            .unwrap_err()
+            .to_string()
+            .contains("'table' is no format; choose one of tuned, systemd")
     );
 }
 

@@ -61,7 +61,7 @@ impl Folder {
         self.path.join("restored.jsonl")
     }
 
-    /// What the journal says; nothing if there is none.
+    /// What the journal says; `None` if there is none.
     ///
     /// # Errors
     /// If it cannot be read or understood.
@@ -134,7 +134,7 @@ impl Folder {
         Ok(Begun::New(journal))
     }
 
-    /// Opens the journal to go on with it; nothing if there is none. `lenient`, lines of it that are damaged are passed over.
+    /// Opens the journal to go on with it; `None` if there is none. `lenient`, lines of it that are damaged are passed over.
     ///
     /// # Errors
     /// If another process is at work, or the journal cannot be read, understood or opened for writing.

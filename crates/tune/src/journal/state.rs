@@ -11,9 +11,9 @@ use crate::{Attempt, Change, Knob, Outcome, Plan};
 pub struct JournalStep {
     /// The change that the step makes.
     pub change: Change,
-    /// The value before; nothing if nothing was changed.
+    /// The value before; `None` if nothing was changed.
     pub original: Option<String>,
-    /// The value after, as the kernel shows it; nothing if that is not known.
+    /// The value after, as the kernel shows it; `None` if that is not known.
     pub done: Option<String>,
     /// Why it was not made.
     pub refused: Option<String>,
@@ -119,7 +119,7 @@ impl State {
     /// Why it makes no sense behind the others.
     pub(crate) fn note(&mut self, record: Record) -> Result<(), String> {
         match record {
-            Record::Begin { .. } => return Err("a second beginning".to_owned()),
+            Record::Begin { .. } => return Err("it begins the journal a second time".to_owned()),
             Record::Original { step, value } => self.step(step)?.original = Some(value),
             Record::Done { step, value } => self.step(step)?.done = Some(value),
             Record::Refused { step, why } => self.step(step)?.refused = Some(why),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::clock::{Source, choose};
 use becalm_linux::file::{FileError, below};
-use becalm_linux::ftrace::{self, Missing, discover};
+use becalm_linux::ftrace::{self, MissingEvent, discover};
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -104,7 +104,7 @@ fn events(root: &Path, folder: &Path) -> Vec<Answer> {
         return vec![Answer::available(Ability::Events, what)];
     }
     let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for Missing { event, unseen, .. } in found.missing {
+    for MissingEvent { event, unseen, .. } in found.missing {
         lost.entry(unseen).or_default().push(event);
     }
     let answer = |(unseen, names): (&str, Vec<String>)| {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use becalm_linux::file::below;
 use becalm_linux::ftrace::WANTED;
-use becalm_model::audit::{Access, Answer};
+use becalm_model::audit::{Answer, Availability};
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn worst(audit: &Audit, ability: Ability) -> &Answer {
 fn root_on_bare_metal_has_everything() {
     let root = machine(ROOT);
     let audit = audit(root.path());
-    assert!(audit.answers.iter().all(|answer| answer.access == Access::Available), "{:#?}", audit.answers);
+    assert!(audit.answers.iter().all(|answer| answer.access == Availability::Available), "{:#?}", audit.answers);
     assert_eq!((audit.rung(), audit.measurable.to_string()), (Rung::Tracepoints, "0-1".to_owned()));
     let commands: Vec<String> = audit.first_steps.into_iter().map(|step| step.command).collect();
     assert_eq!(commands, ["becalm record -o first.becalm --duration 10s", "becalm sources first.becalm"]);
@@ -87,10 +87,10 @@ fn an_unprivileged_user() {
     assert!(worst(&audit, Ability::Tracing).what.contains("not open to this user"));
     assert_eq!(worst(&audit, Ability::Tracing).advice, "run becalm as root");
     assert_eq!(audit.access(Ability::Events), None);
-    assert_eq!(audit.access(Ability::Realtime), Some(Access::Missing));
+    assert_eq!(audit.access(Ability::Realtime), Some(Availability::Missing));
     assert_eq!(worst(&audit, Ability::Memory).what, "8192 KiB of memory can be locked");
     assert_eq!(worst(&audit, Ability::Symbols).what, "the kernel hides its addresses (kernel.kptr_restrict is 1)");
-    assert_eq!(audit.access(Ability::Cpus), Some(Access::Available));
+    assert_eq!(audit.access(Ability::Cpus), Some(Availability::Available));
 }
 
 #[test]
@@ -107,11 +107,11 @@ fn a_user_whom_the_administrator_let_in() {
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Tracepoints);
     assert_eq!(worst(&audit, Ability::Realtime).what, "real-time priorities up to 50 can be taken");
-    assert_eq!(audit.access(Ability::Memory), Some(Access::Available));
+    assert_eq!(audit.access(Ability::Memory), Some(Availability::Available));
 }
 
 #[test]
-fn a_container() {
+fn a_container_is_told_what_it_lacks() {
     let root = machine(ROOT);
     write_tree(
         root.path(),
@@ -139,7 +139,7 @@ fn a_container() {
             "the control group /sys/fs/cgroup may use 0.50 CPUs, in periods of 100ms",
         ]
     );
-    assert_eq!(audit.access(Ability::Counters), Some(Access::Limited));
+    assert_eq!(audit.access(Ability::Counters), Some(Availability::Limited));
     assert!(worst(&audit, Ability::Counters).what.contains("/proc/interrupts: a header of CPU columns"));
     assert!(audit.first_steps[1].command.contains("--cpus 1 --sched fifo:80"));
 }
@@ -152,7 +152,7 @@ fn capabilities_of_a_user_namespace_do_not_reach_the_machine() {
     std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o000)).unwrap();
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Proc);
-    assert_eq!(audit.access(Ability::Realtime), Some(Access::Missing));
+    assert_eq!(audit.access(Ability::Realtime), Some(Availability::Missing));
     // So that the folder can be removed by a tester who is not root.
     let tracing = root.path().join("sys/kernel/tracing");
     std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -172,15 +172,15 @@ fn a_kernel_without_some_events_or_clocks() {
     }
 
     write_tree(root.path(), &[("sys/kernel/tracing/trace_clock", "[local] mono_raw\n")]);
-    assert_eq!(audit(root.path()).access(Ability::TraceClock), Some(Access::Limited));
+    assert_eq!(audit(root.path()).access(Ability::TraceClock), Some(Availability::Limited));
     write_tree(root.path(), &[("sys/kernel/tracing/trace_clock", "[local] global\n")]);
     assert_eq!(audit(root.path()).rung(), Rung::Proc);
     std::fs::remove_dir_all(tracing.join("events")).unwrap();
-    assert_eq!(audit(root.path()).access(Ability::Events), Some(Access::Missing));
+    assert_eq!(audit(root.path()).access(Ability::Events), Some(Availability::Missing));
 }
 
 #[test]
-fn lockdown() {
+fn under_lockdown_nothing_is_traced() {
     let root = machine(ROOT);
     write_tree(root.path(), &[("sys/kernel/security/lockdown", "none [integrity] confidentiality\n")]);
     assert_eq!(audit(root.path()).rung(), Rung::Tracepoints);
@@ -214,21 +214,21 @@ fn a_virtual_machine_with_throttling_and_slow_sleep() {
     assert_eq!(audit.answers.iter().filter(|answer| answer.ability == Ability::Power).count(), 2);
     if cfg!(target_arch = "x86_64") {
         // Neither the counter nor, since the loops then read mono_raw as well, the trace clock stands in the way.
-        assert_eq!(audit.access(Ability::TraceClock), Some(Access::Available));
-        assert_eq!(audit.access(Ability::Counter), Some(Access::Limited));
+        assert_eq!(audit.access(Ability::TraceClock), Some(Availability::Available));
+        assert_eq!(audit.access(Ability::Counter), Some(Availability::Limited));
     }
     // A limit that root bypasses or not: nothing but the budget of a v1 group forbids it.
-    assert_eq!(audit.access(Ability::Realtime), Some(Access::Limited));
+    assert_eq!(audit.access(Ability::Realtime), Some(Availability::Limited));
 }
 
 #[test]
-fn nothing_at_all() {
+fn a_machine_of_which_nothing_can_be_read_has_an_audit() {
     let root = tempfile::tempdir().unwrap();
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Loop);
     assert!(audit.measurable.is_empty() && audit.first_steps.is_empty());
-    assert_eq!(audit.access(Ability::Cpus), Some(Access::Missing));
-    for answer in audit.answers.iter().filter(|answer| answer.access > Access::Available) {
+    assert_eq!(audit.access(Ability::Cpus), Some(Availability::Missing));
+    for answer in audit.answers.iter().filter(|answer| answer.access > Availability::Available) {
         assert!(!answer.what.is_empty() && !answer.consequence.is_empty(), "{answer:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::study::{ConfigurationDoc, Outcome};
+use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome};
 use becalm_units::{CpuList, Named, UnknownName};
 
 use crate::Profile;
@@ -106,7 +106,7 @@ impl Cpus {
         let threads = cpus.intersection(&self.one_each);
         match configuration.leaves_siblings() {
             true if configuration == Configuration::SiblingIdle && threads == cpus => {
-                Err("no core here runs two hardware threads".to_owned())
+                Err("no core of this machine runs two hardware threads".to_owned())
             }
             true => Ok(threads),
             false => Ok(cpus),
@@ -139,8 +139,8 @@ pub fn planned(
     command: impl FnOnce(&CpuList) -> Vec<String>,
 ) -> ConfigurationDoc {
     let (measured, outcome) = match cpus.measured(configuration) {
-        Ok(measured) => (measured, Outcome::Planned),
-        Err(why) => (CpuList::default(), Outcome::Skipped { why }),
+        Ok(measured) => (measured, ConfigurationOutcome::Planned),
+        Err(why) => (CpuList::default(), ConfigurationOutcome::Skipped { why }),
     };
     let sched = means.sched(configuration);
     let what = match configuration {
@@ -159,7 +159,7 @@ pub fn planned(
     };
     let idle = if measured.is_empty() { CpuList::default() } else { cpus.all.without(&measured) };
     let command = match &outcome {
-        Outcome::Skipped { .. } => Vec::new(),
+        ConfigurationOutcome::Skipped { .. } => Vec::new(),
         _ => command(&measured),
     };
     let (name, sched) = (configuration.name().to_owned(), sched.to_owned());
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(with_spare[2].1, "2-3,6-7");
         assert_eq!((with_spare[4].1.as_str(), with_spare[5].1.as_str()), ("3,7", "3"));
         let without = measured(&["0", "1"], "0-1", "0-1");
-        assert_eq!(without[3].1, "no core here runs two hardware threads");
+        assert_eq!(without[3].1, "no core of this machine runs two hardware threads");
         assert_eq!((without[2].1.as_str(), without[5].1.as_str()), ("1", "1"));
         let alone = measured(&["0"], "0", "0");
         for at in [2, 4, 5] {
@@ -227,7 +227,7 @@ mod tests {
         let combined = planned(Configuration::Combined);
         assert_eq!((combined.idle.to_string(), combined.sched.as_str()), ("0".to_owned(), "rr:80"));
         let skipped = planned(Configuration::SiblingIdle);
-        assert!(skipped.command.is_empty() && matches!(skipped.outcome, Outcome::Skipped { .. }));
+        assert!(skipped.command.is_empty() && matches!(skipped.outcome, ConfigurationOutcome::Skipped { .. }));
         assert!(skipped.cpus.is_empty() && skipped.idle.is_empty());
     }
 }

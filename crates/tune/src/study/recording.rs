@@ -50,7 +50,7 @@ pub fn record(program: &Path, arguments: &[OsString], signals: &StopSignals) -> 
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = signals.let_through(|| command.spawn());
     let mut child = started.map_err(|source| StudyError::Start { program: program.to_owned(), source })?;
-    // Or a recording with much to say would wait for its reader for ever.
+    // Or a recording with much to say would wait for its reader forever.
     let said = child.stderr.take().map(|mut stderr| {
         thread::spawn(move || {
             let mut said = Vec::new();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, snapshot};
 use becalm_model::Kind;
-use becalm_model::remedy::{Known, Noise};
+use becalm_model::remedy::{Known, NoiseSource};
 use becalm_tune::{
     Change, CpusetPlace, Family, Foreign, Knob, Outcome, Plan, PlanError, Profile, Request, Restoring, TuneError,
     apply, extend, plan, restore,
@@ -83,7 +83,7 @@ fn what_plans_remove_is_what_the_catalogue_says() {
             for change in bench.plan(&Request { profile, ..request("1,3") }).steps {
                 for noise in change.removes {
                     let fits = |known: &Known| {
-                        let (row, own) = (known.remedy(), Noise::from(*known));
+                        let (row, own) = (known.remedy(), NoiseSource::from(*known));
                         row.families.contains(&change.family)
                             && (own == noise || own.matches(noise.kind, &noise.source))
                     };

@@ -2,13 +2,13 @@
 
 use becalm_stats::median_mid;
 
-use super::{FittedLine, Pair, Point, Processor, Series, percent_per_1000};
+use super::{FittedLine, Processor, RatePair, RatePoint, RateSeries, percent_per_1000};
 
 /// What an interrupt costs on one processor, in percent of a CPU per 1,000 interrupts a second, and how well the linear
 /// model explains the measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Analysis {
-    /// The processor's name.
+    /// The name of the processor, as the tables give it.
     pub name: String,
     /// The share of entering the kernel and coming back.
     pub trap_percent: f64,
@@ -17,29 +17,29 @@ pub struct Analysis {
     /// The indirect cost: the mean over all pairs of rates.
     pub indirect_percent: f64,
     /// Every pair of rates of every number of processes: processes in their order, then the lower, then the higher rate.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<RatePair>,
     /// The model beside each measurement, in the order of the measurements.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<FittedPoint>,
     /// The straight line through the throughput.
     pub line: FittedLine,
 }
 
 /// A measurement, and what the model says in its place.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Comparison {
+pub struct FittedPoint {
     /// How many processes shared the CPU.
     pub processes: u32,
     /// Interrupts a second of the measurement.
     pub rate_hz: f64,
     /// Time of a piece of work as measured, in nanoseconds.
     pub observed_ns: f64,
-    /// As the model predicts it, in nanoseconds; nothing where the model leaves the CPU no time at this rate.
+    /// As the model predicts it, in nanoseconds; `None` where the model leaves the CPU no time at this rate.
     pub predicted_ns: Option<f64>,
     /// The estimate of the time on a system without any tick, in nanoseconds, the same for all rates.
     pub tickless_ns: Option<f64>,
 }
 
-impl Comparison {
+impl FittedPoint {
     /// By how much the observation exceeds the prediction, as a share of the prediction.
     #[must_use]
     pub fn residual_ratio(&self) -> Option<f64> {
@@ -52,8 +52,8 @@ impl Analysis {
     #[must_use]
     pub fn new(processor: &Processor) -> Self {
         let direct = processor.direct;
-        let pairs: Vec<Pair> = processor.series.iter().flat_map(|series| Pair::all(series, direct)).collect();
-        let indirect_percent = pairs.iter().map(Pair::indirect_percent).sum::<f64>() / pairs.len() as f64;
+        let pairs: Vec<RatePair> = processor.series.iter().flat_map(|series| RatePair::all(series, direct)).collect();
+        let indirect_percent = pairs.iter().map(RatePair::indirect_percent).sum::<f64>() / pairs.len() as f64;
         let mut analysis = Self {
             name: processor.name.clone(),
             trap_percent: percent_per_1000(direct.trap_ns),
@@ -83,11 +83,11 @@ impl Analysis {
     /// time.
     #[must_use]
     pub fn indirect_share_median(&self) -> Option<f64> {
-        let mut shares: Vec<f64> = self.pairs.iter().filter_map(Pair::indirect_share).collect();
+        let mut shares: Vec<f64> = self.pairs.iter().filter_map(RatePair::indirect_share).collect();
         median_mid(&mut shares)
     }
 
-    /// The largest distance of a measurement from the model, as a share of what the model predicts; nothing where it
+    /// The largest distance of a measurement from the model, as a share of what the model predicts; `None` where it
     /// predicts nothing for one of them.
     #[must_use]
     pub fn residual_max_ratio(&self) -> Option<f64> {
@@ -112,14 +112,14 @@ impl Analysis {
 
     /// The model beside the points of a series. Time without ticks = measured time (1 - overhead), averaged over the
     /// rates; the prediction at a rate is that time / (1 - overhead).
-    fn compare<'a>(&self, series: &'a Series) -> impl Iterator<Item = Comparison> + use<'a> {
-        let left = |point: &Point| 1.0 - self.overhead_ratio(point.rate_hz);
+    fn compare<'a>(&self, series: &'a RateSeries) -> impl Iterator<Item = FittedPoint> + use<'a> {
+        let left = |point: &RatePoint| 1.0 - self.overhead_ratio(point.rate_hz);
         let points = series.points();
         let possible = points.iter().all(|point| left(point) > 0.0);
         let without = points.iter().map(|point| point.work_ns * left(point)).sum::<f64>() / points.len() as f64;
         let tickless_ns = possible.then_some(without);
         let shares: Vec<f64> = points.iter().map(left).collect();
-        points.iter().zip(shares).map(move |(point, left)| Comparison {
+        points.iter().zip(shares).map(move |(point, left)| FittedPoint {
             processes: series.processes(),
             rate_hz: point.rate_hz,
             observed_ns: point.work_ns,

@@ -7,7 +7,9 @@
 
 use csv::{Position, ReaderBuilder, StringRecord, Trim};
 
-use super::{Direct, Point, Processor, Series};
+use becalm_units::counted;
+
+use super::{Direct, Processor, RatePoint, RateSeries};
 
 /// The columns that are looked for, in this order, where no column of the handler's time is named. Tsafrir 2007 gives two:
 /// with the programmable interval timer alone, on which the published percentages rest, and with the time stamp counter.
@@ -26,7 +28,7 @@ pub struct TableFile<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct TableError {
-    /// The table's name.
+    /// The name of the table's file.
     pub file: String,
     /// The number of the line, from 1.
     pub line: usize,
@@ -35,25 +37,25 @@ pub struct TableError {
 }
 
 /// The lines of a table that hold something.
-struct Table<'a> {
+struct CsvTable<'a> {
     name: &'a str,
-    header: Row,
-    rows: Vec<Row>,
+    header: CsvRow,
+    rows: Vec<CsvRow>,
 }
 
-struct Row {
+struct CsvRow {
     /// The line on which it begins, from 1.
     line: usize,
     fields: StringRecord,
 }
 
-impl<'a> Table<'a> {
+impl<'a> CsvTable<'a> {
     fn parse(file: TableFile<'a>) -> Result<Self, TableError> {
         let fail = |line, what: String| TableError { file: file.name.to_owned(), line, what };
         let mut rows = lines(file)?.into_iter();
         let header =
             rows.next().ok_or_else(|| fail(1, "the table is empty: a line of column names was expected".into()))?;
-        let rows: Vec<Row> = rows.collect();
+        let rows: Vec<CsvRow> = rows.collect();
         for (at, name) in header.fields.iter().enumerate() {
             if header.fields.iter().take(at).any(|before| before == name) {
                 return Err(fail(header.line, format!("there are two columns {name}")));
@@ -80,11 +82,11 @@ impl<'a> Table<'a> {
     fn column(&self, name: &str) -> Result<usize, TableError> {
         self.find(name).ok_or_else(|| {
             let there: Vec<&str> = self.header.fields.iter().collect();
-            self.fail(self.header.line, format!("no column {name}; there are {}", there.join(", ")))
+            self.fail(self.header.line, format!("it has no column {name}; its columns are {}", there.join(", ")))
         })
     }
 
-    fn name_of<'r>(&self, row: &'r Row, column: usize) -> Result<&'r str, TableError> {
+    fn name_of<'r>(&self, row: &'r CsvRow, column: usize) -> Result<&'r str, TableError> {
         match &row.fields[column] {
             "" => Err(self.fail(row.line, format!("column {} is empty", &self.header.fields[column]))),
             name => Ok(name),
@@ -92,7 +94,7 @@ impl<'a> Table<'a> {
     }
 
     /// A time, which must be above 0, or may be 0 where `zero` says so.
-    fn time(&self, row: &Row, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
+    fn time(&self, row: &CsvRow, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
         let (text, name) = (&row.fields[column], &self.header.fields[column]);
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && (number > 0.0 || zero && number == 0.0) => Ok(number),
@@ -105,7 +107,7 @@ impl<'a> Table<'a> {
 }
 
 /// The lines of a text that hold something.
-fn lines(file: TableFile<'_>) -> Result<Vec<Row>, TableError> {
+fn lines(file: TableFile<'_>) -> Result<Vec<CsvRow>, TableError> {
     let text = file.text.strip_prefix('\u{feff}').unwrap_or(file.text);
     let passed_over = |line: &&str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
     // Where a record begins: its position is that before the lines which were passed over to find it.
@@ -126,7 +128,7 @@ fn lines(file: TableFile<'_>) -> Result<Vec<Row>, TableError> {
         if first.starts_with('#') || fields.len() == 1 && first.is_empty() {
             continue;
         }
-        rows.push(Row { line: fields.position().map_or(1, line_of), fields });
+        rows.push(CsvRow { line: fields.position().map_or(1, line_of), fields });
     }
     Ok(rows)
 }
@@ -142,8 +144,8 @@ pub fn read_tables(
     direct: TableFile<'_>,
     handler: Option<&str>,
 ) -> Result<Vec<Processor>, TableError> {
-    let direct_costs = direct_costs(&Table::parse(direct)?, handler)?;
-    let table = Table::parse(times)?;
+    let direct_costs = direct_costs(&CsvTable::parse(direct)?, handler)?;
+    let table = CsvTable::parse(times)?;
     let (processor, processes) = (table.column("processor")?, table.column("processes")?);
     let rates = rates(&table, [processor, processes])?;
     let mut processors: Vec<Processor> = Vec::new();
@@ -155,10 +157,10 @@ pub fn read_tables(
         })?;
         let points = rates.iter().map(|(rate_hz, column)| {
             let ms = table.time(row, *column, "milliseconds", false)?;
-            Ok(Point { rate_hz: *rate_hz, work_ns: ms * 1e6 })
+            Ok(RatePoint { rate_hz: *rate_hz, work_ns: ms * 1e6 })
         });
         let points = points.collect::<Result<Vec<_>, TableError>>()?;
-        let series = Series::new(count, points).map_err(|error| table.fail(row.line, error.to_string()))?;
+        let series = RateSeries::new(count, points).map_err(|error| table.fail(row.line, error.to_string()))?;
         let at = match processors.iter().position(|known| known.name == name) {
             Some(at) => at,
             None => {
@@ -172,7 +174,10 @@ pub fn read_tables(
             }
         };
         if processors[at].series.iter().any(|known| known.processes() == count) {
-            return Err(table.fail(row.line, format!("a second line of '{name}' with {count} processes")));
+            return Err(table.fail(
+                row.line,
+                format!("'{name}' with {} has a second line", counted(count.into(), "process", "processes")),
+            ));
         }
         processors[at].series.push(series);
     }
@@ -180,7 +185,7 @@ pub fn read_tables(
 }
 
 /// The rates that the columns are named after, each with its column, in rising order.
-fn rates(table: &Table<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, TableError> {
+fn rates(table: &CsvTable<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, TableError> {
     let line = table.header.line;
     let mut rates: Vec<(f64, usize)> = Vec::new();
     for (column, name) in table.header.fields.iter().enumerate() {
@@ -201,14 +206,16 @@ fn rates(table: &Table<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, Tab
         return Err(table.fail(line, format!("two columns of {} Hz", pair[0].0)));
     }
     if rates.len() < 2 {
-        let what =
-            format!("{} column of an interrupt rate is not enough: a cost is what lies between two", rates.len());
+        let what = format!(
+            "at least 2 columns of interrupt rates are needed, and not {}: a cost is what lies between two",
+            rates.len()
+        );
         return Err(table.fail(line, what));
     }
     Ok(rates)
 }
 
-fn direct_costs(table: &Table<'_>, handler: Option<&str>) -> Result<Vec<(String, Direct)>, TableError> {
+fn direct_costs(table: &CsvTable<'_>, handler: Option<&str>) -> Result<Vec<(String, Direct)>, TableError> {
     let (processor, trap) = (table.column("processor")?, table.column("trap_us")?);
     let handler = match handler {
         Some(name) => table.column(name)?,
@@ -221,7 +228,7 @@ fn direct_costs(table: &Table<'_>, handler: Option<&str>) -> Result<Vec<(String,
     for row in &table.rows {
         let name = table.name_of(row, processor)?;
         if costs.iter().any(|(known, _)| known == name) {
-            return Err(table.fail(row.line, format!("a second line of '{name}'")));
+            return Err(table.fail(row.line, format!("'{name}' has a second line")));
         }
         let trap_ns = table.time(row, trap, "microseconds", true)? * 1e3;
         let handler_ns = table.time(row, handler, "microseconds", true)? * 1e3;
@@ -253,8 +260,10 @@ mod tests {
     fn columns_may_stand_in_any_order() {
         let sort = "\u{feff}# remark\r\n\r\nms_1000hz,processes,ms_100hz,processor\r\n11, 2 ,10,A\r\n";
         let read = read(sort, "handler_us,color,processor,trap_us\n0,red,A,1\n").unwrap();
-        let series =
-            Series::new(2, vec![Point { rate_hz: 100.0, work_ns: 10e6 }, Point { rate_hz: 1_000.0, work_ns: 11e6 }]);
+        let series = RateSeries::new(
+            2,
+            vec![RatePoint { rate_hz: 100.0, work_ns: 10e6 }, RatePoint { rate_hz: 1_000.0, work_ns: 11e6 }],
+        );
         let direct = Direct { trap_ns: 1_000.0, handler_ns: 0.0 };
         assert_eq!(read, [Processor { name: "A".into(), direct, series: vec![series.unwrap()] }]);
     }
@@ -282,12 +291,12 @@ mod tests {
             (
                 "processor,ms_1hz,ms_2hz\nA,1,2\n",
                 DIRECT,
-                "s.csv:1: no column processes; there are processor, ms_1hz, ms_2hz",
+                "s.csv:1: it has no column processes; its columns are processor, ms_1hz, ms_2hz",
             ),
             (
                 "processor,processes,ms_1hz\nA,1,2\n",
                 DIRECT,
-                "s.csv:1: 1 column of an interrupt rate is not enough: a cost is what lies between two",
+                "s.csv:1: at least 2 columns of interrupt rates are needed, and not 1: a cost is what lies between two",
             ),
             ("processor,processes,ms_1hz,ms_1.0hz\nA,1,2,2\n", DIRECT, "s.csv:1: two columns of 1 Hz"),
             ("processor,processes,ms_1hz,ms_1hz\nA,1,2,2\n", DIRECT, "s.csv:1: there are two columns ms_1hz"),
@@ -330,7 +339,7 @@ mod tests {
             (
                 "processor,processes,ms_1hz,ms_2hz\nA,1,1,2\nA,1,1,2\n",
                 DIRECT,
-                "s.csv:3: a second line of 'A' with 1 processes",
+                "s.csv:3: 'A' with 1 process has a second line",
             ),
             (
                 "processor,processes,ms_1hz,ms_2hz\nB,1,1,2\n",
@@ -344,7 +353,11 @@ mod tests {
     #[test]
     fn bad_direct_costs_are_refused() {
         refuses(&[
-            (SORT, "processor,trap_us\nA,1\n", "d.csv:1: no column handler_us; there are processor, trap_us"),
+            (
+                SORT,
+                "processor,trap_us\nA,1\n",
+                "d.csv:1: it has no column handler_us; its columns are processor, trap_us",
+            ),
             (
                 SORT,
                 "processor,trap_us,handler_us\nA,-1,1\n",
@@ -355,7 +368,7 @@ mod tests {
                 "processor,trap_us,handler_us\nA,1,inf\n",
                 "d.csv:2: column handler_us: 'inf' is not a number of microseconds of 0 or more",
             ),
-            (SORT, "processor,trap_us,handler_us\nA,1,1\nA,1,1\n", "d.csv:3: a second line of 'A'"),
+            (SORT, "processor,trap_us,handler_us\nA,1,1\nA,1,1\n", "d.csv:3: 'A' has a second line"),
         ]);
         let named = read_tables(
             TableFile { name: "s.csv", text: SORT },

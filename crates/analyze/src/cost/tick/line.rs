@@ -10,7 +10,7 @@ use super::{Processor, percent_per_1000};
 pub struct FittedLine {
     /// 100,000 c: percent of a CPU per 1,000 interrupts a second.
     pub sum_percent: f64,
-    /// The share of the throughput's variance within each number of processes that the line explains (R2); nothing
+    /// The share of the throughput's variance within each number of processes that the line explains (R2); `None`
     /// where the throughput does not vary.
     pub r2_ratio: Option<f64>,
 }

@@ -3,13 +3,14 @@
 use becalm_model::cost::tick::{Campaign, CellKind, CellResult};
 use becalm_model::event_count::EventCount;
 use becalm_stats::median_high;
+use becalm_units::counted;
 
-use super::{Direct, Point, Rounds, Series, SeriesError};
+use super::{Direct, RatePoint, RateSeries, Rounds, SeriesError};
 use crate::events::{EventRate, event_rates};
 
-/// What a campaign says.
+/// What the complete rounds of a campaign come to.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Live {
+pub struct CampaignAnalysis {
     /// The cost, and the intervals over the complete rounds.
     pub rounds: Rounds,
     /// The direct cost that it rests on.
@@ -17,12 +18,12 @@ pub struct Live {
     /// The kernel's record of its handler beside the model, a row a rate, in rising order.
     pub handlers: Vec<HandlerRow>,
     /// What the processor counted beside the sorts, by rate and event; nothing where it counts nothing.
-    pub events: Vec<EventRow>,
+    pub events: Vec<EventAtRate>,
 }
 
 /// An event at one rate: how often it came in a sort, and in what interrupted it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct EventRow {
+pub struct EventAtRate {
     /// Interrupts a second that were added to the CPU's own.
     pub added_hz: u32,
     /// Interrupts a second that the kernel counted.
@@ -50,7 +51,7 @@ pub struct HandlerRow {
 
 /// A campaign that says nothing yet.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum LiveError {
+pub enum CampaignError {
     /// No round is complete.
     #[error("no round of the campaign is complete: {done} of its {planned} cells are measured; go on with it")]
     NoRound {
@@ -63,46 +64,46 @@ pub enum LiveError {
     #[error("the kernel recorded no timer interrupt, so that the direct cost is not known")]
     NoHandler,
     /// The rates were not what they should be.
-    #[error("the measurements with {copies} copies give no cost: {source}")]
+    #[error("the measurements with {} give no cost: {source}", counted((*copies).into(), "copy", "copies"))]
     Series {
         /// How many copies shared the CPU.
         copies: u32,
-        /// What is wrong.
+        /// What is wrong with their rates or times.
         r#source: SeriesError,
     },
 }
 
-impl Live {
+impl CampaignAnalysis {
     /// What the complete rounds of a campaign say.
     ///
     /// # Errors
     /// If no round is complete, or the interrupt rates did not rise as asked for.
-    pub fn new(campaign: &Campaign) -> Result<Self, LiveError> {
+    pub fn new(campaign: &Campaign) -> Result<Self, CampaignError> {
         let plan = &campaign.plan;
         let cells = plan.cells();
         let complete = |round: &u32| cells.iter().all(|(hz, kind)| campaign.find(*round, *hz, *kind).is_some());
         let numbers: Vec<u32> = (0..plan.rounds).filter(complete).collect();
         if numbers.is_empty() {
-            return Err(LiveError::NoRound { done: campaign.cells.len(), planned: campaign.cells_planned() });
+            return Err(CampaignError::NoRound { done: campaign.cells.len(), planned: campaign.cells_planned() });
         }
-        let direct = direct(campaign).ok_or(LiveError::NoHandler)?;
+        let direct = direct(campaign).ok_or(CampaignError::NoHandler)?;
         let series = |round: u32, copies: u32| {
             let points =
                 plan.rates_hz.iter().filter_map(|hz| match campaign.find(round, *hz, CellKind::Sorts { copies })? {
-                    &CellResult::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => Some(Point {
+                    &CellResult::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => Some(RatePoint {
                         rate_hz: interrupts as f64 * 1e9 / window_ns as f64,
                         work_ns: elapsed_ns as f64 / sorts as f64,
                     }),
                     _ => None,
                 });
-            Series::new(copies, points.collect()).map_err(|source| LiveError::Series { copies, source })
+            RateSeries::new(copies, points.collect()).map_err(|source| CampaignError::Series { copies, source })
         };
-        let rounds: Vec<Vec<Series>> = numbers
+        let rounds: Vec<Vec<RateSeries>> = numbers
             .iter()
             .map(|round| plan.copies.iter().map(|copies| series(*round, *copies)).collect())
             .collect::<Result<_, _>>()?;
         let rounds = Rounds::new(&campaign.machine.processor, direct, &rounds)
-            .map_err(|source| LiveError::Series { copies: plan.copies[0], source })?;
+            .map_err(|source| CampaignError::Series { copies: plan.copies[0], source })?;
         Ok(Self { rounds, direct, handlers: handlers(campaign, direct), events: events(campaign) })
     }
 
@@ -159,7 +160,7 @@ fn handlers(campaign: &Campaign, direct: Direct) -> Vec<HandlerRow> {
 }
 
 /// The events of all rounds, by rate.
-fn events(campaign: &Campaign) -> Vec<EventRow> {
+fn events(campaign: &Campaign) -> Vec<EventAtRate> {
     let mut rows = Vec::new();
     for added_hz in &campaign.plan.rates_hz {
         let (mut all, mut interrupts, mut window) = (0_u64, 0_u64, 0_i64);
@@ -173,7 +174,11 @@ fn events(campaign: &Campaign) -> Vec<EventRow> {
             }
         }
         let rate_hz = interrupts as f64 * 1e9 / window.max(1) as f64;
-        rows.extend(event_rates(&counted, all).into_iter().map(|rate| EventRow { added_hz: *added_hz, rate_hz, rate }));
+        rows.extend(event_rates(&counted, all).into_iter().map(|rate| EventAtRate {
+            added_hz: *added_hz,
+            rate_hz,
+            rate,
+        }));
     }
     rows
 }

@@ -6,7 +6,7 @@
 //! what remains is the indirect cost: what an interruption does to the caches and predictors of whom it interrupts.
 //!
 //! [`Processor`] holds the measurements, [`read_tables`] takes them from two tables, [`Analysis`] is what follows from
-//! them, [`Rounds`] the intervals where everything was measured several times, [`Live`] all of it for a campaign.
+//! them, [`Rounds`] the intervals where everything was measured several times, [`CampaignAnalysis`] all of it for a campaign.
 //! Nothing here measures.
 
 mod analysis;
@@ -17,13 +17,13 @@ mod pair;
 mod processor;
 mod rounds;
 
-pub use analysis::{Analysis, Comparison};
+pub use analysis::{Analysis, FittedPoint};
 pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};
 pub use line::FittedLine;
-pub use live::{EventRow, HandlerRow, Live, LiveError};
-pub use pair::Pair;
-pub use processor::{Direct, Point, Processor, Series, SeriesError};
-pub use rounds::{Bounds, Rounds};
+pub use live::{CampaignAnalysis, CampaignError, EventAtRate, HandlerRow};
+pub use pair::RatePair;
+pub use processor::{Direct, Processor, RatePoint, RateSeries, SeriesError};
+pub use rounds::{Rounds, RoundsInterval};
 
 /// Percent of a CPU that 1,000 interrupts a second take when one costs this many nanoseconds.
 #[must_use]

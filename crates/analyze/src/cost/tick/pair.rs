@@ -1,13 +1,13 @@
 //! Two interrupt rates, and what lies between them.
 
-use super::{Direct, Point, Series, percent_per_1000};
+use super::{Direct, RatePoint, RateSeries, percent_per_1000};
 
 /// What the interrupts that the higher of two rates adds to one piece of work cost.
 ///
 /// Tsafrir 2007, section 2: for rates h1 < h2 with times a and b, extra interrupts n = (h2 - h1) b; extra time = b - a;
 /// direct = n (trap + handler); indirect = extra - direct.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Pair {
+pub struct RatePair {
     /// How many processes shared the CPU.
     pub processes: u32,
     /// The lower rate h1, in interrupts a second.
@@ -22,10 +22,10 @@ pub struct Pair {
     pub direct_ns: f64,
 }
 
-impl Pair {
+impl RatePair {
     /// The pair of two points, the second of which has the higher rate.
     #[must_use]
-    pub fn new(processes: u32, low: Point, high: Point, direct: Direct) -> Self {
+    pub fn new(processes: u32, low: RatePoint, high: RatePoint, direct: Direct) -> Self {
         let extra_interrupts = (high.rate_hz - low.rate_hz) * high.work_ns / 1e9;
         Self {
             processes,
@@ -38,9 +38,9 @@ impl Pair {
     }
 
     /// All pairs of a series: n (n - 1) / 2 of n rates.
-    pub fn all(series: &Series, direct: Direct) -> impl Iterator<Item = Self> + '_ {
+    pub fn all(series: &RateSeries, direct: Direct) -> impl Iterator<Item = Self> + '_ {
         let points = series.points();
-        let above = move |(at, low): (usize, &Point)| {
+        let above = move |(at, low): (usize, &RatePoint)| {
             let low = *low;
             points[at + 1..].iter().map(move |high| Self::new(series.processes(), low, *high, direct))
         };
@@ -53,7 +53,7 @@ impl Pair {
         self.extra_ns - self.direct_ns
     }
 
-    /// The indirect cost as a share of the extra time; nothing where the higher rate was measured no slower.
+    /// The indirect cost as a share of the extra time; `None` where the higher rate was measured no slower.
     #[must_use]
     pub fn indirect_share(&self) -> Option<f64> {
         (self.extra_ns > 0.0).then(|| self.indirect_ns() / self.extra_ns)
@@ -79,9 +79,9 @@ mod tests {
     /// The paper's own example: a Pentium III of 664 MHz, one process, 100 against 10,000 Hz.
     #[test]
     fn the_worked_example() {
-        let low = Point { rate_hz: 100.0, work_ns: 12_675_000.0 };
-        let high = Point { rate_hz: 10_000.0, work_ns: 13_397_000.0 };
-        let pair = Pair::new(1, low, high, Direct { trap_ns: 520.0, handler_ns: 490.0 });
+        let low = RatePoint { rate_hz: 100.0, work_ns: 12_675_000.0 };
+        let high = RatePoint { rate_hz: 10_000.0, work_ns: 13_397_000.0 };
+        let pair = RatePair::new(1, low, high, Direct { trap_ns: 520.0, handler_ns: 490.0 });
         assert_eq!(pair.extra_interrupts.round(), 133.0);
         assert_eq!((pair.direct_ns / 1e3).round(), 134.0);
         assert_eq!((pair.extra_ns / 1e3).round(), 722.0);
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_is_none() {
-        let at = |rate_hz, work_ns| Point { rate_hz, work_ns };
-        let pair = Pair::new(1, at(100.0, 1e6), at(200.0, 1e6), Direct { trap_ns: 1.0, handler_ns: 1.0 });
+        let at = |rate_hz, work_ns| RatePoint { rate_hz, work_ns };
+        let pair = RatePair::new(1, at(100.0, 1e6), at(200.0, 1e6), Direct { trap_ns: 1.0, handler_ns: 1.0 });
         assert_eq!(pair.indirect_share(), None);
         assert!(pair.indirect_ns() < 0.0 && pair.sum_percent() == 0.0);
     }

@@ -3,12 +3,12 @@
 /// What one processor was measured at.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Processor {
-    /// The processor's name.
+    /// The name of the processor, as the tables give it.
     pub name: String,
     /// What an interrupt costs directly.
     pub direct: Direct,
     /// The time of the work by interrupt rate, one series a number of processes. At least one.
-    pub series: Vec<Series>,
+    pub series: Vec<RateSeries>,
 }
 
 /// The direct cost of an interrupt: what is spent in the kernel for it.
@@ -30,8 +30,8 @@ impl Direct {
 
 /// The time of one piece of work at an interrupt rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Point {
-    /// Interrupts a second.
+pub struct RatePoint {
+    /// The rate of timer interrupts, in interrupts a second.
     pub rate_hz: f64,
     /// Time for one piece of work (one sort), in nanoseconds.
     pub work_ns: f64,
@@ -39,16 +39,16 @@ pub struct Point {
 
 /// The points of one number of processes.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Series {
+pub struct RateSeries {
     processes: u32,
-    points: Vec<Point>,
+    points: Vec<RatePoint>,
 }
 
 /// Measurements that no cost can be taken from.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SeriesError {
     /// There are no two rates.
-    #[error("{0} interrupt rate is not enough: a cost is what lies between two")]
+    #[error("at least 2 interrupt rates are needed, and not {0}: a cost is what lies between two")]
     TooFew(usize),
     /// A rate is negative or no number.
     #[error("{0} is not an interrupt rate in Hz")]
@@ -66,16 +66,16 @@ pub enum SeriesError {
     },
 }
 
-impl Series {
+impl RateSeries {
     /// The points of this many processes, in rising order of rates.
     ///
     /// # Errors
     /// If there are fewer than two points, the rates do not rise, or a time is not above zero.
-    pub fn new(processes: u32, points: Vec<Point>) -> Result<Self, SeriesError> {
+    pub fn new(processes: u32, points: Vec<RatePoint>) -> Result<Self, SeriesError> {
         if points.len() < 2 {
             return Err(SeriesError::TooFew(points.len()));
         }
-        for Point { rate_hz, work_ns } in points.iter().copied() {
+        for RatePoint { rate_hz, work_ns } in points.iter().copied() {
             if !(rate_hz.is_finite() && rate_hz >= 0.0) {
                 return Err(SeriesError::Rate(rate_hz));
             }
@@ -97,7 +97,7 @@ impl Series {
 
     /// At least two, in rising order of rates.
     #[must_use]
-    pub fn points(&self) -> &[Point] {
+    pub fn points(&self) -> &[RatePoint] {
         &self.points
     }
 }
@@ -106,8 +106,8 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn series(points: &[(f64, f64)]) -> Result<Series, SeriesError> {
-        Series::new(1, points.iter().map(|&(rate_hz, work_ns)| Point { rate_hz, work_ns }).collect())
+    fn series(points: &[(f64, f64)]) -> Result<RateSeries, SeriesError> {
+        RateSeries::new(1, points.iter().map(|&(rate_hz, work_ns)| RatePoint { rate_hz, work_ns }).collect())
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use becalm_stats::{mean_with_half_width, median_mid};
 
-use super::{Analysis, Direct, Point, Processor, Series, SeriesError};
+use super::{Analysis, Direct, Processor, RatePoint, RateSeries, SeriesError};
 
 /// The 95 % interval of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Bounds {
-    /// The lower end.
+pub struct RoundsInterval {
+    /// The lower end, in the unit of the figure.
     pub low: f64,
-    /// The upper end.
+    /// The upper end, in the unit of the figure.
     pub high: f64,
 }
 
@@ -26,9 +26,9 @@ pub struct Rounds {
     /// How many rounds there are.
     pub count: usize,
     /// The interval of the indirect cost; `None` with one round.
-    pub indirect_percent: Option<Bounds>,
+    pub indirect_percent: Option<RoundsInterval>,
     /// The interval of the whole cost; `None` with one round.
-    pub sum_percent: Option<Bounds>,
+    pub sum_percent: Option<RoundsInterval>,
 }
 
 impl Rounds {
@@ -39,23 +39,23 @@ impl Rounds {
     ///
     /// # Panics
     /// If the rounds do not have the same numbers of processes and of rates.
-    pub fn new(name: &str, direct: Direct, rounds: &[Vec<Series>]) -> Result<Self, SeriesError> {
-        let analyze = |series: Vec<Series>| Analysis::new(&Processor { name: name.to_owned(), direct, series });
+    pub fn new(name: &str, direct: Direct, rounds: &[Vec<RateSeries>]) -> Result<Self, SeriesError> {
+        let analyze = |series: Vec<RateSeries>| Analysis::new(&Processor { name: name.to_owned(), direct, series });
         let Some(first) = rounds.first() else { return Err(SeriesError::TooFew(0)) };
         let middle = (0..first.len()).map(|at| {
             let points = (0..first[at].points().len()).map(|point| {
-                let over_rounds = |value: fn(&Point) -> f64| {
+                let over_rounds = |value: fn(&RatePoint) -> f64| {
                     let mut values: Vec<f64> = rounds.iter().map(|round| value(&round[at].points()[point])).collect();
                     median_mid(&mut values).expect("there is a round")
                 };
-                Point { rate_hz: over_rounds(|point| point.rate_hz), work_ns: over_rounds(|point| point.work_ns) }
+                RatePoint { rate_hz: over_rounds(|point| point.rate_hz), work_ns: over_rounds(|point| point.work_ns) }
             });
-            Series::new(first[at].processes(), points.collect())
+            RateSeries::new(first[at].processes(), points.collect())
         });
         let analysis = analyze(middle.collect::<Result<_, _>>()?);
         let each: Vec<Analysis> = rounds.iter().map(|round| analyze(round.clone())).collect();
         let bounds = |center: f64, values: Vec<f64>| {
-            mean_with_half_width(&values)?.1.map(|half| Bounds { low: center - half, high: center + half })
+            mean_with_half_width(&values)?.1.map(|half| RoundsInterval { low: center - half, high: center + half })
         };
         Ok(Self {
             count: rounds.len(),

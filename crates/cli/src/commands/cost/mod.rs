@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_linux::perf::Event;
+use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::Policy;
 use becalm_measure::cost::Site;
 use becalm_units::{CpuId, Named};
@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::arguments::cpu_id;
 use crate::exit::Exit;
-use probe::Probes;
+use probe::ProbeCommand;
 use storing::OutputArgs;
 
 /// Measure what interruptions, traps and clocks cost on this machine
@@ -46,7 +46,7 @@ enum CostCommand {
     /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
     ///
     /// What a thread can bring about itself is brought about. The tick and the interrupts of devices are found by a recording
-    /// of two seconds, which needs root to tell them apart. What this machine does not have is said with the reason. The
+    /// of two seconds, which needs root to tell them apart. What cannot be measured here is listed with the reason. The
     /// samples are stored; becalm report shows them again. With --json, becalm.cost-detours/1 is printed.
     Detours(probe::ProbeArgs),
     Tick(Box<tick::TickArgs>),
@@ -72,9 +72,9 @@ struct SiteArgs {
 /// As the subcommand says.
 pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match &args.command {
-        CostCommand::Clock(args) => probe::run(Probes::Clock, args, out),
-        CostCommand::Trap(args) => probe::run(Probes::Trap, args, out),
-        CostCommand::Detours(args) => probe::run(Probes::Detours, args, out),
+        CostCommand::Clock(args) => probe::run(ProbeCommand::Clock, args, out),
+        CostCommand::Trap(args) => probe::run(ProbeCommand::Trap, args, out),
+        CostCommand::Detours(args) => probe::run(ProbeCommand::Detours, args, out),
         CostCommand::Tick(args) => tick::run(args, out),
         CostCommand::Scheduler(args) => scheduler::run(args, out),
         CostCommand::Placement(args) => placement::run(args, out),
@@ -95,7 +95,7 @@ impl SiteArgs {
 
 /// The events that the user wants counted.
 fn wanted(no_counters: bool) -> Vec<String> {
-    let wanted = if no_counters { &[][..] } else { &Event::OF_PROCESSOR };
+    let wanted = if no_counters { &[][..] } else { &PerfEvent::OF_PROCESSOR };
     wanted.iter().map(|event| event.name().to_owned()).collect()
 }
 

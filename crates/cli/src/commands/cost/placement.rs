@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::placement::{PlacementPlan, Places, measure};
+use becalm_measure::cost::placement::{PlacementPlan, WorkPlaces, measure};
 use becalm_measure::work::Body;
 use becalm_model::cost::{CostSamples, Costs, PlacementCosts, PlacementDoc};
 use becalm_model::node::Ended;
@@ -70,12 +70,12 @@ fn body(text: &str) -> Result<Body, String> {
 /// If the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
-        return Err(UsageError("--cell lies from 10ms to 1h".to_owned()).into());
+        return Err(UsageError("--cell must lie between 10ms and 1h".to_owned()).into());
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
     let site = chosen_site(root, args.cpu)?;
-    let places = Places::find(root, site.cpu, &sched::allowed_cpus()?)?;
+    let places = WorkPlaces::find(root, site.cpu, &sched::allowed_cpus()?)?;
     let (events, not_counted) = counted(args.no_counters);
     let plan = PlacementPlan {
         places,
@@ -124,7 +124,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
 }
 
 /// What cannot be measured here, and why.
-fn missing(places: &Places) -> Vec<String> {
+fn missing(places: &WorkPlaces) -> Vec<String> {
     let mut missing = Vec::new();
     if places.sibling.is_none() {
         missing.push(if places.topology_known {

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 
 /// Which of the three commands measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Probes {
+pub enum ProbeCommand {
     /// The readings of clocks: `becalm cost clock`.
     Clock,
     /// The calls into the kernel: `becalm cost trap`.
@@ -40,19 +40,19 @@ pub struct ProbeArgs {
 ///
 /// # Errors
 /// If the CPU cannot be used, a signal ends the recording, the bundle cannot be written, or `out` cannot.
-pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
+pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread; afterwards it would be refused.
-    let session = Session::begin(Path::new("/"), probes == Probes::Detours).context("cannot block signals")?;
+    let session = Session::begin(Path::new("/"), probes == ProbeCommand::Detours).context("cannot block signals")?;
     let site = args.site.choose()?;
     let nothing_yet = match probes {
-        Probes::Clock => Costs::Clock(ClockCosts::default()),
-        Probes::Trap => Costs::Trap(ProbeCosts::default()),
-        Probes::Detours => Costs::Detours(ProbeCosts::default()),
+        ProbeCommand::Clock => Costs::Clock(ClockCosts::default()),
+        ProbeCommand::Trap => Costs::Trap(ProbeCosts::default()),
+        ProbeCommand::Detours => Costs::Detours(ProbeCosts::default()),
     };
     let mut storing = args.output.begin(site.document(site.policy, nothing_yet))?;
     let recorded = match probes {
-        Probes::Detours => recording::probes(&site, &session)?,
-        Probes::Clock | Probes::Trap => Vec::new(),
+        ProbeCommand::Detours => recording::probes(&site, &session)?,
+        ProbeCommand::Clock | ProbeCommand::Trap => Vec::new(),
     };
     let meter = Meter::new();
     let mut ended = Ended::Duration;
@@ -64,9 +64,9 @@ pub fn run(probes: Probes, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit
         ended == Ended::Duration
     };
     let measured = match probes {
-        Probes::Clock => clocks(&site, &mut progress).map(|(costs, samples)| (Costs::Clock(costs), samples)),
-        Probes::Trap => traps(&site, &mut progress).map(|(costs, samples)| (Costs::Trap(costs), samples)),
-        Probes::Detours => detours(&site, &mut progress).map(|(mut costs, mut samples)| {
+        ProbeCommand::Clock => clocks(&site, &mut progress).map(|(costs, samples)| (Costs::Clock(costs), samples)),
+        ProbeCommand::Trap => traps(&site, &mut progress).map(|(costs, samples)| (Costs::Trap(costs), samples)),
+        ProbeCommand::Detours => detours(&site, &mut progress).map(|(mut costs, mut samples)| {
             costs.add(recorded, &mut samples);
             (Costs::Detours(costs), samples)
         }),

@@ -7,7 +7,7 @@ use becalm_measure::RecordPlan;
 use becalm_measure::cost::Site;
 use becalm_model::cost::Probe;
 use becalm_model::node::Ended;
-use becalm_record::{Memory, Session};
+use becalm_record::{MemoryStore, Session};
 use becalm_units::{CpuList, Nanos};
 
 /// How long the CPU is recorded.
@@ -25,7 +25,7 @@ pub fn probes(site: &Site, session: &Session) -> Result<Vec<Probe>> {
     plan.policy = site.policy;
     plan.root = root.to_owned();
     plan.limit_trace_buffers();
-    let (node, memory) = match session.record(plan, Memory::default(), &mut |_| {}) {
+    let (node, memory) = match session.record(plan, MemoryStore::default(), &mut |_| {}) {
         Ok(recording) => (recording.node, recording.store),
         Err(failure) => return Ok(not_recorded(&failure.error.to_string())),
     };

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::scheduler::{Tracing, measure};
+use becalm_measure::cost::scheduler::{TraceUse, measure};
 use becalm_measure::cost::tick::TickError;
 use becalm_model::cost::{CostSamples, Costs, SchedulerCosts};
 use becalm_model::node::Ended;
@@ -24,7 +24,7 @@ use crate::messages::say;
 /// Measure ticks and thread switches as the number of runnable threads on a CPU grows
 ///
 /// The time of a tick is that of the kernel's own record of its timer handler (needs root). The time of a switch is taken
-/// without any tracing, of threads that hand the CPU round (sched_yield). Each number is stored as soon as it is measured;
+/// without any tracing, of threads that pass the CPU along (sched_yield). Each number is stored as soon as it is measured;
 /// becalm report shows them again. With --json, becalm.cost-scheduler/1 is printed.
 #[derive(Args, Debug)]
 pub struct SchedulerArgs {
@@ -54,13 +54,16 @@ pub struct SchedulerArgs {
 /// If the CPU cannot be used, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.window < Nanos::from_millis(10) || args.window > Nanos::from_secs(10) {
-        return Err(UsageError("--window lies from 10ms to 10s, of which the trace fits its buffer".to_owned()).into());
+        return Err(UsageError(
+            "--window must lie between 10ms and 10s: the trace of a longer time does not fit its buffer".to_owned(),
+        )
+        .into());
     }
     let root = Path::new("/");
     // While the process has one thread.
     let guard = Janitor::spawn(&root.join("proc")).map(Arc::new);
     let warnings = guard.as_ref().err().map(|error| warning::no_janitor(&error.to_string()));
-    let mut tracing = Tracing::On(guard.ok());
+    let mut tracing = TraceUse::On(guard.ok());
     let signals = StopSignals::block().context("cannot block signals")?;
     let site = chosen_site(root, args.cpu)?;
     let mut numbers = args.runnable.clone();
@@ -89,7 +92,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         let measured = match measure(root, site.cpu, runnable, args.window, &tracing, &events) {
             Err(TickError::Tracefs(error)) => {
                 costs.no_trace = Some(error.to_string());
-                tracing = Tracing::Off;
+                tracing = TraceUse::Off;
                 measure(root, site.cpu, runnable, args.window, &tracing, &events)
             }
             measured => measured,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_analyze::cost::tick::{Analysis, Live, TableFile, read_tables};
+use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
 use becalm_bundle::BundleError;
 use becalm_linux::file;
 use becalm_linux::janitor::Janitor;
@@ -77,7 +77,7 @@ pub struct TickArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     cell: Option<Nanos>,
 
-    /// About a minute: five rounds of 250ms
+    /// Take about a minute: five rounds of measurements of 250ms
     #[arg(long, conflicts_with_all = ["rounds", "cell"])]
     quick: bool,
 
@@ -157,7 +157,7 @@ fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickRe
 }
 
 fn of_campaign(campaign: Campaign) -> Result<TickReport> {
-    let live = Live::new(&campaign)?;
+    let live = CampaignAnalysis::new(&campaign)?;
     Ok(TickReport::of_campaign(campaign, live))
 }
 
@@ -232,7 +232,7 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     let (rounds, cell) = if args.quick { (5, Nanos::from_millis(250)) } else { (12, Nanos::from_secs(1)) };
     let cell = args.cell.unwrap_or(cell);
     if cell < Nanos::from_millis(10) || cell > Nanos::from_secs(3_600) {
-        return Err(usage("--cell lies from 10ms, in which some sorts fit, to 1h"));
+        return Err(usage("--cell must lie between 10ms, in which some sorts fit, and 1h"));
     }
     let cpu = chosen_site(Path::new("/"), args.cpu)?.cpu;
     let rounds = args.rounds.unwrap_or(rounds);

@@ -30,7 +30,7 @@ pub(super) struct Bill {
 
 /// What is to be done about it.
 #[derive(PartialEq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum LengthVerdict {
     /// Nothing has to be done.
     Short,
     /// The user is told how long it will take, in these words.
@@ -83,14 +83,14 @@ impl Bill {
         self.steps
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> LengthVerdict {
         let seconds = self.steps / STEPS_A_SECOND;
         if seconds < TOLD {
-            return Verdict::Short;
+            return LengthVerdict::Short;
         }
         let about = about(seconds);
         if seconds < REFUSED {
-            return Verdict::Long(format!("this will take about {about} on one core"));
+            return LengthVerdict::Long(format!("this will take about {about} on one core"));
         }
         let fitting = (self.phases as f64 * TOLD / seconds) as u64;
         let fewer = match fitting {
@@ -107,7 +107,7 @@ impl Bill {
             }
             _ => String::new(),
         };
-        Verdict::TooLong(format!(
+        LengthVerdict::TooLong(format!(
             "{} phases of {} ranks with the collective {} would take about {about} on one core: {fewer}{other}; --allow-long begins all \
              the same",
             Count::new(self.phases),
@@ -149,13 +149,15 @@ mod tests {
     fn only_what_takes_long_is_refused() {
         let verdict =
             |collective, phases, ranks| Bill::new(&[question(collective, phases)], &[64, ranks], None).verdict();
-        assert_eq!(verdict("ideal", 300_000, 1 << 20), Verdict::Short);
-        assert_eq!(verdict("barrier", 100, 1 << 14), Verdict::Short);
-        assert!(matches!(verdict("barrier", 1_000, 1 << 16), Verdict::Long(text) if text.contains("111 seconds")));
-        let Verdict::TooLong(text) = verdict("alltoall", 10_000, 1 << 16) else { panic!("it is quadratic") };
+        assert_eq!(verdict("ideal", 300_000, 1 << 20), LengthVerdict::Short);
+        assert_eq!(verdict("barrier", 100, 1 << 14), LengthVerdict::Short);
+        assert!(
+            matches!(verdict("barrier", 1_000, 1 << 16), LengthVerdict::Long(text) if text.contains("111 seconds"))
+        );
+        let LengthVerdict::TooLong(text) = verdict("alltoall", 10_000, 1 << 16) else { panic!("it is quadratic") };
         assert!(text.contains("--phases") || text.contains("fewer ranks"), "{text}");
         assert!(text.contains("alltoall:bruck"), "{text}");
-        assert!(matches!(verdict("ideal", u64::MAX, 64), Verdict::TooLong(text) if text.contains("years")));
+        assert!(matches!(verdict("ideal", u64::MAX, 64), LengthVerdict::TooLong(text) if text.contains("years")));
     }
 
     #[test]

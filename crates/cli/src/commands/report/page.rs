@@ -14,7 +14,7 @@ use becalm_report::{Drawn, PredictReport, RunReport, Scaling};
 use becalm_scale::blame::{Blame, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
-use becalm_scale::predict::{Prediction, Question, Row};
+use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::Nanos;
 
@@ -70,7 +70,7 @@ pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::R
     let mut drawing = Steps::new("drawing", summary.total.detours().saturating_add(activities));
     let picture = picture(&bundle, &summary, &mut |rows| drawing.advance(rows))?;
     drop(drawing);
-    let prediction = Predicted::from_bundle(&bundle, &selection, &summary);
+    let prediction = PagePrediction::from_bundle(&bundle, &selection, &summary);
     let scaling = match &prediction {
         Ok(predicted) => Scaling::Predicted(predicted.report()),
         Err(why) => Scaling::Unknown(why.to_string()),
@@ -81,16 +81,16 @@ pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::R
 }
 
 /// What the run costs a job.
-struct Predicted {
+struct PagePrediction {
     question: Question,
     source: NoiseInput,
     names: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<RankPrediction>,
     blame: Vec<(Nanos, Vec<Blame>)>,
     warnings: Vec<Warning>,
 }
 
-impl Predicted {
+impl PagePrediction {
     fn from_bundle(bundle: &Bundle, selection: &Selection, summary: &Summary) -> anyhow::Result<Self> {
         let detours = summary.total.detours();
         if detours > DETOURS_LIMIT {
@@ -115,7 +115,7 @@ impl Predicted {
         let progress = Mutex::new(Steps::new("predicting", steps));
         let told = |_, phases| progress.lock().unwrap_or_else(PoisonError::into_inner).advance(phases);
         let prediction = Prediction::new(&source.noise, question)?.watched(ReplayWatch::by(&told));
-        let mut rows: Vec<Row> = Vec::with_capacity(RANKS.len());
+        let mut rows: Vec<RankPrediction> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {
             let replayed = detours <= REPLAY_LIMIT;
             rows.push(if replayed { prediction.row(ranks)? } else { prediction.expected_row(ranks)? });

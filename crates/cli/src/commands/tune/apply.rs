@@ -14,7 +14,7 @@ use crate::output::{Output, emit};
 
 /// Make CPUs quiet until becalm tune restore, or a reboot
 ///
-/// The value of every knob is on disk before it is changed. What the kernel refuses is said and left as it was.
+/// The value of every knob is on disk before it is changed. What the kernel refuses is named and stays as it was.
 #[derive(Args, Debug)]
 pub struct ApplyArgs {
     #[command(flatten)]

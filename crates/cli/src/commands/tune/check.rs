@@ -11,7 +11,7 @@ use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
 use becalm_model::node::Rung;
-use becalm_model::tune::{Choice, Severity, TickCount, TicksFrom};
+use becalm_model::tune::{CpuChoice, Severity, TickCount, TicksFrom};
 use becalm_report::TuneCheckReport;
 use becalm_tune::check::{self, Recorded, RecordedSource, choose};
 use becalm_units::{CpuList, Named, Nanos};
@@ -123,7 +123,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// The recording, as far as it is of the CPUs in question.
-fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
+fn recorded(path: &Path, choice: &CpuChoice) -> anyhow::Result<Summary> {
     let bundle = Bundle::open(path)?;
     let measured: CpuList = bundle.nodes().iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
     let cpus = measured.intersection(&choice.cpus);
@@ -143,7 +143,7 @@ fn recorded(path: &Path, choice: &Choice) -> anyhow::Result<Summary> {
 }
 
 /// The timer interrupts of the CPUs: of the recording, if it has names, else counted now.
-fn ticks(args: &CheckArgs, choice: &Choice, summary: Option<&Summary>) -> (Vec<TickCount>, Option<String>) {
+fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Vec<TickCount>, Option<String>) {
     if let Some(summary) = summary.filter(|summary| summary.rung == Rung::Tracepoints) {
         return (of_recording(summary), None);
     }

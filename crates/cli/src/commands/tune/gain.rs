@@ -7,7 +7,7 @@ use std::path::Path;
 
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_model::remedy::Noise;
+use becalm_model::remedy::NoiseSource;
 use becalm_model::tune::{Gain, Gains, StepGain};
 use becalm_scale::ScaleError;
 use becalm_scale::books::BookedNoise;
@@ -34,7 +34,7 @@ pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Re
     let mut steps = Vec::with_capacity(plan.steps.len());
     for change in &plan.steps {
         let out = source.mark(|kind, name| {
-            let removed = |noise: &Noise| kind.parse().is_ok_and(|kind| noise.matches(kind, name));
+            let removed = |noise: &NoiseSource| kind.parse().is_ok_and(|kind| noise.matches(kind, name));
             change.removes.iter().any(removed)
         });
         if !out.contains(&true) {

@@ -34,7 +34,7 @@ enum TuneCommand {
     Apply(apply::ApplyArgs),
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
-    Run(run::RunArgs),
+    Run(run::TuneRunArgs),
     Study(study::StudyArgs),
     #[command(hide = true)]
     Watch(watch::WatchArgs),

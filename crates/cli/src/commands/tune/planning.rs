@@ -27,12 +27,12 @@ pub struct PlanningArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     leave_idle: usize,
 
-    /// Only knobs of these families: irq, workqueue, rps, watchdog, vmstat, timers, memory, frequency, idle, throttling,
-    /// affinity, smt, cpuset
+    /// Change only knobs of these families: irq, workqueue, rps, watchdog, vmstat, timers, memory, frequency, idle,
+    /// throttling, affinity, smt, cpuset
     #[arg(long, value_name = "FAMILIES", value_delimiter = ',')]
     only: Vec<Family>,
 
-    /// No knobs of these families
+    /// Change no knobs of these families
     #[arg(long, value_name = "FAMILIES", value_delimiter = ',')]
     skip: Vec<Family>,
 

@@ -14,8 +14,8 @@ use crate::output::{Output, emit};
 
 /// Bring back what was before becalm tune apply, also after a becalm that died
 ///
-/// Knobs that others changed meanwhile are said and left alone: bring back what they were with --force, or leave them for good
-/// with --keep. It can be repeated as often as needed.
+/// Knobs that others changed meanwhile are named and left alone: bring back what they were with --force, or leave them for
+/// good with --keep. It can be repeated as often as needed.
 ///
 /// Exit codes: 0 all is as it was, 1 it is not, 2 wrong usage.
 #[derive(Args, Debug)]

@@ -31,9 +31,9 @@ use crate::messages::say;
 /// itself is. Signals are passed on.
 ///
 /// Exit code: that of the command, or 128 and the number of the signal that ended it; 1 if the command did well and not all could
-/// be restored. Without a single change made the command is not run.
+/// be restored. If no change could be made, the command is not run.
 #[derive(Args, Debug)]
-pub struct RunArgs {
+pub struct TuneRunArgs {
     #[command(flatten)]
     planning: PlanningArgs,
 
@@ -75,7 +75,7 @@ pub struct RunArgs {
 /// # Errors
 /// If rights are missing, the request cannot be meant, something is changed already, or the command cannot be started. By then
 /// everything is restored.
-pub fn run(args: &RunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match args.command.first() {
         Some(program) => refuse_missing(program)?,
         None if args.verify => {}
@@ -138,7 +138,7 @@ fn check_refused(applied: &Applied, all: bool) -> anyhow::Result<()> {
 
 /// What happens while the settings are changed.
 fn inside(
-    args: &RunArgs,
+    args: &TuneRunArgs,
     cpus: &becalm_units::CpuList,
     machine: &LiveMachine,
     proof: Option<&Proof>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use becalm_analyze::work::{WorkError, comparable};
 use becalm_bundle::Bundle;
-use becalm_linux::perf::Event;
+use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
 use becalm_measure::{LoopTask, Progress, RecordPlan, WorkPlan};
@@ -24,14 +24,14 @@ use crate::exit::UsageError;
 const SAMPLES: u64 = 10_000;
 
 /// One run to be made.
-pub struct Part {
+pub struct CampaignPart {
     /// The folder of the bundle.
     pub path: PathBuf,
     /// What the loops do, and for how long.
     pub plan: RecordPlan,
 }
 
-impl Part {
+impl CampaignPart {
     /// The work that the loops are to do.
     pub fn work(&self) -> Option<&WorkPlan> {
         match &self.plan.task {
@@ -80,7 +80,7 @@ impl Resumed {
 ///
 /// # Errors
 /// If the arguments cannot be meant.
-pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<Vec<Part>> {
+pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<Vec<CampaignPart>> {
     let usage = |text: String| Err(UsageError(text).into());
     if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
         return usage("under fifo the first of several copies would never let the others run; take rr or other".into());
@@ -96,7 +96,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         plan.limit_trace_buffers();
         plan.policy = run.doc.settings.sched.parse().unwrap_or(args.sched);
         plan.task = LoopTask::Work(left_of(args, run)?);
-        return Ok(vec![Part { path: run.path.clone(), plan }]);
+        return Ok(vec![CampaignPart { path: run.path.clone(), plan }]);
     }
     let grain = args.grain.unwrap_or(Nanos::from_millis(1));
     if grain < Nanos::from_micros(1) || grain > Nanos::from_secs(1000) {
@@ -126,7 +126,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
             counters: counters(args),
             iterations: BTreeMap::new(),
         };
-        parts.push(Part { path, plan: again(&plan, work) });
+        parts.push(CampaignPart { path, plan: again(&plan, work) });
     }
     Ok(parts)
 }
@@ -135,8 +135,8 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
 ///
 /// # Errors
 /// If it is one, or of no work at all.
-pub fn check_baseline(baseline: &Bundle, parts: &[Part]) -> Result<()> {
-    for part in parts.iter().filter_map(Part::work) {
+pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
+    for part in parts.iter().filter_map(CampaignPart::work) {
         for doc in baseline.nodes() {
             let Some(work) = &doc.settings.work else {
                 return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
@@ -163,8 +163,8 @@ fn again(plan: &RecordPlan, work: WorkPlan) -> RecordPlan {
 }
 
 /// What is counted beside the loops.
-fn counters(args: &WorkArgs) -> Vec<Event> {
-    if args.no_counters { Vec::new() } else { Event::OF_PROCESSOR.to_vec() }
+fn counters(args: &WorkArgs) -> Vec<PerfEvent> {
+    if args.no_counters { Vec::new() } else { PerfEvent::OF_PROCESSOR.to_vec() }
 }
 
 /// What an interrupted run lacks: as many samples as its CPU with the fewest, so that none gets too few.

@@ -15,7 +15,7 @@ use becalm_record::{Failure, SampleStore, Session};
 use becalm_report::WorkReport;
 
 pub use self::arguments::WorkArgs;
-use self::campaign::Part;
+use self::campaign::CampaignPart;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -89,9 +89,14 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
 }
 
 /// One run, from the start to its bundle.
-fn measure(args: &WorkArgs, part: Part, resumed: Option<&campaign::Resumed>, session: &Session) -> Result<NodeDoc> {
+fn measure(
+    args: &WorkArgs,
+    part: CampaignPart,
+    resumed: Option<&campaign::Resumed>,
+    session: &Session,
+) -> Result<NodeDoc> {
     let bar = campaign::progress_bar(args, part.work());
-    let Part { path, plan } = part;
+    let CampaignPart { path, plan } = part;
     let store = match resumed {
         Some(run) => SampleStore::resume(&path, run.doc.clone()),
         None => SampleStore::new(&path),

@@ -9,7 +9,7 @@ mod shapes;
 
 use super::decoder::Decoder;
 use super::event::{RawEvent, RawHappening};
-use super::format::{EventFormat, Field, FieldKind, HeaderPage};
+use super::format::{EventField, EventFormat, FieldKind, HeaderPage};
 
 pub use builder::PageBuilder;
 pub use long::Long;
@@ -198,7 +198,7 @@ struct Content<'e> {
 }
 
 /// Writes a string with its final zero, cut to what the field can hold.
-fn put_text(data: &mut Vec<u8>, field: &Field, text: &[u8]) {
+fn put_text(data: &mut Vec<u8>, field: &EventField, text: &[u8]) {
     if field.kind == FieldKind::DataLoc {
         let text = &text[..text.len().min(usize::from(u16::MAX) - 1)];
         let locator = ((text.len() as u32 + 1) << 16) | data.len() as u32;

@@ -8,7 +8,7 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{SyscallCount, getpid};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
-use becalm_model::cost::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, CrossDoc, ReadBy, Samples};
+use becalm_model::cost::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, CrossDoc, ProbeSamples, ReadBy};
 use becalm_stats::median_high;
 
 mod time_way;
@@ -16,7 +16,7 @@ mod turns;
 
 use self::time_way::{OverReading, TimeWay};
 use self::turns::{Turns, turns};
-use super::bench::{Bench, ForCounter, Progress, run_at, undisturbed};
+use super::bench::{Bench, CostProgress, ForCounter, run_at, undisturbed};
 use super::{CostError, Site};
 
 /// The readings of the clock in one sample.
@@ -38,7 +38,7 @@ const COUNTED: u64 = 100;
 
 /// How a clock moves from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Steps {
+struct ClockSteps {
     readings: u64,
     /// The smallest step that is not zero; `None` if the clock did not move in 50 ms.
     smallest_ps: Option<i64>,
@@ -55,8 +55,8 @@ type Way = (ClockWayDoc, Vec<Vec<i64>>, Option<Vec<Vec<i64>>>);
 ///
 /// # Errors
 /// If the CPU cannot be used, or no counter runs.
-pub fn clocks(site: &Site, progress: &mut Progress<'_>) -> Result<(ClockCosts, CostSamples), CostError> {
-    let (instrument, (ways, not_counted)) = run_at(site, Work(progress))?;
+pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCosts, CostSamples), CostError> {
+    let (instrument, (ways, not_counted)) = run_at(site, ClockReadings(progress))?;
     let mut costs = ClockCosts { instrument: Some(instrument), not_counted, clocks: Vec::new() };
     let mut samples = CostSamples::new();
     for (way, rounds, by_syscall) in ways {
@@ -67,9 +67,9 @@ pub fn clocks(site: &Site, progress: &mut Progress<'_>) -> Result<(ClockCosts, C
     Ok((costs, samples))
 }
 
-struct Work<'a, 'b>(&'a mut Progress<'b>);
+struct ClockReadings<'a, 'b>(&'a mut CostProgress<'b>);
 
-impl ForCounter for Work<'_, '_> {
+impl ForCounter for ClockReadings<'_, '_> {
     /// The ways, and why system calls could not be counted, where they were told by their time.
     type Out = (Vec<Way>, Option<String>);
 
@@ -95,8 +95,8 @@ impl ForCounter for Work<'_, '_> {
 }
 
 fn measure<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_ps: i64) -> Way {
-    let cost = way.run(Cost(bench));
-    let raw = way.run_raw(Cost(bench));
+    let cost = way.run(ReadingCost(bench));
+    let raw = way.run_raw(ReadingCost(bench));
     let path = match calls {
         _ if way.is_instruction() => ReadBy::Instruction,
         Some(calls) if calls >= COUNTED / 2 => ReadBy::Syscall,
@@ -157,7 +157,7 @@ fn count_calls(count: &SyscallCount, ways: &[TimeWay]) -> Result<Vec<u64>, becal
     ways.iter().map(|way| way.run(Calls(count))).collect()
 }
 
-fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> Samples {
+fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> ProbeSamples {
     let round = |samples: &mut [u64]| {
         Bench::<C>::time_each(samples, |_| {
             for _ in 0..BATCH {
@@ -169,12 +169,12 @@ fn cost<C: Counter>(bench: &Bench<C>, read: impl Fn() -> u64 + Copy) -> Samples 
     bench.series(BATCH, SAMPLES, round).expect("a round of readings cannot fail")
 }
 
-struct Cost<'a, 'b, C>(&'a Bench<'b, C>);
+struct ReadingCost<'a, 'b, C>(&'a Bench<'b, C>);
 
-impl<C: Counter> OverReading for Cost<'_, '_, C> {
-    type Out = Samples;
+impl<C: Counter> OverReading for ReadingCost<'_, '_, C> {
+    type Out = ProbeSamples;
 
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Samples {
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> ProbeSamples {
         cost(self.0, read)
     }
 }
@@ -195,9 +195,9 @@ struct LookForSteps {
 }
 
 impl OverReading for LookForSteps {
-    type Out = Steps;
+    type Out = ClockSteps;
 
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Steps {
+    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> ClockSteps {
         let mut steps = vec![1_u64; STEPS];
         let (mut found, mut readings, mut backwards) = (0, 0_u64, 0);
         let end = Instant::now() + STEPS_TIME;
@@ -220,7 +220,7 @@ impl OverReading for LookForSteps {
         let steps = &mut steps[..found];
         let picos = |step: u64| (step as f64 * self.unit_ps).round() as i64;
         let smallest_ps = steps.iter().copied().min().map(picos);
-        Steps { readings, smallest_ps, median_ps: median_high(steps).map(picos), backwards }
+        ClockSteps { readings, smallest_ps, median_ps: median_high(steps).map(picos), backwards }
     }
 }
 

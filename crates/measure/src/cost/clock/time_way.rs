@@ -100,7 +100,7 @@ impl TimeWay {
         }
     }
 
-    /// Runs a loop that reads it by a raw system call; nothing where there is no such call.
+    /// Runs a loop that reads it by a raw system call; `None` where there is no such call.
     pub fn run_raw<L: OverReading>(self, work: L) -> Option<L::Out> {
         match self {
             Self::Kernel(clock) => Some(work.over(move || clocks::get_raw(clock))),

@@ -7,13 +7,13 @@ use becalm_linux::clock::Counter;
 use becalm_linux::memory::total_bytes;
 use becalm_linux::probe::{Pages, huge_page_bytes};
 use becalm_linux::sysfs::cache::{caches, data_levels};
-use becalm_model::cost::{CostSamples, Probe, ProbeCosts, Samples};
+use becalm_model::cost::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 use becalm_stats::median_high;
 
 use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
 use super::trap::{fault_cow, fault_minor, fault_zero_page};
 use super::{interrupt, preempt, swap};
-use crate::cost::bench::{Bench, ForCounter, Progress, probes_at, text};
+use crate::cost::bench::{Bench, CostProgress, ForCounter, probes_at, text};
 use crate::cost::{CostError, Site};
 
 /// Loads in a sample where they hit a near cache, and where they may go to memory.
@@ -35,13 +35,13 @@ const LINE_BYTES: usize = LINE * size_of::<u64>();
 ///
 /// # Errors
 /// If the CPU cannot be used, or no counter runs. What single detours lack is said in their rows.
-pub fn detours(site: &Site, progress: &mut Progress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
-    probes_at(site, Work(progress))
+pub fn detours(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
+    probes_at(site, DetourProbes(progress))
 }
 
-struct Work<'a, 'b>(&'a mut Progress<'b>);
+struct DetourProbes<'a, 'b>(&'a mut CostProgress<'b>);
 
-impl ForCounter for Work<'_, '_> {
+impl ForCounter for DetourProbes<'_, '_> {
     type Out = Vec<Probe>;
 
     fn run<C: Counter>(self, bench: &Bench<C>) -> Vec<Probe> {
@@ -152,7 +152,7 @@ fn chase<C: Counter>(
     bytes: usize,
     loads: u32,
     huge: Option<usize>,
-) -> (Result<Samples, String>, &'static str) {
+) -> (Result<ProbeSamples, String>, &'static str) {
     let in_huge = huge.and_then(|size| Pages::huge(bytes.div_ceil(size), size).ok()).filter(is_huge);
     let note = if in_huge.is_some() { ", in huge pages" } else { ", in small pages, so that TLB misses may be in it" };
     let series = in_huge.map_or_else(|| Pages::small(bytes.div_ceil(4096)).map_err(text), Ok).and_then(|pages| {

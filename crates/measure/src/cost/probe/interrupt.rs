@@ -6,7 +6,7 @@ use std::thread;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
-use becalm_model::cost::{Probe, Samples, into_rounds};
+use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_units::{Nanos, Ticks};
 
 use super::switch::{ONE_CPU, elsewhere};
@@ -38,7 +38,7 @@ pub(super) fn from_another_cpu<C: Counter>(bench: &Bench<C>) -> Probe {
     )
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     let other = bench.site.other().ok_or_else(|| ONE_CPU.to_owned())?;
     membarrier::register().map_err(text)?;
     let ring = Ring::new(KEPT).map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@ use std::thread;
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::Thread;
 use becalm_linux::sched::{Policy, SchedError};
-use becalm_model::cost::{Probe, Samples, into_rounds};
+use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_units::Nanos;
 
 use crate::cost::bench::{Bench, no_thread};
@@ -38,7 +38,7 @@ pub(super) fn by_a_competitor<C: Counter>(bench: &Bench<C>) -> Probe {
     )
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     let (progress, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (cpu, policy) = (bench.site.cpu, bench.site.policy);
     let competitor = |settled: Result<(), SchedError>| {

@@ -7,7 +7,7 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::Pages;
 use becalm_linux::procfs::swaps::swaps;
 use becalm_linux::sched::major_faults;
-use becalm_model::cost::{Probe, Samples, into_rounds};
+use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 
 use crate::cost::bench::{Bench, text};
 
@@ -29,10 +29,10 @@ pub(super) fn swap_in<C: Counter>(bench: &Bench<C>) -> Probe {
     )
 }
 
-fn measure<C: Counter>(bench: &Bench<C>) -> Result<Samples, String> {
+fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     let swaps = swaps(bench.site.root()).map_err(|error| error.to_string())?;
     if swaps.is_empty() {
-        return Err("no swap here".to_owned());
+        return Err("this machine has no swap".to_owned());
     }
     let pages = Pages::small(PAGES).map_err(text)?;
     let mut times = Vec::with_capacity(WANTED + PAGES);

@@ -8,8 +8,8 @@ use becalm_linux::clock::Counter;
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
 use becalm_linux::sched::{Policy, SchedError, Usage};
-use becalm_model::cost::{Probe, ROUNDS, Samples, SeriesDoc, into_rounds};
-use becalm_units::{CpuId, Nanos};
+use becalm_model::cost::{Probe, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
+use becalm_units::{CpuId, Nanos, counted};
 
 use crate::cost::bench::{Bench, no_thread, text};
 
@@ -42,7 +42,11 @@ pub(super) fn by_pipe<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
         let series = trips(bench, 2, || echo.round())?;
         let used = Usage::of_current_thread().since(before);
         let (switches, trips) = (used.voluntary_switches + used.involuntary_switches, series.series.samples);
-        if switches >= trips { Ok(series) } else { Err(format!("only {switches} switches in {trips} round trips")) }
+        if switches >= trips {
+            Ok(series)
+        } else {
+            Err(format!("the threads were switched only {switches} times in {trips} round trips"))
+        }
     };
     let place = bench.site;
     vec![
@@ -67,7 +71,7 @@ pub(super) fn by_pipe<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     ]
 }
 
-fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> Result<Samples, String> {
+fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> Result<ProbeSamples, String> {
     bench.series(batch, TRIPS, |samples| {
         let mut arrived = true;
         Bench::<C>::time_each(samples, |_| arrived &= trip());
@@ -184,7 +188,7 @@ pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     ]
 }
 
-fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Samples, Samples), String> {
+fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(ProbeSamples, ProbeSamples), String> {
     // Counts the wake-ups; the largest number ends the sleeper.
     let (word, seen) = (AtomicU32::new(0), AtomicU32::new(0));
     let sleeper = || {
@@ -231,12 +235,15 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(Samples, Samples),
     });
     let watch = measured?;
     if calls.len() < ROUNDS {
-        return Err(format!("only {} wake-ups of a sleeping thread on CPU {cpu} in {WAKES_TIME}", calls.len()));
+        return Err(format!(
+            "a sleeping thread on CPU {cpu} woke only {} in {WAKES_TIME}",
+            counted(calls.len() as u64, "time", "times")
+        ));
     }
     let call = bench.finish(bench.watch(), 1, &into_rounds(&calls));
     let runs = bench.finish(watch, 1, &into_rounds(&runs));
     let series = SeriesDoc { interrupts: runs.series.interrupts, preempted: runs.series.preempted, ..call.series };
-    Ok((Samples { series, rounds: call.rounds }, runs))
+    Ok((ProbeSamples { series, rounds: call.rounds }, runs))
 }
 
 /// Interrupting another CPU and waiting for its answer, and the same call with nobody to interrupt.

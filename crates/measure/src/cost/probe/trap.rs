@@ -7,10 +7,10 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{Child, Handler, Pages, getpid, huge_page_bytes};
 use becalm_linux::sched::Usage;
-use becalm_model::cost::{CostSamples, Probe, ProbeCosts, Samples};
+use becalm_model::cost::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 
 use super::switch;
-use crate::cost::bench::{Bench, ForCounter, Progress, probes_at, text};
+use crate::cost::bench::{Bench, CostProgress, ForCounter, probes_at, text};
 use crate::cost::{CostError, Site};
 
 /// Pages that fault in a round.
@@ -24,16 +24,16 @@ const CALLS: u32 = 16;
 ///
 /// # Errors
 /// If the CPU cannot be used, or no counter runs. What single traps lack is said in their rows.
-pub fn traps(site: &Site, progress: &mut Progress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
-    probes_at(site, Work(progress))
+pub fn traps(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
+    probes_at(site, TrapProbes(progress))
 }
 
 /// What measures one kind of trap.
 type Measurement<'a, C> = &'a dyn Fn(&Bench<C>) -> Vec<Probe>;
 
-struct Work<'a, 'b>(&'a mut Progress<'b>);
+struct TrapProbes<'a, 'b>(&'a mut CostProgress<'b>);
 
-impl ForCounter for Work<'_, '_> {
+impl ForCounter for TrapProbes<'_, '_> {
     type Out = Vec<Probe>;
 
     fn run<C: Counter>(self, bench: &Bench<C>) -> Vec<Probe> {
@@ -104,7 +104,11 @@ fn signal<C: Counter>(bench: &Bench<C>) -> Probe {
             Ok(())
         })?;
         let caught = handler.caught() - before;
-        if caught == raised { Ok(series) } else { Err(format!("of {raised} signals {caught} reached their handler")) }
+        if caught == raised {
+            Ok(series)
+        } else {
+            Err(format!("only {caught} of {raised} signals reached their handler"))
+        }
     };
     Probe::new(
         "signal",
@@ -120,7 +124,7 @@ fn faults<C: Counter>(
     pages: &Pages,
     mut prepare: impl FnMut() -> Result<(), String>,
     touch: impl Fn(usize),
-) -> Result<Samples, String> {
+) -> Result<ProbeSamples, String> {
     bench.series(1, pages.count(), |samples| {
         prepare()?;
         let before = Usage::of_current_thread();
@@ -137,7 +141,7 @@ fn small_fault<C: Counter>(
     bench: &Bench<C>,
     prepare: impl Fn(&Pages) -> Result<(), String>,
     touch: impl Fn(&Pages, usize),
-) -> Result<Samples, String> {
+) -> Result<ProbeSamples, String> {
     let pages = Pages::small(PAGES).map_err(text)?;
     let fresh = || {
         pages.discard().map_err(text)?;

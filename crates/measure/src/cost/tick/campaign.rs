@@ -9,11 +9,11 @@ use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::AffinityGuard;
 use becalm_linux::signals::StopSignals;
-use becalm_model::cost::tick::{Campaign, CampaignPlan, Cell, CellKind, CellResult, SCHEMA};
+use becalm_model::cost::tick::{Campaign, CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
 use becalm_model::{node_name, warning};
 use becalm_units::Nanos;
 
-use super::{Job, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
+use super::{SortJob, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
 use crate::machine;
 use crate::work::{Body, Work};
 
@@ -51,7 +51,7 @@ pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError>
     }
     let away = AffinityGuard::keep_off(&plan.cpu.into())?;
     let policy = plan.sched.parse()?;
-    let job = |pieces| Job {
+    let job = |pieces| SortJob {
         root,
         cpu: plan.cpu,
         interrupted: plan.cpu,
@@ -162,7 +162,7 @@ pub fn go_on(
                     limits.max_sample_rate_hz
                 ));
             }
-            campaign.cells.push(Cell { round, added_hz, measured });
+            campaign.cells.push(CampaignCell { round, added_hz, measured });
             store(campaign).map_err(TickError::Store)?;
         }
     }
@@ -180,8 +180,16 @@ fn measure(
     let policy = campaign.plan.sched.parse()?;
     // Ends with the cell, however the cell ends.
     let _clock = if added_hz > 0 { Some(CpuClock::start(cpu, added_hz)?) } else { None };
-    let job =
-        |copies, pieces| Job { root, cpu, interrupted: cpu, policy, copies, body: Body::Sort, iterations: 1, pieces };
+    let job = |copies, pieces| SortJob {
+        root,
+        cpu,
+        interrupted: cpu,
+        policy,
+        copies,
+        body: Body::Sort,
+        iterations: 1,
+        pieces,
+    };
     Ok(match kind {
         CellKind::Trap => trap(cpu)?,
         CellKind::Sorts { copies } => {

@@ -19,7 +19,7 @@ use crate::work::{Body, Work};
 
 /// What is to be done where.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct SortJob<'a> {
     /// The root of the file system.
     pub root: &'a Path,
     /// The CPU that all copies share.
@@ -44,7 +44,7 @@ pub struct Job<'a> {
 ///
 /// # Errors
 /// If a thread cannot be had or placed, or the interrupts cannot be counted.
-pub fn time_work(job: Job<'_>) -> Result<TimedDoc, TickError> {
+pub fn time_work(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     let left = AtomicI64::new(i64::try_from(job.pieces).unwrap_or(i64::MAX));
     std::thread::scope(|scope| {
         let mut copies = Vec::new();
@@ -76,7 +76,7 @@ pub fn time_work(job: Job<'_>) -> Result<TimedDoc, TickError> {
     })
 }
 
-impl Job<'_> {
+impl SortJob<'_> {
     /// A thread where the work is to be done.
     pub(super) fn thread(&self) -> Thread {
         Thread { name: "becalm/sort".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }
@@ -101,9 +101,18 @@ mod tests {
 
     use super::*;
 
-    fn job(cpu: CpuId, copies: u32, pieces: u64) -> Job<'static> {
+    fn job(cpu: CpuId, copies: u32, pieces: u64) -> SortJob<'static> {
         let root = Path::new("/");
-        Job { root, cpu, interrupted: cpu, policy: Policy::Other, copies, body: Body::Sum, iterations: 200_000, pieces }
+        SortJob {
+            root,
+            cpu,
+            interrupted: cpu,
+            policy: Policy::Other,
+            copies,
+            body: Body::Sum,
+            iterations: 200_000,
+            pieces,
+        }
     }
 
     #[test]
@@ -122,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_does_not_exist_is_an_error_and_leaves_no_thread_waiting() {
-        let error = time_work(Job { interrupted: CpuId::new(0), ..job(CpuId::new(4_000), 2, 10) }).unwrap_err();
+        let error = time_work(SortJob { interrupted: CpuId::new(0), ..job(CpuId::new(4_000), 2, 10) }).unwrap_err();
         assert!(matches!(error, TickError::Sched(_)), "{error}");
     }
 }

@@ -2,13 +2,13 @@
 //! interrupted it (kernel) apart, as in Tsafrir 2007. In measurements of their own, since switching counters takes time.
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
-use becalm_linux::perf::{Counters, Event, Space};
+use becalm_linux::perf::{Counters, PerfEvent, Space};
 use becalm_linux::sched::SchedError;
 use becalm_model::cost::CountedDoc;
 use becalm_units::{Named, Nanos};
 
 use super::copies::no_thread;
-use super::{Job, TickError, timer_interrupts};
+use super::{SortJob, TickError, timer_interrupts};
 use crate::loops::{countable, event_count};
 
 /// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
@@ -19,8 +19,8 @@ pub fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
     (events.into_iter().map(|event| event.name().to_owned()).collect(), not_counted)
 }
 
-pub(in crate::cost) fn known(names: &[String]) -> Vec<Event> {
-    let all = Event::OF_PROCESSOR.into_iter().chain(Event::OF_KERNEL);
+pub(in crate::cost) fn known(names: &[String]) -> Vec<PerfEvent> {
+    let all = PerfEvent::OF_PROCESSOR.into_iter().chain(PerfEvent::OF_KERNEL);
     all.filter(|event| names.iter().any(|name| name == event.name())).collect()
 }
 
@@ -29,7 +29,7 @@ pub(in crate::cost) fn known(names: &[String]) -> Vec<Event> {
 ///
 /// # Errors
 /// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
-pub(in crate::cost) fn count(job: Job<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
+pub(in crate::cost) fn count(job: SortJob<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
     let run = || -> Result<(CountedDoc, Nanos), TickError> {
         let mut work = job.warm_up()?;
         let mut counters = Counters::of_current_thread(&known(names), &Space::APART);
@@ -63,13 +63,13 @@ mod tests {
     use super::*;
     use crate::work::Body;
 
-    fn names(events: &[Event]) -> Vec<String> {
+    fn names(events: &[PerfEvent]) -> Vec<String> {
         events.iter().map(|event| event.name().to_owned()).collect()
     }
 
     #[test]
     fn what_is_counted_and_what_is_not_add_up_to_what_was_asked() {
-        let asked = names(&Event::OF_PROCESSOR);
+        let asked = names(&PerfEvent::OF_PROCESSOR);
         let (kept, not_counted) = counted(&asked);
         assert!(kept.iter().all(|name| asked.contains(name)));
         let said = not_counted.join(" ");
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_kernels_own_events_are_counted_beside_the_work() {
-        let wanted = names(&[Event::TaskClock, Event::ContextSwitches]);
+        let wanted = names(&[PerfEvent::TaskClock, PerfEvent::ContextSwitches]);
         let (kept, _) = counted(&wanted);
         if kept.len() < wanted.len() {
             // A container that forbids it says so.
@@ -88,7 +88,7 @@ mod tests {
         let cpu = sched::current_cpu().unwrap();
         let root = Path::new("/");
         let (body, policy) = (Body::Sum, Policy::Other);
-        let job = Job { root, cpu, interrupted: cpu, policy, copies: 1, body, iterations: 200_000, pieces: 50 };
+        let job = SortJob { root, cpu, interrupted: cpu, policy, copies: 1, body, iterations: 200_000, pieces: 50 };
         let (CountedDoc { counts, .. }, window) = count(job, &wanted).unwrap();
         let window_ns = window.get();
         let clock = counts.iter().find(|count| count.event == "task_clock_ns" && count.space == "user").unwrap();

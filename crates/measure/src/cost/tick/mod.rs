@@ -12,7 +12,7 @@ mod timer_count;
 mod timer_trace;
 mod trap;
 
-pub use copies::{Job, time_work};
+pub use copies::{SortJob, time_work};
 pub use error::{StoreError, TickError};
 pub use order::shuffled;
 pub use timer_count::timer_interrupts;

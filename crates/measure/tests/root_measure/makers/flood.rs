@@ -26,7 +26,7 @@ struct Steering {
 }
 
 impl Steering {
-    fn towards(cpu: CpuId) -> Self {
+    fn toward(cpu: CpuId) -> Self {
         let original = fs::read_to_string(STEERING).expect("loopback has a receive queue").trim().to_owned();
         let steering = Self { original };
         let mask = [cpu].into_iter().collect::<CpuList>().to_mask();
@@ -47,7 +47,7 @@ impl Drop for Steering {
 /// Starts to send from one CPU, with a pause after each datagram, to be received on another.
 pub fn start(from: CpuId, measured: CpuId, pause: Duration) -> Flood {
     assert!(Path::new(STEERING).exists(), "this kernel has no receive packet steering");
-    let steering = Steering::towards(measured);
+    let steering = Steering::toward(measured);
     let sender = Maker::start("flood", from, move |stop| {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket on loopback");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket on loopback");

@@ -5,13 +5,13 @@ use std::path::Path;
 use becalm_measure::RecordPlan;
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
 use becalm_model::{Activity, Kind};
-use becalm_record::{Memory, Session};
+use becalm_record::{MemoryStore, Session};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 /// A recording that has ended, with all that it found.
 pub struct Recorded {
     pub node: NodeDoc,
-    pub memory: Memory,
+    pub memory: MemoryStore,
 }
 
 /// Records, and checks what must hold of every recording.
@@ -19,7 +19,7 @@ pub fn recorded(plan: RecordPlan) -> Recorded {
     // The tests have several threads, so that no guard process can be started.
     let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
     let mut recorded = session
-        .record(plan, Memory::default(), &mut |_| {})
+        .record(plan, MemoryStore::default(), &mut |_| {})
         .unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
     let Ok(()) = recorded.complete();
     let recorded = Recorded { node: recorded.node, memory: recorded.store };

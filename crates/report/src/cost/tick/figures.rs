@@ -1,6 +1,6 @@
 //! The figures of a tick's cost, each with its name, title and unit.
 
-use becalm_analyze::cost::tick::{Comparison, EventRow, HandlerRow, Pair};
+use becalm_analyze::cost::tick::{EventAtRate, FittedPoint, HandlerRow, RatePair};
 
 use super::TickRow;
 use crate::Value;
@@ -65,8 +65,8 @@ pub(super) const PROCESSOR: &[Field<TickRow>] = &[
 ];
 
 /// The figures of a pair of rates.
-pub(super) const PAIR: &[Field<Pair>] = &[
-    PROCESSES.of(|row| Value::Count(row.processes.into())),
+pub(super) const PAIR: &[Field<RatePair>] = &[
+    PROCESSES.field(|row| Value::Count(row.processes.into())),
     Field { name: "low_hz", title: "from", get: |row| Value::Rate(row.low_hz) },
     Field { name: "high_hz", title: "to", get: |row| Value::Rate(row.high_hz) },
     Field { name: "extra_interrupts", title: "extra interrupts", get: |row| Value::Factor(row.extra_interrupts) },
@@ -82,9 +82,9 @@ pub(super) const PAIR: &[Field<Pair>] = &[
 ];
 
 /// The figures of a measurement beside the model.
-pub(super) const COMPARISON: &[Field<Comparison>] = &[
-    PROCESSES.of(|row| Value::Count(row.processes.into())),
-    catalogue::RATE_HZ.of(|row| Value::Rate(row.rate_hz)),
+pub(super) const COMPARISON: &[Field<FittedPoint>] = &[
+    PROCESSES.field(|row| Value::Count(row.processes.into())),
+    catalogue::RATE_HZ.field(|row| Value::Rate(row.rate_hz)),
     Field { name: "observed_ns", title: "observed", get: |row| Value::time(row.observed_ns) },
     Field { name: "predicted_ns", title: "predicted", get: |row| or_missing(row.predicted_ns, Value::time) },
     Field { name: "tickless_ns", title: "tickless", get: |row| or_missing(row.tickless_ns, Value::time) },
@@ -93,18 +93,18 @@ pub(super) const COMPARISON: &[Field<Comparison>] = &[
 
 /// The figures of the kernel's record of its handler beside the model.
 pub(super) const HANDLER: &[Field<HandlerRow>] = &[
-    ADDED_HZ.of(|row| Value::Count(row.added_hz.into())),
-    INTERRUPTS_HZ.of(|row| Value::Rate(row.rate_hz)),
+    ADDED_HZ.field(|row| Value::Count(row.added_hz.into())),
+    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
     Field { name: "handler_ns", title: "mean handler", get: |row| Value::time(row.handler_ns) },
     Field { name: "recorded_ratio", title: "recorded share", get: |row| Value::Ratio(row.recorded_ratio) },
     Field { name: "model_ratio", title: "by the model", get: |row| Value::Ratio(row.model_ratio) },
-    catalogue::LOST_EVENTS.of(|row| Value::Count(row.lost_events)),
+    catalogue::LOST_EVENTS.field(|row| Value::Count(row.lost_events)),
 ];
 
 /// The figures of what the processor counted beside the sorts.
-pub(super) const EVENT: &[Field<EventRow>] = &[
-    ADDED_HZ.of(|row| Value::Count(row.added_hz.into())),
-    INTERRUPTS_HZ.of(|row| Value::Rate(row.rate_hz)),
+pub(super) const EVENT: &[Field<EventAtRate>] = &[
+    ADDED_HZ.field(|row| Value::Count(row.added_hz.into())),
+    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
     events::event(),
     events::user("user_per_sort", "user, a sort"),
     events::kernel("kernel_per_sort", "kernel, a sort"),
@@ -116,22 +116,22 @@ pub(super) struct RateRow {
     pub rate_hz: f64,
     /// The mean over the numbers of processes of the time by that on a tickless system.
     pub observed_ratio: f64,
-    /// As the model predicts it.
+    /// The same ratio as the model predicts it.
     pub predicted_ratio: f64,
     /// The largest residual's size.
     pub residual_ratio: f64,
 }
 
 pub(super) const RATE: &[Field<RateRow>] = &[
-    INTERRUPTS_HZ.of(|row| Value::Rate(row.rate_hz)),
+    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
     Field { name: "observed_ratio", title: "observed", get: |row| Value::Factor(row.observed_ratio) },
     Field { name: "predicted_ratio", title: "predicted", get: |row| Value::Factor(row.predicted_ratio) },
     Field { name: "residual_ratio", title: "max residual", get: |row| Value::Ratio(row.residual_ratio) },
 ];
 
 /// The rows by rate; none where the model predicts nothing.
-pub(super) fn by_rate(comparisons: &[Comparison]) -> Vec<RateRow> {
-    let series: Vec<&[Comparison]> = comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
+pub(super) fn by_rate(comparisons: &[FittedPoint]) -> Vec<RateRow> {
+    let series: Vec<&[FittedPoint]> = comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
     let rates = series.first().map_or(0, |series| series.len());
     let share = 1.0 / series.len() as f64;
     let row = |at: usize| {

@@ -6,7 +6,7 @@ mod text;
 
 use std::io;
 
-use becalm_analyze::cost::tick::{Analysis, Bounds, Live};
+use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, RoundsInterval};
 use becalm_model::cost::tick::Campaign;
 use serde::Serialize;
 
@@ -15,24 +15,24 @@ use crate::form::sheet::Sheet;
 use crate::report::Report;
 use figures::{COMPARISON, EVENT, HANDLER, PAIR, PROCESSOR};
 
-/// One processor's costs.
+/// What a timer interrupt costs on one processor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickRow {
     /// What follows from its measurements.
     pub analysis: Analysis,
     /// The interval of the indirect cost, where the measurements have rounds.
-    pub indirect: Option<Bounds>,
+    pub indirect: Option<RoundsInterval>,
     /// The interval of the whole cost.
-    pub sum: Option<Bounds>,
+    pub sum: Option<RoundsInterval>,
 }
 
 /// The cost of a tick on some processors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickReport {
-    /// The processors.
+    /// A row a processor; one only if they are from a campaign.
     pub rows: Vec<TickRow>,
     /// Where they come from, if from a campaign.
-    pub live: Option<(Campaign, Live)>,
+    pub live: Option<(Campaign, CampaignAnalysis)>,
 }
 
 impl TickReport {
@@ -45,7 +45,7 @@ impl TickReport {
 
     /// The report of a campaign.
     #[must_use]
-    pub fn of_campaign(campaign: Campaign, live: Live) -> Self {
+    pub fn of_campaign(campaign: Campaign, live: CampaignAnalysis) -> Self {
         let rounds = &live.rounds;
         let analysis = rounds.analysis.clone();
         let row = TickRow { analysis, indirect: rounds.indirect_percent, sum: rounds.sum_percent };
@@ -68,7 +68,7 @@ impl Report for TickReport {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct TickDocument<'a> {
     processors: Vec<ProcessorDoc>,
     campaign: Option<CampaignDoc<'a>>,
 }
@@ -105,8 +105,8 @@ struct CampaignDoc<'a> {
     warnings: &'a [String],
 }
 
-/// As `becalm.cost-tick/1`.
-fn document(report: &TickReport) -> Document<'_> {
+/// The report as the document `becalm.cost-tick/1`.
+fn document(report: &TickReport) -> TickDocument<'_> {
     let processor = |row| -> ProcessorDoc {
         let TickRow { analysis, .. }: &TickRow = row;
         ProcessorDoc {
@@ -136,5 +136,5 @@ fn document(report: &TickReport) -> Document<'_> {
         not_counted: &campaign.not_counted,
         warnings: &campaign.warnings,
     });
-    Document { processors: report.rows.iter().map(processor).collect(), campaign }
+    TickDocument { processors: report.rows.iter().map(processor).collect(), campaign }
 }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::tick::Pair;
+use becalm_analyze::cost::tick::RatePair;
 
 use crate::form::sheet::Sheet;
 use crate::form::value::grouped;
@@ -19,8 +19,8 @@ fn mark(processes: u32) -> char {
 }
 
 /// Draws one line a pair of rates. Draws nothing if there are no pairs, or their values do not differ.
-pub(super) fn draw(pairs: &[Pair], mean_percent: f64, out: &mut Sheet<'_>) -> io::Result<()> {
-    let values = pairs.iter().map(Pair::indirect_percent);
+pub(super) fn draw(pairs: &[RatePair], mean_percent: f64, out: &mut Sheet<'_>) -> io::Result<()> {
+    let values = pairs.iter().map(RatePair::indirect_percent);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     let spread = high - low;
     if spread.is_nan() || spread <= 0.0 || !spread.is_finite() {
@@ -55,16 +55,16 @@ fn rate(hz: f64) -> String {
 mod tests {
     use super::*;
     use crate::form::sheet::Form;
-    use becalm_analyze::cost::tick::{Direct, Point, Series};
+    use becalm_analyze::cost::tick::{Direct, RatePoint, RateSeries};
 
-    fn pairs(processes: u32, times: &[f64]) -> Vec<Pair> {
+    fn pairs(processes: u32, times: &[f64]) -> Vec<RatePair> {
         let rates = [100.0, 1_000.0, 10_000.0];
-        let points = rates.iter().zip(times).map(|(rate_hz, ms)| Point { rate_hz: *rate_hz, work_ns: ms * 1e6 });
-        let series = Series::new(processes, points.collect()).unwrap();
-        Pair::all(&series, Direct { trap_ns: 0.0, handler_ns: 0.0 }).collect()
+        let points = rates.iter().zip(times).map(|(rate_hz, ms)| RatePoint { rate_hz: *rate_hz, work_ns: ms * 1e6 });
+        let series = RateSeries::new(processes, points.collect()).unwrap();
+        RatePair::all(&series, Direct { trap_ns: 0.0, handler_ns: 0.0 }).collect()
     }
 
-    fn drawn(pairs: &[Pair], mean: f64) -> String {
+    fn drawn(pairs: &[RatePair], mean: f64) -> String {
         let mut out = Vec::new();
         draw(pairs, mean, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()

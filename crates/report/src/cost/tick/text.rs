@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::cost::tick::{Analysis, Live};
+use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis};
 use becalm_model::cost::tick::Campaign;
 
 use super::figures::{EVENT, HANDLER, PROCESSOR, RATE, by_rate};
@@ -52,7 +52,7 @@ pub(super) fn render(report: &TickReport, out: &mut Sheet<'_>) -> io::Result<()>
     Ok(())
 }
 
-fn heading(campaign: &Campaign, live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
+fn heading(campaign: &Campaign, live: &CampaignAnalysis, out: &mut Sheet<'_>) -> io::Result<()> {
     let (plan, machine) = (&campaign.plan, &campaign.machine);
     let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
     let text = format!(
@@ -103,7 +103,7 @@ fn processor(analysis: &Analysis, out: &mut Sheet<'_>) -> io::Result<()> {
     plot::draw(&curves, &format!("{}: time by that without any tick, by interrupts a second", analysis.name), out)
 }
 
-fn handlers(live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
+fn handlers(live: &CampaignAnalysis, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out)?;
     writeln!(
         out,
@@ -118,14 +118,14 @@ fn handlers(live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
     table.print(out)
 }
 
-fn counters(live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
+fn counters(live: &CampaignAnalysis, out: &mut Sheet<'_>) -> io::Result<()> {
     let title = ": in a sort itself (user), and in what interrupted it (kernel)";
     let names = ["rate_hz", "event", "user_per_sort", "kernel_per_sort", "counted_ratio"];
     let fields = columns(EVENT, &names);
     events::table(title, Table::new(&fields), &fields, &live.events, out)
 }
 
-fn remarks(campaign: &Campaign, live: &Live, out: &mut Sheet<'_>) -> io::Result<()> {
+fn remarks(campaign: &Campaign, live: &CampaignAnalysis, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out)?;
     if campaign.machine.hypervisor.is_some() {
         let text = "on a virtual machine the hypervisor's part of every interrupt lies outside of trap and handler, and \

@@ -120,7 +120,7 @@ impl Report for JobPhases {
 }
 
 #[derive(Serialize)]
-struct Node<'a> {
+struct JobNode<'a> {
     node: &'a str,
     origin: String,
     complete: bool,
@@ -141,10 +141,10 @@ struct Span {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct JobDocument<'a> {
     library: &'a str,
     ranks: u32,
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<JobNode<'a>>,
     grain_ns: i64,
     phases: u64,
     collective: &'a str,
@@ -156,8 +156,8 @@ struct Document<'a> {
     warnings: Vec<String>,
 }
 
-/// As `becalm.mpi/1`.
-fn document(report: &JobPhases) -> Document<'_> {
+/// The report as the document `becalm.mpi/1`.
+fn document(report: &JobPhases) -> JobDocument<'_> {
     let job = job(report);
     let rows = rows(report);
     let span = |span: PhaseSpan| Span {
@@ -166,7 +166,7 @@ fn document(report: &JobPhases) -> Document<'_> {
         mean_ns: span.mean_ns.round() as i64,
         max_ns: span.max_ns,
     };
-    Document {
+    JobDocument {
         library: &job.library,
         ranks: job.ranks,
         nodes: report.nodes.iter().map(json_node).collect(),
@@ -182,9 +182,9 @@ fn document(report: &JobPhases) -> Document<'_> {
     }
 }
 
-fn json_node(doc: &PhasesDoc) -> Node<'_> {
+fn json_node(doc: &PhasesDoc) -> JobNode<'_> {
     let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = doc.relation;
-    Node {
+    JobNode {
         node: &doc.node,
         origin: doc.origin.to_string(),
         complete: doc.complete,
@@ -197,7 +197,7 @@ fn json_node(doc: &PhasesDoc) -> Node<'_> {
     }
 }
 
-/// As tables.
+/// The report as tables for a terminal.
 fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
     let job = job(report);
     let ends = match job.collective.as_str() {
@@ -308,7 +308,7 @@ mod tests {
     use crate::form::sheet::Form;
     use crate::report;
     use becalm_bundle::{Contents, Phase, PhaseRun, PhaseWriter};
-    use becalm_model::node::{ClockDoc, Machine};
+    use becalm_model::node::{ClockDoc, MachineDoc};
     use becalm_model::phases::RankDoc;
     use becalm_units::{CpuId, Nanos};
 
@@ -319,7 +319,7 @@ mod tests {
             program: "becalm-mpi 0.1.0".to_owned(),
             origin: Default::default(),
             complete: true,
-            machine: Machine::default(),
+            machine: MachineDoc::default(),
             clock: ClockDoc::default(),
             relation: ClockRelationDoc {
                 offset_ns: 1_500.0,

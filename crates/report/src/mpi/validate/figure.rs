@@ -12,7 +12,7 @@ use crate::form::value::{factor, time};
 /// Columns and lines of the drawing on a terminal.
 const WIDTH: usize = 60;
 const HEIGHT: usize = 20;
-/// Columns before it.
+/// The number of columns before the drawing, in which the axis upward is labeled.
 const LABELS: usize = 12;
 
 /// The ends of both axes: what is there, and a little more.

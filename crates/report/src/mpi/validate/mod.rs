@@ -100,7 +100,7 @@ fn errors_of(report: &ValidationDoc, synchronized: bool) -> ValidationErrors {
     errors(report.cells.iter().filter(|cell| cell.synchronized == synchronized))
 }
 
-/// As `becalm.mpi-validate/1`.
+/// The report as the document `becalm.mpi-validate/1`.
 fn document(report: &ValidationDoc) -> ValidateDocument<'_> {
     ValidateDocument {
         library: &report.library,

@@ -99,16 +99,16 @@ fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 2] {
 
 /// A stretch of the map.
 #[derive(Clone, PartialEq, Debug)]
-struct Stretch {
+struct MapStretch {
     from_ns: i64,
-    /// What all CPUs lost of it; none where CPUs share a row of the map.
+    /// What all CPUs lost of it; `None` where CPUs share a row of the map.
     noise: Option<f64>,
     worst: String,
     worst_cell: f64,
 }
 
 fields! {
-    stretch: Stretch {
+    stretch: MapStretch {
         FROM_NS = "from_ns", "from", |row| Value::Time(row.from_ns);
         NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise.map_or(Value::Missing, Value::Ratio);
         WORST = "worst", "worst", |row| Value::Text(row.worst.clone());
@@ -122,7 +122,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
         place(summary, node, &row.cpus)
     };
-    let fields: &[&Field<Stretch>] = match (heat.rows.len(), heat.together()) {
+    let fields: &[&Field<MapStretch>] = match (heat.rows.len(), heat.together()) {
         (1, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST_RATIO],
         (_, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST, &stretch::WORST_RATIO],
         _ => &[&stretch::FROM_NS, &stretch::WORST, &stretch::WORST_RATIO],
@@ -140,7 +140,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
 }
 
 /// The stretches of so many cells each.
-fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<Stretch> {
+fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<MapStretch> {
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     let width = |cell: usize| if cell + 1 == cells { heat.last_cell_ns } else { heat.cell_ns };
     let ratio = |ns: i64, whole: i64| ns as f64 / whole.max(1) as f64;
@@ -156,7 +156,7 @@ fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String)
         };
         // Of equal ones the first.
         let worst = (0..heat.rows.len()).rev().max_by(|a, b| of_row(*a).total_cmp(&of_row(*b)))?;
-        Some(Stretch {
+        Some(MapStretch {
             from_ns: first as i64 * heat.cell_ns,
             noise: (heat.together() <= 1).then(|| ratio(lost, observed.saturating_mul(heat.rows.len() as i64))),
             worst: name(&heat.rows[worst]),

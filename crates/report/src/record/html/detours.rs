@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_analyze::picture::{PER_DETOUR, Picture, Place};
+use becalm_analyze::picture::{PER_DETOUR, Picture, PlacedDetour};
 use becalm_analyze::summary::Summary;
 use becalm_model::Kind;
 use becalm_units::CpuId;
@@ -14,7 +14,7 @@ use crate::form::field::fields;
 use crate::form::value::{grouped, time};
 use crate::form::words::quoted;
 use crate::html::HtmlTable;
-use crate::html::{Axis, Chart, Lines, Points, Scale, Series, Spec, Unit};
+use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Points, Spec};
 use crate::html::{Block, Section};
 use crate::record::figures::cpu;
 
@@ -174,16 +174,16 @@ impl Strings {
 }
 
 /// One of the longest detours.
-struct Longest {
-    place: Place,
+struct LongestDetour {
+    place: PlacedDetour,
     node: String,
     owner: Option<(Kind, String)>,
 }
 
-const NODE: Field<Longest> = catalogue::NODE.of(|row| Value::Text(row.node.clone()));
+const NODE: Field<LongestDetour> = catalogue::NODE.field(|row| Value::Text(row.node.clone()));
 
 fields! {
-    LONGEST, longest: Longest {
+    LONGEST, longest: LongestDetour {
         DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.place.duration);
         CPU = catalogue::CPU, |row| Value::Number(u64::from(row.place.cpu));
         DETOUR = catalogue::DETOUR, |row| Value::Number(row.place.number);
@@ -202,7 +202,7 @@ fn instant(ns: i64) -> String {
 }
 
 fn list(summary: &Summary, picture: &Picture) -> HtmlTable {
-    let mut fields: Vec<&Field<Longest>> = LONGEST.iter().collect();
+    let mut fields: Vec<&Field<LongestDetour>> = LONGEST.iter().collect();
     if summary.nodes.len() > 1 {
         fields.insert(1, &NODE);
     }
@@ -213,7 +213,7 @@ fn list(summary: &Summary, picture: &Picture) -> HtmlTable {
     for (at, (place, owner)) in picture.shown.detours.iter().zip(&picture.owners).take(LISTED).enumerate() {
         let node = node_of(summary, place).to_owned();
         let owner = owner.and_then(|number| picture.names.get(number as usize).cloned());
-        table.opening_row(&fields, &Longest { place: *place, node, owner }, at as u32);
+        table.opening_row(&fields, &LongestDetour { place: *place, node, owner }, at as u32);
     }
     let all = picture.shown.recorded;
     if all > LISTED as u64 {
@@ -256,9 +256,9 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
         label: label.clone(),
         height: 320,
         spec: Spec::Lines(Lines {
-            x: Axis::new("rank, the longest first", Scale::Log, Unit::Count),
-            y: Axis::new("length", Scale::Log, Unit::Time),
-            series: vec![Series { name: String::new(), points, dots: true, opens, ..Series::default() }],
+            x: Axis::new("rank, the longest first", AxisScale::Log, AxisUnit::Count),
+            y: Axis::new("length", AxisScale::Log, AxisUnit::Time),
+            series: vec![ChartSeries { name: String::new(), points, dots: true, opens, ..ChartSeries::default() }],
             marks: Vec::new(),
         }),
         figures: None,
@@ -288,10 +288,10 @@ fn thinned(points: Vec<[f64; 2]>, opens: Vec<Option<u32>>) -> (Vec<[f64; 2]>, Ve
     kept.unzip()
 }
 
-fn place_of(summary: &Summary, place: &Place) -> String {
+fn place_of(summary: &Summary, place: &PlacedDetour) -> String {
     super::place(summary, node_of(summary, place), CpuId::new(place.cpu))
 }
 
-fn node_of<'a>(summary: &'a Summary, place: &Place) -> &'a str {
+fn node_of<'a>(summary: &'a Summary, place: &PlacedDetour) -> &'a str {
     summary.nodes.get(place.node as usize).map_or("", |node| node.doc.node.as_str())
 }

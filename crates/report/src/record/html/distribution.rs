@@ -1,6 +1,6 @@
 //! How long detours are, and at which frequencies they come.
 
-use becalm_analyze::picture::{Lengths, Picture, Step};
+use becalm_analyze::picture::{LengthStep, Lengths, Picture};
 use becalm_analyze::summary::Summary;
 use becalm_stats::spectrum::Peak;
 
@@ -9,7 +9,7 @@ use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::value::three_digits;
 use crate::html::HtmlTable;
-use crate::html::{Axis, Chart, Lines, Mark, Scale, Series, Spec, Unit};
+use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Mark, Spec};
 use crate::html::{Block, Section};
 use crate::record::figures::{CpuRow, cpu};
 
@@ -35,14 +35,14 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         cpu::MAX_NS.cell(&row)
     );
     let shorter = Lines {
-        x: Axis::new("length", Scale::Log, Unit::Time),
-        y: Axis::new("detours at most as long", Scale::Linear, Unit::Ratio).between(Some(0.0), Some(1.0)),
+        x: Axis::new("length", AxisScale::Log, AxisUnit::Time),
+        y: Axis::new("detours at most as long", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), Some(1.0)),
         series: distribution(&sets),
         marks: marks(&row, [&cpu::MEDIAN_NS, &cpu::P99_NS]),
     };
     let longer = Lines {
-        x: Axis::new("length", Scale::Log, Unit::Time),
-        y: Axis::new("detours at least as long", Scale::Log, Unit::Ratio).between(None, Some(1.0)),
+        x: Axis::new("length", AxisScale::Log, AxisUnit::Time),
+        y: Axis::new("detours at least as long", AxisScale::Log, AxisUnit::Ratio).between(None, Some(1.0)),
         series: survival(&sets),
         marks: marks(&row, [&cpu::P999_NS, &cpu::MAX_NS]),
     };
@@ -76,14 +76,14 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
 }
 
 /// The share of detours that take at most a time, a curve for each set.
-fn distribution(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
+fn distribution(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
     sets.iter()
         .filter(|(_, lengths, _)| lengths.count() > 0)
-        .map(|(name, lengths, longest)| Series {
+        .map(|(name, lengths, longest)| ChartSeries {
             name: name.clone(),
             points: curve(lengths, longest, |at_most, all| at_most as f64 / all as f64),
             step: true,
-            ..Series::default()
+            ..ChartSeries::default()
         })
         .collect()
 }
@@ -102,7 +102,7 @@ const SHARES: [f64; 13] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.
 
 /// A point of both curves.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Point {
+struct CurvePoint {
     length_ns: i64,
     at_most: f64,
     at_least: f64,
@@ -110,7 +110,7 @@ struct Point {
 }
 
 fields! {
-    POINT, point: Point {
+    POINT, point: CurvePoint {
         LENGTH_NS = catalogue::LENGTH_NS, |row| Value::Time(row.length_ns);
         AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Value::Ratio(row.at_most);
         AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Value::Ratio(row.at_least);
@@ -120,7 +120,7 @@ fields! {
 
 /// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
 fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
-    let fields: Vec<&Field<Point>> = POINT.iter().collect();
+    let fields: Vec<&Field<CurvePoint>> = POINT.iter().collect();
     let mut table = HtmlTable::new("Both functions as figures", &fields);
     points(&lengths.steps(longest), lengths.count()).iter().for_each(|point| {
         table.row(&fields, point);
@@ -129,14 +129,14 @@ fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
     table
 }
 
-fn points(steps: &[Step], count: u64) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+fn points(steps: &[LengthStep], count: u64) -> Vec<CurvePoint> {
+    let mut points: Vec<CurvePoint> = Vec::new();
     for share in SHARES {
         let at = steps.partition_point(|step| (step.at_most as f64) < share * count as f64);
         let Some(step) = steps.get(at.min(steps.len().saturating_sub(1))) else { continue };
         let shorter = at.checked_sub(1).map_or(0, |before| steps[before].at_most);
         if points.last().is_none_or(|last| last.length_ns < step.length) {
-            points.push(Point {
+            points.push(CurvePoint {
                 length_ns: step.length,
                 at_most: step.at_most as f64 / count as f64,
                 at_least: (count - shorter) as f64 / count as f64,
@@ -174,7 +174,7 @@ fn curve(lengths: &Lengths, longest: &[i64], share: fn(u64, u64) -> f64) -> Vec<
 }
 
 /// The survival function P(X >= x): at each length how many are not shorter.
-fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
+fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
     let series = sets.iter().filter(|(_, lengths, _)| lengths.count() > 0).map(|(name, lengths, longest)| {
         let mut shorter = 0;
         let mut points = Vec::new();
@@ -185,7 +185,7 @@ fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<Series> {
             }
             shorter = step.at_most;
         }
-        Series { name: name.clone(), points, ..Series::default() }
+        ChartSeries { name: name.clone(), points, ..ChartSeries::default() }
     });
     series.collect()
 }
@@ -233,9 +233,12 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
         label: format!("The spectrum of the noise. {text}"),
         height: 340,
         spec: Spec::Lines(Lines {
-            x: Axis::new("frequency", Scale::Log, Unit::Rate),
-            y: Axis::new("power, 1/Hz", Scale::Log, Unit::Plain),
-            series: vec![Series { points: points.map(|point| [point.hz, point.power]).collect(), ..Series::default() }],
+            x: Axis::new("frequency", AxisScale::Log, AxisUnit::Rate),
+            y: Axis::new("power, 1/Hz", AxisScale::Log, AxisUnit::Plain),
+            series: vec![ChartSeries {
+                points: points.map(|point| [point.hz, point.power]).collect(),
+                ..ChartSeries::default()
+            }],
             marks: spectrum.peaks.iter().map(|peak| Mark { at: peak.hz, label: peak.label.clone() }).collect(),
         }),
         figures: None,

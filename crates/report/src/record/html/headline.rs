@@ -9,10 +9,10 @@ use becalm_units::Nanos;
 use super::sure;
 use crate::Value;
 use crate::form::field::Field;
-use crate::form::words::plural;
-use crate::html::{Block, Section, Tile, Tone};
+use crate::html::{Block, Grade, Section, Tile};
 use crate::record::figures::{CpuRow, cpu, interval_note, source};
 use crate::record::header;
+use becalm_units::plural;
 
 /// The share of time that a quiet machine loses at most.
 pub const NOISE_QUIET: f64 = 0.001;
@@ -57,19 +57,19 @@ fn verdict(summary: &Summary) -> Block {
     let (noise_text, longest_text) = (total(summary, &cpu::NOISE_RATIO), total(summary, &cpu::MAX_NS));
     let rare = longest.is_some_and(|ns| ns > MAX_QUIET.get());
     let (tone, text) = match noise {
-        None => (Tone::Plain, "How quiet it is cannot be said: it is not known how long the loops ran.".to_owned()),
+        None => (Grade::Plain, "How quiet it is cannot be said: it is not known how long the loops ran.".to_owned()),
         Some(_) if summary.total.detours() == 0 => {
-            (Tone::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, &cpu::DURATION_NS)))
+            (Grade::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, &cpu::DURATION_NS)))
         }
         Some(noise) if noise > NOISE_QUIET => (
-            Tone::Bad,
+            Grade::Bad,
             format!("Not quiet: {noise_text} of the CPUs\u{2019} time is lost, up to {longest_text} at once."),
         ),
         Some(_) if rare => {
-            (Tone::Fair, format!("Quiet on average, {noise_text} lost, but a detour takes up to {longest_text}."))
+            (Grade::Fair, format!("Quiet on average, {noise_text} lost, but a detour takes up to {longest_text}."))
         }
         Some(_) => (
-            Tone::Good,
+            Grade::Good,
             format!("Quiet: {noise_text} of the CPUs\u{2019} time is lost, {longest_text} at most at once."),
         ),
     };
@@ -95,7 +95,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     };
     let noisy = figures.noise_ratio().is_some_and(|noise| noise > NOISE_QUIET);
     let long = figures.durations.max().is_some_and(|ns| ns > MAX_QUIET.get());
-    let tone = |bad: bool| if bad { Tone::Bad } else { Tone::Good };
+    let tone = |bad: bool| if bad { Grade::Bad } else { Grade::Good };
     let mut tiles = vec![
         tile("Noise", total(summary, &cpu::NOISE_RATIO), interval, tone(noisy)),
         tile(
@@ -108,7 +108,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
             "Detours",
             total(summary, &cpu::DETOURS),
             format!("{} on a CPU", total(summary, &cpu::RATE_HZ)),
-            Tone::Plain,
+            Grade::Plain,
         ),
     ];
     tiles.extend(sure::tile(summary));
@@ -117,7 +117,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     tiles
 }
 
-fn tile(name: &str, figure: String, detail: String, tone: Tone) -> Tile {
+fn tile(name: &str, figure: String, detail: String, tone: Grade) -> Tile {
     Tile { name: name.to_owned(), figure, detail, tone }
 }
 
@@ -137,16 +137,16 @@ fn worst(summary: &Summary) -> Tile {
                 source::SHARE_RATIO.cell(worst),
                 source::TOTAL_NS.cell(worst)
             ),
-            Tone::Plain,
+            Grade::Plain,
         ),
         None if summary.total.detours() == 0 => {
-            tile("Worst source", "none".to_owned(), "no detour was seen".to_owned(), Tone::Good)
+            tile("Worst source", "none".to_owned(), "no detour was seen".to_owned(), Grade::Good)
         }
         None => tile(
             "Worst source",
             "not known".to_owned(),
             "the kernel\u{2019}s tracepoints were not recorded".to_owned(),
-            Tone::Fair,
+            Grade::Fair,
         ),
     }
 }
@@ -158,7 +158,7 @@ fn not_seen(summary: &Summary) -> Tile {
             let noise = summary.total.durations.total();
             let share =
                 if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
-            let tone = if summary.lost_events > 0 { Tone::Fair } else { Tone::Plain };
+            let tone = if summary.lost_events > 0 { Grade::Fair } else { Grade::Plain };
             let detail = format!("{share} of noise had no kernel event; lost: {lost}");
             tile("Not seen", total(summary, &cpu::UNSEEN_NS), detail, tone)
         }
@@ -167,7 +167,7 @@ fn not_seen(summary: &Summary) -> Tile {
                 Rung::Loop => "the loops alone were recorded",
                 _ => "only the loops, and the kernel\u{2019}s counters",
             };
-            tile("Not seen", "the sources".to_owned(), format!("{what}; lost: {lost}"), Tone::Fair)
+            tile("Not seen", "the sources".to_owned(), format!("{what}; lost: {lost}"), Grade::Fair)
         }
     }
 }

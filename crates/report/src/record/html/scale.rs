@@ -9,7 +9,7 @@ use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::value::factor;
 use crate::html::HtmlTable;
-use crate::html::{Axis, Bar, Bars, Chart, Lines, Scale, Series, Spec, Unit};
+use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, ChartSeries, Lines, Spec};
 use crate::html::{Block, Section};
 use crate::predict::{self, row};
 
@@ -75,7 +75,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
 
 /// The figures of each number of ranks; of a prediction that was replayed, or that order statistics made alone.
 fn slowdown_table(report: &PredictReport<'_>, replayed: bool) -> HtmlTable {
-    let fields: &[&Field<predict::Predicted>] = match replayed {
+    let fields: &[&Field<predict::PredictedRow>] = match replayed {
         true => &[
             &row::RANKS,
             &row::SLOWDOWN_RATIO,
@@ -104,7 +104,7 @@ fn slowdown_table(report: &PredictReport<'_>, replayed: bool) -> HtmlTable {
 
 /// What the prediction says of the largest number of ranks, in a sentence.
 fn most_ranks(report: &PredictReport<'_>) -> String {
-    let largest = |ratio: fn(&becalm_scale::predict::Row) -> Option<f64>| {
+    let largest = |ratio: fn(&becalm_scale::predict::RankPrediction) -> Option<f64>| {
         report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
     };
     match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
@@ -132,8 +132,14 @@ fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Cha
     // An axis cannot end where it begins.
     let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
     let series = [
-        Series { name: "replayed".to_owned(), points, band, dots: true, ..Series::default() },
-        Series { name: "expected".to_owned(), points: expected, dashed: true, dots: !replayed, ..Series::default() },
+        ChartSeries { name: "replayed".to_owned(), points, band, dots: true, ..ChartSeries::default() },
+        ChartSeries {
+            name: "expected".to_owned(),
+            points: expected,
+            dashed: true,
+            dots: !replayed,
+            ..ChartSeries::default()
+        },
     ];
     Chart {
         id: "slowdown",
@@ -141,8 +147,8 @@ fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Cha
         label: format!("Predicted slowdown against the number of ranks. {text}"),
         height: 320,
         spec: Spec::Lines(Lines {
-            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
-            y: Axis::new("slowdown", Scale::Linear, Unit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
+            x: Axis::new("ranks", AxisScale::Log, AxisUnit::Ranks),
+            y: Axis::new("slowdown", AxisScale::Linear, AxisUnit::Factor).between(Some(1.0), flat.then_some(SMALLEST)),
             series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
             marks: Vec::new(),
         }),
@@ -166,20 +172,20 @@ fn blame_chart(report: &PredictReport<'_>, blame: &Blame) -> Option<Chart> {
         title: format!("What is left at {} ranks without one source after another", Count::new(blame.all.ranks)),
         label: format!("Slowdown without sources, one after another. {}", blame_text(report, blame)),
         height: 44 + 34 * bars.len() as u32,
-        spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Factor).between(Some(1.0), None), bars }),
+        spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Factor).between(Some(1.0), None), bars }),
         figures: None,
     })
 }
 
 /// A source, and what is left without it alone.
-struct Alone {
+struct WithoutSource {
     source: String,
     all: f64,
     slowdown: f64,
 }
 
 fields! {
-    alone: Alone {
+    alone: WithoutSource {
         SOURCE = "source", "without", |row| Value::Text(row.source.clone());
         ALL_RATIO = "all_ratio", "as it is", |row| Value::Factor(row.all);
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.slowdown);
@@ -196,7 +202,7 @@ fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
         blame.each.iter().filter(|without| without.slowdown < blame.all.slowdown && factor(without.slowdown) != all);
     for without in gains.take(ROWS) {
         let source = predict::names(report, without).last().unwrap_or_default().to_owned();
-        table.row(&fields, &Alone { source, all: blame.all.slowdown, slowdown: without.slowdown });
+        table.row(&fields, &WithoutSource { source, all: blame.all.slowdown, slowdown: without.slowdown });
     }
     let others = blame.each.len() - table.len();
     if others > 0 {

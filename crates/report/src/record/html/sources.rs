@@ -1,11 +1,11 @@
-//! Who took the time.
+//! The section of a page that says who took the time.
 
 use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
 use becalm_model::node::Rung;
 
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
-use crate::html::{Axis, Bar, Bars, Chart, Scale, Spec, Unit};
+use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, Spec};
 use crate::html::{Block, Section};
 use crate::record::figures::{self, counter, source};
 
@@ -74,7 +74,7 @@ fn bars<'a>(
         title: title.to_owned(),
         label: format!("{title}, by source. {text}"),
         height: 44 + 28 * bars.len() as u32,
-        spec: Spec::Bars(Bars { x: Axis::new("", Scale::Linear, Unit::Time).between(Some(0.0), None), bars }),
+        spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Time).between(Some(0.0), None), bars }),
         figures: None,
     }
 }

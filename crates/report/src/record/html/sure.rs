@@ -9,7 +9,7 @@ use crate::form::field::Field;
 use crate::form::value::grouped;
 use crate::form::words::capital;
 use crate::html::HtmlTable;
-use crate::html::{Block, Section, Tile, Tone};
+use crate::html::{Block, Grade, Section, Tile};
 use crate::record::figures::{CpuRow, cpu};
 use crate::record::notes;
 use crate::record::sure::{self, PERIODIC, TAIL, periodic};
@@ -136,7 +136,7 @@ pub(super) fn tile(summary: &Summary) -> Option<Tile> {
         ),
         Some(_) => ("not known".to_owned(), row.figures.tail.as_ref().and_then(tails::note).unwrap_or_default()),
     };
-    Some(Tile { name: "Longest to expect".to_owned(), figure, detail, tone: Tone::Plain })
+    Some(Tile { name: "Longest to expect".to_owned(), figure, detail, tone: Grade::Plain })
 }
 
 /// What comes with a period, where there is such a thing.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use becalm_model::remedy::Noise;
+use becalm_model::remedy::NoiseSource;
 use becalm_model::tune::{Area, Check, Chosen, Evidence, Finding, Fix, Severity, SourceCost, TickCount, TicksFrom};
 use becalm_units::{CpuList, Named};
 use serde::Serialize;
@@ -15,8 +15,9 @@ use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
-use crate::form::words::{plural, quoted};
+use crate::form::words::quoted;
 use crate::report::Report;
+use becalm_units::plural;
 
 /// How many pieces of evidence are shown of a finding unless all are asked for; a document has all.
 const EVIDENCE: usize = 3;
@@ -27,13 +28,13 @@ const SOURCES: usize = 3;
 /// A check of one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneCheckReport<'a> {
-    /// The host's name.
+    /// The name of the host that was checked.
     pub node: &'a str,
-    /// The kernel's release.
+    /// The release of its kernel.
     pub kernel: &'a str,
-    /// The processor's model.
+    /// The model of its processors; empty if the kernel does not tell.
     pub processor: &'a str,
-    /// What was found.
+    /// The CPUs that are to be quiet, and the findings about them.
     pub check: &'a Check,
     /// The recording that the costs are from.
     pub run: Option<&'a Path>,
@@ -44,10 +45,10 @@ pub struct TuneCheckReport<'a> {
 }
 
 const TICK: &[Field<TickCount>] = &[
-    catalogue::CPU.of(|row| Value::Number(row.cpu.get().into())),
+    catalogue::CPU.field(|row| Value::Number(row.cpu.get().into())),
     Field { name: "interrupts", title: "interrupts", get: |row| Value::Count(row.interrupts) },
     Field { name: "duration_ns", title: "in", get: |row| Value::Time(row.during.get()) },
-    catalogue::RATE_HZ.of(|row| Value::Rate(row.rate_hz())),
+    catalogue::RATE_HZ.field(|row| Value::Rate(row.rate_hz())),
     Field { name: "preempted", title: "preempted", get: preempted },
 ];
 
@@ -59,12 +60,12 @@ fn preempted(row: &TickCount) -> Value {
 }
 
 const SOURCE: &[Field<SourceCost>] = &[
-    catalogue::SOURCE.of(|row| Value::Text(row.source.clone())),
-    catalogue::KIND.of(|row| Value::Text(row.kind.name().to_owned())),
-    catalogue::CPUS.of(|row| Value::Text(row.cpus.to_string())),
-    catalogue::COUNT.of(|row| Value::Count(row.count)),
-    catalogue::TOTAL_NS.of(|row| Value::Time(row.total.get())),
-    catalogue::TIME_RATIO.of(|row| Value::Ratio(row.ratio)),
+    catalogue::SOURCE.field(|row| Value::Text(row.source.clone())),
+    catalogue::KIND.field(|row| Value::Text(row.kind.name().to_owned())),
+    catalogue::CPUS.field(|row| Value::Text(row.cpus.to_string())),
+    catalogue::COUNT.field(|row| Value::Count(row.count)),
+    catalogue::TOTAL_NS.field(|row| Value::Time(row.total.get())),
+    catalogue::TIME_RATIO.field(|row| Value::Ratio(row.ratio)),
 ];
 
 impl Report for TuneCheckReport<'_> {
@@ -82,7 +83,7 @@ impl Report for TuneCheckReport<'_> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct CheckDocument<'a> {
     node: &'a str,
     kernel: &'a str,
     processor: &'a str,
@@ -107,7 +108,7 @@ struct FindingDocument<'a> {
     evidence: &'a [Evidence],
     cost: Option<CostDocument>,
     fix: Option<FixDocument<'a>>,
-    noise: &'a [Noise],
+    noise: &'a [NoiseSource],
 }
 
 #[derive(Serialize)]
@@ -124,9 +125,9 @@ struct FixDocument<'a> {
     boot: Option<&'a str>,
 }
 
-fn document<'a>(report: &TuneCheckReport<'a>) -> Document<'a> {
+fn document<'a>(report: &TuneCheckReport<'a>) -> CheckDocument<'a> {
     let Check { choice, findings } = report.check;
-    Document {
+    CheckDocument {
         node: report.node,
         kernel: report.kernel,
         processor: report.processor,

@@ -17,29 +17,29 @@ use crate::form::table::Table;
 use crate::report::Report;
 use crate::tune::knob::{alike, shown};
 
-/// Which command it was.
+/// Which command of `tune` is reported on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TuneDoing {
-    /// Changes were made.
+    /// `tune apply`: changes were made.
     Apply,
-    /// Originals were brought back.
+    /// `tune restore`: originals were brought back.
     Restore,
-    /// Somebody asked.
+    /// `tune status`: nothing was done but to look.
     Status,
 }
 
 /// What came of a command, or is changed now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TuneDoneReport {
-    /// The command.
+    /// The command that is reported on.
     pub doing: TuneDoing,
     /// How far the settings are changed or brought back.
     pub stage: Stage,
-    /// The same in a sentence.
+    /// How far they are, in a sentence.
     pub summary: String,
     /// The CPUs that are, or were, quiet; empty if there are none.
     pub cpus: CpuList,
-    /// Every knob.
+    /// Every knob that was to be changed or brought back, and what came of it.
     pub attempts: Vec<Attempt>,
     /// The journal's file; `None` if there is none.
     pub journal: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct TuneDoneReport {
 }
 
 /// A row of the table: one knob, or several that are alike.
-struct Row {
+struct KnobAttempt {
     family: Family,
     knob: String,
     before: String,
@@ -57,9 +57,9 @@ struct Row {
     why: String,
 }
 
-const ROW: &[Field<Row>] = &[
-    catalogue::FAMILY.of(|row| Value::Text(row.family.to_string())),
-    catalogue::KNOB.of(|row| Value::Text(row.knob.clone())),
+const ROW: &[Field<KnobAttempt>] = &[
+    catalogue::FAMILY.field(|row| Value::Text(row.family.to_string())),
+    catalogue::KNOB.field(|row| Value::Text(row.knob.clone())),
     Field { name: "before", title: "before", get: |row| Value::Text(row.before.clone()) },
     Field { name: "after", title: "now", get: |row| Value::Text(row.after.clone()) },
     Field { name: "outcome", title: "outcome", get: |row| Value::Text(row.outcome.name().replace('_', " ")) },
@@ -85,7 +85,7 @@ impl Report for TuneDoneReport {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct DoneDocument<'a> {
     state: Stage,
     cpus: &'a CpuList,
     journal: String,
@@ -114,8 +114,8 @@ fn knob_document(attempt: &Attempt) -> KnobDocument<'_> {
     }
 }
 
-fn document(report: &TuneDoneReport) -> Document<'_> {
-    Document {
+fn document(report: &TuneDoneReport) -> DoneDocument<'_> {
+    DoneDocument {
         state: report.stage,
         cpus: &report.cpus,
         journal: report.journal.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
@@ -152,7 +152,7 @@ fn render(report: &TuneDoneReport, out: &mut Sheet<'_>) -> io::Result<()> {
 }
 
 /// The rows of the table. Attempts that are alike may be one row, but those that somebody should look at.
-fn rows(attempts: &[Attempt], merge: bool) -> Vec<Row> {
+fn rows(attempts: &[Attempt], merge: bool) -> Vec<KnobAttempt> {
     let mut merged: Vec<(u64, &Attempt)> = Vec::new();
     let key = |attempt: &Attempt| (alike(&attempt.change), attempt.before.clone(), attempt.after.clone());
     for attempt in attempts {
@@ -163,7 +163,7 @@ fn rows(attempts: &[Attempt], merge: bool) -> Vec<Row> {
             None => merged.push((1, attempt)),
         }
     }
-    let row = |(count, attempt): (u64, &Attempt)| Row {
+    let row = |(count, attempt): (u64, &Attempt)| KnobAttempt {
         family: attempt.change.family,
         knob: match alike(&attempt.change).filter(|_| count > 1) {
             Some(alike) => format!("{count} {alike}"),

@@ -21,7 +21,7 @@ use crate::tune::knob::{alike, shown};
 /// A plan, and what it gains where a recording tells that.
 #[derive(Clone, Copy, Debug)]
 pub struct TunePlanReport<'a> {
-    /// The plan.
+    /// The changes, and what the plan leaves to a reboot.
     pub plan: &'a Plan,
     /// What its changes gain; `None` without a recording.
     pub gains: Option<&'a Gains>,
@@ -42,7 +42,7 @@ impl Report for TunePlanReport<'_> {
 }
 
 /// A row of the table: one change, or several that are alike.
-struct Row {
+struct PlannedChange {
     number: u64,
     family: Family,
     knob: String,
@@ -53,10 +53,10 @@ struct Row {
     without: Option<f64>,
 }
 
-const CHANGE: &[Field<Row>] = &[
+const CHANGE: &[Field<PlannedChange>] = &[
     Field { name: "step", title: "step", get: |row| Value::Number(row.number) },
-    catalogue::FAMILY.of(|row| Value::Text(row.family.to_string())),
-    catalogue::KNOB.of(|row| Value::Text(row.knob.clone())),
+    catalogue::FAMILY.field(|row| Value::Text(row.family.to_string())),
+    catalogue::KNOB.field(|row| Value::Text(row.knob.clone())),
     Field { name: "from", title: "now", get: |row| Value::Text(row.from.clone()) },
     Field { name: "to", title: "to", get: |row| Value::Text(row.to.clone()) },
     Field { name: "reason", title: "why", get: |row| Value::Text(row.reason.clone()) },
@@ -68,13 +68,13 @@ const CHANGE: &[Field<Row>] = &[
 ];
 
 const GAIN: &[Field<Gain>] = &[
-    catalogue::RANKS.of(|row| Value::Count(row.ranks)),
-    catalogue::SLOWDOWN_RATIO.of(|row| Value::Factor(row.slowdown)),
+    catalogue::RANKS.field(|row| Value::Count(row.ranks)),
+    catalogue::SLOWDOWN_RATIO.field(|row| Value::Factor(row.slowdown)),
     Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without) },
 ];
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PlanDocument<'a> {
     cpus: &'a CpuList,
     left_idle: &'a CpuList,
     siblings: &'a CpuList,
@@ -107,8 +107,8 @@ struct WithoutDocument {
     without_ratio: f64,
 }
 
-fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> Document<'a> {
-    Document {
+fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> PlanDocument<'a> {
+    PlanDocument {
         cpus: &plan.cpus,
         left_idle: &plan.left_idle,
         siblings: &plan.siblings,
@@ -239,13 +239,13 @@ const MORE: &str = ", and others";
 
 /// The rows of the table. Changes that are alike may be one row at the place of the first, but those that have a gain of their
 /// own.
-fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<Row> {
-    let mut merged: Vec<(u64, &Change, Row)> = Vec::new();
+fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<PlannedChange> {
+    let mut merged: Vec<(u64, &Change, PlannedChange)> = Vec::new();
     let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
     for (number, change, gain) in numbered(plan, gains) {
         let without = gain.and_then(|gain| gain.without.last()).map(|(_, without)| *without);
         let may_join = merge && without.is_none() && alike(change).is_some();
-        let same = |seen: &Change, row: &Row| row.without.is_none() && key(seen) == key(change);
+        let same = |seen: &Change, row: &PlannedChange| row.without.is_none() && key(seen) == key(change);
         match merged.iter_mut().find(|(_, seen, row)| may_join && same(seen, row)) {
             Some((count, seen, row)) => {
                 *count += 1;
@@ -260,9 +260,9 @@ fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<Row> {
     merged.into_iter().map(|(_, _, row)| row).collect()
 }
 
-fn row(number: u64, change: &Change, without: Option<f64>) -> Row {
+fn row(number: u64, change: &Change, without: Option<f64>) -> PlannedChange {
     let or_else = change.or_else.iter().map(|value| format!("else {value}"));
-    Row {
+    PlannedChange {
         number,
         family: change.family,
         knob: change.knob.to_string(),

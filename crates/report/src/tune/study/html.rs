@@ -1,8 +1,10 @@
 //! A study as a page for a browser.
 
-use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
+use super::{
+    FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks,
+};
 use crate::form::field::Field;
-use crate::html::{Axis, Block, Chart, HtmlTable, Lines, Page, Scale, Section, Series, Spec, Tone, Unit};
+use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
 use crate::predict::{job, row};
 use crate::record::figures::source;
 
@@ -18,7 +20,7 @@ const SMALLEST: f64 = 1.01;
 /// The page of a study, made by `program`: `becalm 0.1.0`.
 pub(super) fn page(report: &StudyReport<'_>, program: &str) -> Page {
     let entries = entries(report);
-    let recorded: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.studied.is_some()).collect();
+    let recorded: Vec<&StudyEntry<'_>> = entries.iter().filter(|entry| entry.studied.is_some()).collect();
     let when = report.doc.begun.strftime("%Y-%m-%d %H:%M:%S UTC");
     Page {
         title: format!("{}: what makes it quieter", report.doc.node),
@@ -36,7 +38,7 @@ pub(super) fn page(report: &StudyReport<'_>, program: &str) -> Page {
     }
 }
 
-fn headline(report: &StudyReport<'_>, rows: &[Entry<'_>], recorded: &[&Entry<'_>]) -> Section {
+fn headline(report: &StudyReport<'_>, rows: &[StudyEntry<'_>], recorded: &[&StudyEntry<'_>]) -> Section {
     let mut blocks = Vec::new();
     if let Some(answer) = answer(report) {
         let mut text = answer;
@@ -44,7 +46,7 @@ fn headline(report: &StudyReport<'_>, rows: &[Entry<'_>], recorded: &[&Entry<'_>
             first.make_ascii_uppercase();
         }
         let basis = heading(report).map(|(_, text)| text).join("; ");
-        blocks.push(Block::Verdict { tone: Tone::Plain, text: format!("{text}."), basis: format!("{basis}.") });
+        blocks.push(Block::Verdict { tone: Grade::Plain, text: format!("{text}."), basis: format!("{basis}.") });
     }
     let caption = match most_ranks(report) {
         Some(ranks) => {
@@ -52,7 +54,7 @@ fn headline(report: &StudyReport<'_>, rows: &[Entry<'_>], recorded: &[&Entry<'_>
         }
         None => "The configurations".to_owned(),
     };
-    let fields: Vec<&Field<Figures>> = FIGURES.iter().collect();
+    let fields: Vec<&Field<StudyFigures>> = FIGURES.iter().collect();
     let mut table = HtmlTable::new(&caption, &fields);
     recorded.iter().for_each(|row| {
         table.row(&fields, &row.figures);
@@ -69,7 +71,7 @@ fn headline(report: &StudyReport<'_>, rows: &[Entry<'_>], recorded: &[&Entry<'_>
     }
 }
 
-fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
+fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section {
     let fields = [
         &row::RANKS,
         &row::SLOWDOWN_RATIO,
@@ -91,7 +93,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
         let points: Vec<[f64; 2]> =
             studied.rows.iter().filter_map(|row| Some([row.ranks as f64, mean(row)?])).collect();
         highest = points.iter().map(|point| point[1]).fold(highest, f64::max);
-        series.push(Series { name: row.doc.name.clone(), points, dots: true, ..Series::default() });
+        series.push(ChartSeries { name: row.doc.name.clone(), points, dots: true, ..ChartSeries::default() });
         warnings.extend(studied.warnings.iter().map(|warning| Block::Warning {
             text: format!("{}: {}", row.doc.name, warning.message),
             advice: warning.advice.clone(),
@@ -106,9 +108,13 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
         ),
         height: 360,
         spec: Spec::Lines(Lines {
-            x: Axis::new("ranks", Scale::Log, Unit::Ranks),
-            y: Axis::new("slowdown", if highest > LINEAR_UP_TO { Scale::Log } else { Scale::Linear }, Unit::Factor)
-                .between(Some(1.0), (highest <= SMALLEST).then_some(SMALLEST)),
+            x: Axis::new("ranks", AxisScale::Log, AxisUnit::Ranks),
+            y: Axis::new(
+                "slowdown",
+                if highest > LINEAR_UP_TO { AxisScale::Log } else { AxisScale::Linear },
+                AxisUnit::Factor,
+            )
+            .between(Some(1.0), (highest <= SMALLEST).then_some(SMALLEST)),
             series,
             marks: Vec::new(),
         }),
@@ -130,7 +136,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&Entry<'_>]) -> Section {
     }
 }
 
-fn sources(recorded: &[&Entry<'_>]) -> Section {
+fn sources(recorded: &[&StudyEntry<'_>]) -> Section {
     let fields = [
         &source::SOURCE,
         &source::KIND,
@@ -143,7 +149,7 @@ fn sources(recorded: &[&Entry<'_>]) -> Section {
         &source::SHARE_RATIO,
         &source::TIME_RATIO,
     ];
-    let table = |row: &&Entry<'_>| {
+    let table = |row: &&StudyEntry<'_>| {
         let mut table = HtmlTable::new(&row.doc.name, &fields);
         let sources = row.studied.map_or(&[][..], |studied| &studied.summary.sources);
         for source in sources.iter().take(ROWS) {
@@ -160,7 +166,7 @@ fn sources(recorded: &[&Entry<'_>]) -> Section {
     }
 }
 
-fn how(report: &StudyReport<'_>, rows: &[Entry<'_>]) -> Section {
+fn how(report: &StudyReport<'_>, rows: &[StudyEntry<'_>]) -> Section {
     let mut facts: Vec<(String, String)> = heading(report).map(|(label, text)| (label.to_owned(), text)).to_vec();
     for row in rows {
         facts.push((row.doc.name.clone(), format!("{}: {}", row.doc.what, row.doc.command.join(" "))));

@@ -8,8 +8,8 @@ use std::io;
 
 use becalm_analyze::summary::Summary;
 use becalm_model::node::Warning;
-use becalm_model::study::{ConfigurationDoc, Outcome, StudyDoc};
-use becalm_scale::predict::{Question, Row};
+use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
+use becalm_scale::predict::{Question, RankPrediction};
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
@@ -18,23 +18,23 @@ use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::sheet::Sheet;
 use crate::html::Page;
-use crate::predict::{Predicted, ROW, job};
+use crate::predict::{PredictedRow, ROW, job};
 use crate::record::figures::SOURCE;
 use crate::report::Report;
 
 /// What a configuration came to.
 pub struct Studied {
-    /// Its recording.
+    /// The figures of its recording.
     pub summary: Summary,
     /// The slowdown of a job under its noise, by rising numbers of ranks.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RankPrediction>,
     /// What limits what these numbers say.
     pub warnings: Vec<Warning>,
 }
 
 /// A study and what it came to.
 pub struct StudyReport<'a> {
-    /// What was done.
+    /// The configurations, and which of them were recorded.
     pub doc: &'a StudyDoc,
     /// What became of each configuration, in the order of the document; nothing where it was not recorded.
     pub studied: &'a [Option<Studied>],
@@ -43,14 +43,14 @@ pub struct StudyReport<'a> {
 }
 
 /// A configuration with what became of it.
-struct Entry<'a> {
+struct StudyEntry<'a> {
     doc: &'a ConfigurationDoc,
     studied: Option<&'a Studied>,
-    figures: Figures,
+    figures: StudyFigures,
 }
 
-/// A configuration's figures.
-struct Figures {
+/// A configuration as one row of the table.
+struct StudyFigures {
     name: String,
     cpus: String,
     sched: String,
@@ -63,7 +63,7 @@ struct Figures {
     loss_change: Option<f64>,
 }
 
-impl Figures {
+impl StudyFigures {
     fn new(doc: &ConfigurationDoc, studied: Option<&Studied>, baseline_loss: Option<f64>) -> Self {
         let total = studied.map(|studied| &studied.summary.total);
         let slowdown = studied.and_then(slowdown);
@@ -81,7 +81,7 @@ impl Figures {
 }
 
 fields! {
-    FIGURES, figures: Figures {
+    FIGURES, figures: StudyFigures {
         CONFIGURATION = "configuration", "configuration", |row| Value::Text(row.name.clone());
         CPUS = catalogue::CPUS, |row| Value::Text(row.cpus.clone());
         SCHED = "sched", "class", |row| Value::Text(row.sched.clone());
@@ -99,22 +99,22 @@ fn slowdown(studied: &Studied) -> Option<f64> {
 }
 
 /// The mean slowdown, or where ranks are too many to be replayed, what order statistics expect.
-fn mean(row: &Row) -> Option<f64> {
+fn mean(row: &RankPrediction) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
 }
 
-fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = Predicted> + use<'a> {
+fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = PredictedRow> + use<'a> {
     let replicas = question.replicas;
-    studied.rows.iter().map(move |row| Predicted::new(row.clone(), replicas))
+    studied.rows.iter().map(move |row| PredictedRow::new(row.clone(), replicas))
 }
 
-fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<Entry<'a>> {
+fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<StudyEntry<'a>> {
     let pairs = || report.doc.configurations.iter().zip(report.studied);
     let baseline = pairs().find(|(doc, _)| doc.name == "baseline").and_then(|(_, studied)| studied.as_ref());
     let loss = baseline.and_then(slowdown).map(|slowdown| slowdown - 1.0).filter(|loss| *loss > 0.0);
     let entry = |(doc, studied): (&'a ConfigurationDoc, &'a Option<Studied>)| {
         let studied = studied.as_ref();
-        Entry { doc, studied, figures: Figures::new(doc, studied, loss) }
+        StudyEntry { doc, studied, figures: StudyFigures::new(doc, studied, loss) }
     };
     pairs().map(entry).collect()
 }
@@ -124,11 +124,12 @@ fn most_ranks(report: &StudyReport<'_>) -> Option<Count> {
     report.studied.iter().flatten().find_map(|studied| studied.rows.last()).map(|row| Count::new(row.ranks))
 }
 
-/// A sentence that says which configuration gained most; nothing without a baseline and another one.
+/// A sentence that says which configuration gained most; `None` without a baseline and another one.
 fn answer(report: &StudyReport<'_>) -> Option<String> {
     let entries = entries(report);
     let ranks = most_ranks(report)?;
-    let (baseline, others): (Vec<&Entry<'_>>, Vec<_>) = entries.iter().partition(|entry| entry.doc.name == "baseline");
+    let (baseline, others): (Vec<&StudyEntry<'_>>, Vec<_>) =
+        entries.iter().partition(|entry| entry.doc.name == "baseline");
     let baseline = baseline.first()?.figures.slowdown?;
     let slowdowns = others.into_iter().filter_map(|entry| Some((entry, entry.figures.slowdown?)));
     let (best, slowdown) = slowdowns.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -148,13 +149,15 @@ fn answer(report: &StudyReport<'_>) -> Option<String> {
     })
 }
 
-/// Why there are no figures of a configuration; nothing where there are.
+/// Why there are no figures of a configuration; `None` where there are.
 fn missing(doc: &ConfigurationDoc, studied: Option<&Studied>) -> Option<String> {
     match (&doc.outcome, studied) {
         (_, Some(_)) => None,
-        (Outcome::Skipped { why }, _) => Some(format!("{} was skipped: {why}", doc.name)),
-        (Outcome::Planned, _) => Some(format!("{} was not reached", doc.name)),
-        (Outcome::Recorded { run }, None) => Some(format!("{} has no figures: {run} holds none", doc.name)),
+        (ConfigurationOutcome::Skipped { why }, _) => Some(format!("{} was skipped: {why}", doc.name)),
+        (ConfigurationOutcome::Planned, _) => Some(format!("{} was not reached", doc.name)),
+        (ConfigurationOutcome::Recorded { run }, None) => {
+            Some(format!("{} has no figures: {run} holds none", doc.name))
+        }
     }
 }
 
@@ -204,7 +207,7 @@ struct ConfigurationJson<'a> {
     warnings: &'a [Warning],
 }
 
-/// As `becalm.tune-study/1`.
+/// The report as the document `becalm.tune-study/1`.
 fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
     let entries = entries(report);
     let configurations = entries.iter().map(|entry| configuration(entry, &report.question)).collect();
@@ -222,11 +225,11 @@ fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
     }
 }
 
-fn configuration<'a>(entry: &Entry<'a>, question: &Question) -> ConfigurationJson<'a> {
+fn configuration<'a>(entry: &StudyEntry<'a>, question: &Question) -> ConfigurationJson<'a> {
     let (run, skipped) = match &entry.doc.outcome {
-        Outcome::Recorded { run } => (Some(run.as_str()), None),
-        Outcome::Skipped { why } => (None, Some(why.as_str())),
-        Outcome::Planned => (None, None),
+        ConfigurationOutcome::Recorded { run } => (Some(run.as_str()), None),
+        ConfigurationOutcome::Skipped { why } => (None, Some(why.as_str())),
+        ConfigurationOutcome::Planned => (None, None),
     };
     let rows = entry.studied.into_iter().flat_map(|studied| lines(studied, question));
     let sources = entry.studied.map_or(&[][..], |studied| &studied.summary.sources);

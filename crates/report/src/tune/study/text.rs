@@ -1,10 +1,12 @@
-//! A study for a terminal.
+//! A study as a table and plots for a terminal.
 
 use std::io::{self, Write};
 
 use becalm_units::printable;
 
-use super::{Entry, FIGURES, Figures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks};
+use super::{
+    FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks,
+};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
@@ -28,7 +30,7 @@ pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Resul
             paragraph(out, "  ! ", &text)?;
         }
     }
-    let recorded: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.studied.is_some()).collect();
+    let recorded: Vec<&StudyEntry<'_>> = entries.iter().filter(|entry| entry.studied.is_some()).collect();
     let Some(ranks) = most_ranks(report) else {
         return paragraph(out, "  ! ", "nothing was recorded, so there is nothing to compare");
     };
@@ -36,7 +38,7 @@ pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Resul
         line(out, "answer", &answer)?;
     }
     writeln!(out, "\nThe configurations; slowdown, and its change of the loss against the baseline, at {ranks} ranks")?;
-    let fields: Vec<&Field<Figures>> = FIGURES.iter().collect();
+    let fields: Vec<&Field<StudyFigures>> = FIGURES.iter().collect();
     let mut table = Table::new(&fields);
     recorded.iter().for_each(|entry| table.row(&fields, &entry.figures));
     table.print(out)?;
@@ -50,7 +52,7 @@ pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Resul
     Ok(())
 }
 
-fn slowdowns(report: &StudyReport<'_>, entries: &[&Entry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
+fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
     let fields = [&row::RANKS, &row::SLOWDOWN_RATIO, &row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO];
     let mut table = Table::named("configuration", &fields);
@@ -79,7 +81,7 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&Entry<'_>], out: &mut Sheet<'
     plot::draw(&curves, "Slowdown against ranks", out)
 }
 
-fn sources(row: &Entry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+fn sources(row: &StudyEntry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(studied) = row.studied else { return Ok(()) };
     let sources = &studied.summary.sources;
     if sources.is_empty() {

@@ -8,7 +8,7 @@ use becalm_units::{CpuList, Named, Nanos};
 
 /// What is the same for the recordings of all configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recording<'a> {
+pub struct RecordCommand<'a> {
     /// How long each configuration is recorded.
     pub duration: Nanos,
     /// In which real-time class, and how CPUs are made quiet.
@@ -25,7 +25,7 @@ pub fn run_name(configuration: &str) -> String {
 }
 
 /// The words of the command; `becalm` stands for this program.
-pub fn command(configuration: Configuration, cpus: &CpuList, recording: &Recording<'_>) -> Vec<String> {
+pub fn command(configuration: Configuration, cpus: &CpuList, recording: &RecordCommand<'_>) -> Vec<String> {
     let run = recording.folder.join(run_name(configuration.name()));
     let sched = recording.means.sched(configuration);
     let (cpus, duration, run) = (cpus.to_string(), recording.duration.to_string(), run.display().to_string());
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn commands_are_those_that_a_user_would_type() {
-        let recording = Recording {
+        let recording = RecordCommand {
             duration: Nanos::from_secs(5),
             means: Means { priority: "rr:80".to_owned(), profile: Profile::default() },
             sources: true,

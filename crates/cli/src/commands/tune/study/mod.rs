@@ -21,7 +21,7 @@ use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node::Rung;
 use becalm_model::node_name;
-use becalm_model::study::{ConfigurationDoc, Outcome, SCHEMA, StudyDoc};
+use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
 use becalm_report::{Studied, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
@@ -31,7 +31,7 @@ use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use self::command::{Recording, arguments, command, run_name};
+use self::command::{RecordCommand, arguments, command, run_name};
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
@@ -43,7 +43,7 @@ use crate::progress;
 ///
 /// The configurations are: as it is, with real-time priority, on isolated CPUs, with idle siblings, with one core left idle, and
 /// all of them combined. Each is recorded with its sources; then a job on up to 16,384 ranks is simulated under the noise of
-/// each. What this machine cannot do is said and skipped. becalm's own work is taken out of all of them alike.
+/// each. What this machine cannot do is skipped, with the reason. becalm's own work is taken out of all of them alike.
 ///
 /// The recordings and study.json lie in a folder; --from shows them again. What isolation changes is put back after each.
 #[derive(Args, Debug)]
@@ -160,16 +160,16 @@ fn question(args: &StudyArgs) -> Result<Question> {
         return usage("--grain is 0: a phase without work says nothing about noise".to_owned());
     }
     if args.ranks.iter().any(|ranks| ranks.get() == 0) {
-        return usage("--ranks holds 0: a job has ranks".to_owned());
+        return usage("--ranks holds 0: a job has at least one rank".to_owned());
     }
     if !args.ranks.is_sorted() {
-        return usage("--ranks is to rise".to_owned());
+        return usage("the numbers of --ranks must rise".to_owned());
     }
     if let Some(most) = args.ranks.iter().find(|ranks| ranks.get() > becalm_scale::placement::RANKS_LIMIT) {
         return usage(format!("{most} ranks are more than a replay can hold; becalm predict goes further"));
     }
     if args.duration < Nanos::from_millis(100) || args.duration > Nanos::from_secs(86_400) {
-        return usage("--duration lies from 100ms to 24h".to_owned());
+        return usage("--duration must lie between 100ms and 24h".to_owned());
     }
     Ok(Question {
         grain: args.grain,
@@ -193,7 +193,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let all = args.cpus.clone().unwrap_or_else(|| online.clone());
     let absent = all.without(&online);
     if !absent.is_empty() {
-        return Err(UsageError(format!("CPU {absent} is not online; online are {online}")).into());
+        return Err(UsageError(format!("{} not online; online are {online}", becalm_units::cpus_are(&absent))).into());
     }
     let node = node_name(&kernel::hostname(root)?);
     let begun = jiff::Timestamp::now();
@@ -202,7 +202,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     // Whatever is there stays.
     folder::make_new(&folder, Access::guarded())
         .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
-    let recording = Recording {
+    let recording = RecordCommand {
         duration: args.duration,
         means: Means { priority: args.priority.to_string(), profile: args.profile },
         sources: !args.no_sources,
@@ -230,7 +230,7 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         bar.set_position(at as u64);
         bar.set_message(configuration.name.clone());
         bar.tick();
-        if configuration.outcome == Outcome::Planned {
+        if configuration.outcome == ConfigurationOutcome::Planned {
             match record(&program, &arguments(&configuration.command, &program), &signals)? {
                 RecordingEnd::Stopped => {
                     say(format_args!("interrupted at {}", configuration.name));
@@ -238,9 +238,10 @@ fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
                     break;
                 }
                 RecordingEnd::Whole => {
-                    doc.configurations[at].outcome = Outcome::Recorded { run: run_name(&configuration.name) };
+                    doc.configurations[at].outcome =
+                        ConfigurationOutcome::Recorded { run: run_name(&configuration.name) };
                 }
-                RecordingEnd::Failed(why) => doc.configurations[at].outcome = Outcome::Skipped { why },
+                RecordingEnd::Failed(why) => doc.configurations[at].outcome = ConfigurationOutcome::Skipped { why },
             }
             study::store(&doc, &folder)?;
         }
@@ -256,7 +257,7 @@ fn studied(
     args: &StudyArgs,
     question: Question,
 ) -> Result<Option<Studied>> {
-    let Outcome::Recorded { run } = &configuration.outcome else { return Ok(None) };
+    let ConfigurationOutcome::Recorded { run } = &configuration.outcome else { return Ok(None) };
     let bundle = Bundle::open(&folder.join(run))
         .with_context(|| format!("cannot read {}, which {} of the study names", run, folder.join(FILE).display()))?;
     let everything = Selection { node: None, cpus: None };
