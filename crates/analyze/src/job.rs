@@ -39,7 +39,7 @@ impl JobPhases {
     /// If a table of it is missing, damaged, or does not hold what its document says.
     pub fn of_run(run: &PhaseRun) -> Result<Self, BundleError> {
         let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
-        let mut slowest = Slowest::new(phases as usize);
+        let mut slowest = Slowest::default();
         let mut ranks: Vec<RankPhases> = Vec::new();
         let (mut compute, mut collective) = (Vec::new(), Vec::new());
         run.for_each(|node, rank, number, phase: Phase| {

@@ -22,17 +22,14 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    /// Of this many phases, and no rank yet.
-    #[must_use]
-    pub fn new(phases: usize) -> Self {
-        Self { compute: vec![0; phases], collective: vec![0; phases], total: vec![0; phases] }
-    }
-
-    /// Takes in a phase of a rank.
+    /// Takes in a phase of a rank. The phases of a rank come in their order, so that no more room is taken than there are phases.
     ///
     /// # Panics
-    /// If there is no such phase.
+    /// If there is neither such a phase nor one before it.
     pub fn add(&mut self, number: usize, phase: &Phase) {
+        if number == self.total.len() {
+            [&mut self.compute, &mut self.collective, &mut self.total].into_iter().for_each(|series| series.push(0));
+        }
         let Phase { compute_ns, collective_ns, .. } = *phase;
         let largest = |value: &mut i64, new: i64| *value = (*value).max(new);
         largest(&mut self.compute[number], compute_ns);
@@ -121,10 +118,12 @@ mod tests {
 
     #[test]
     fn each_maximum_is_by_itself() {
-        let mut slowest = Slowest::new(1);
+        let mut slowest = Slowest::default();
         slowest.add(0, &Phase { start_ns: 0, compute_ns: 100, collective_ns: 5 });
         slowest.add(0, &Phase { start_ns: 9, compute_ns: 60, collective_ns: 44 });
         assert_eq!((slowest.compute[0], slowest.collective[0], slowest.total[0]), (100, 44, 105));
+        slowest.add(1, &Phase { start_ns: 9, compute_ns: 1, collective_ns: 2 });
+        assert_eq!((slowest.compute, slowest.collective, slowest.total), (vec![100, 1], vec![44, 2], vec![105, 3]));
     }
 
     proptest! {
@@ -136,7 +135,7 @@ mod tests {
             })
         ) {
             let phases = ranks[0].len();
-            let mut slowest = Slowest::new(phases);
+            let mut slowest = Slowest::default();
             for rank in &ranks {
                 for (number, &(compute_ns, collective_ns)) in rank.iter().enumerate() {
                     slowest.add(number, &Phase { start_ns: 0, compute_ns, collective_ns });

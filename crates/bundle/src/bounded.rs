@@ -13,6 +13,10 @@ use parquet::file::reader::{ChunkReader, Length};
 /// No page becomes larger, in bytes. Writers make pages of about a megabyte.
 const LARGEST: u64 = 64 << 20;
 
+/// The header of a page is looked for in so many bytes. It may tell the least and the greatest value of the page twice, in an old and in a
+/// new form, and a name may have 4 KiB.
+const LONGEST_HEADER: usize = 32 << 10;
+
 /// A file that refuses pages which become too large.
 #[derive(Debug)]
 pub(super) struct Bounded(File);
@@ -34,7 +38,7 @@ impl ChunkReader for Bounded {
 
     /// The decoder reads nothing in this way but headers of pages, as long as it does not look ahead.
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let mut read = self.0.get_read(start)?;
+        let mut read = BufReader::with_capacity(LONGEST_HEADER, self.0.get_read(start)?.into_inner());
         match uncompressed_size(read.fill_buf()?) {
             Some(size) if size > LARGEST => Err(ParquetError::General(format!(
                 "a page claims to become {size} bytes, and {LARGEST} is the most that is read here; write smaller pages"

@@ -17,6 +17,7 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use super::BundleError;
 use super::bounded::Bounded;
+use super::density::Density;
 use super::names::{NameReader, SourcePool};
 use super::pages::CheckedPages;
 use super::rows::{ReadColumn, Rows, Values};
@@ -31,6 +32,7 @@ pub(super) struct TableDecoder {
     next: usize,
     group: Option<ReadGroup>,
     sources: SourcePool,
+    density: Density,
 }
 
 /// A column of the table and where the file has it.
@@ -66,10 +68,16 @@ impl TableDecoder {
             .with_metadata_options(Some(options));
         let metadata = fenced(|| footer.parse_and_finish(&file)).map_err(parquet)?;
         check_version(path, table, &metadata)?;
-        check_parts(&metadata, length).map_err(refuse)?;
+        let rows = check_parts(&metadata, length).map_err(refuse)?;
+        let density = Density::of_file(rows, length).map_err(refuse)?;
         let columns = located(metadata.file_metadata().schema_descr(), table).map_err(refuse)?;
         let (file, metadata) = (Arc::new(Bounded::new(file)), Arc::new(metadata));
-        Ok(Self { file, metadata, columns, next: 0, group: None, sources: sources.clone() })
+        Ok(Self { file, metadata, columns, next: 0, group: None, sources: sources.clone(), density })
+    }
+
+    /// How many rows the file has in how many bytes.
+    pub(super) const fn density(&self) -> Density {
+        self.density
     }
 
     /// The next rows, all of one row group; nothing at the end.
@@ -216,8 +224,8 @@ fn check_version(path: &Path, table: &'static Table, metadata: &ParquetMetaData)
     Err(BundleError::Version { path: path.to_owned(), found, known: table.schema })
 }
 
-/// Every row group's columns have the group's rows, and lie within the file.
-fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
+/// Every row group's columns have the group's rows, and lie within the file. Returns the rows of all.
+fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<u64, String> {
     let mut rows = 0_u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let total = u64::try_from(group.num_rows()).ok().and_then(|more| rows.checked_add(more));
@@ -238,7 +246,7 @@ fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
 /// Finds the table's columns among the file's.

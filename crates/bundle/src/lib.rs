@@ -35,6 +35,7 @@ mod bounded;
 mod contents;
 pub mod cost;
 mod decode;
+mod density;
 mod document;
 mod draft;
 mod encode;

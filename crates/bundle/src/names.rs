@@ -65,6 +65,8 @@ pub(super) struct NameReader {
     pages: CheckedPages,
     column: String,
     table: NameTable,
+    /// How many of the names are the dictionary's, which stand first; the keys in a page mean one of these.
+    in_dictionary: usize,
     /// How many bytes the names in the table have.
     bytes: usize,
     /// Where the names are kept that the whole run has together.
@@ -91,7 +93,18 @@ impl NameReader {
     /// Of a column whose names the pool keeps, if there is one.
     pub(super) fn new(pages: CheckedPages, pool: Option<SourcePool>) -> Self {
         let (column, table) = (pages.column().to_owned(), NameTable::default());
-        Self { pages, column, table, bytes: 0, pool, keys: HashMap::new(), page: PageValues::None, left: 0, gaps: false }
+        Self {
+            pages,
+            column,
+            table,
+            in_dictionary: 0,
+            bytes: 0,
+            pool,
+            keys: HashMap::new(),
+            page: PageValues::None,
+            left: 0,
+            gaps: false,
+        }
     }
 
     /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
@@ -113,8 +126,8 @@ impl NameReader {
                     if !packed.read(count, keys) {
                         return self.refuse("does not hold a value for each row");
                     }
-                    if keys[begin..].iter().any(|key| usize::try_from(*key).map_or(true, |key| key >= self.table.len()))
-                    {
+                    let is_outside = |key: &i32| usize::try_from(*key).map_or(true, |key| key >= self.in_dictionary);
+                    if keys[begin..].iter().any(is_outside) {
                         return Err(general(format!("the column {} has rows outside of its dictionary", self.column)));
                     }
                 }
@@ -175,6 +188,7 @@ impl NameReader {
             let text = next_text(&self.column, &mut values)?;
             self.add(text.as_str())?;
         }
+        self.in_dictionary = self.table.len();
         Ok(())
     }
 
@@ -220,13 +234,10 @@ impl NameReader {
     /// Whether all rows of a page have a value, as its definition levels say. Later versions of pages count their gaps, and were
     /// refused for any.
     fn is_gapless(&mut self, page: &Page) -> Result<bool> {
-        let Page::DataPage { buf, num_values, def_level_encoding, .. } = page else { return Ok(true) };
+        let Page::DataPage { buf, num_values, .. } = page else { return Ok(true) };
         let begin = self.pages.values_begin(page)?;
         if begin == 0 {
             return Ok(true);
-        }
-        if *def_level_encoding != Encoding::RLE {
-            return self.refuse("has levels of a kind that is not read here");
         }
         let mut levels = Hybrid::new(buf.slice(size_of::<u32>()..begin), 1);
         let (mut left, mut some) = (*num_values as usize, Vec::new());

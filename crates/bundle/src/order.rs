@@ -4,7 +4,6 @@
 //! Whoever reads relies on it: activities are matched with detours by merging, without an index.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use becalm_units::CpuId;
 
@@ -29,43 +28,50 @@ impl RowOrder {
         self.current = None;
     }
 
-    /// Checks a batch's rows, by CPU and by what must not decrease within a CPU.
+    /// Checks a batch's rows, by CPU and by what must not decrease within a CPU, and goes on behind them.
     ///
     /// # Errors
     /// Names the CPU, and what is wrong with its rows.
     pub(super) fn check(&mut self, segment: u32, cpus: &[i32], keys: &[i64]) -> Result<(), String> {
-        let mut keys = keys;
-        for run in cpus.chunk_by(|a, b| a == b) {
-            let (head, tail) = keys.split_at(run.len());
-            keys = tail;
-            self.check_run(segment, run[0], head)?;
+        for (cpu, keys) in runs(cpus, keys) {
+            self.check_run(segment, cpu, keys)?;
+            self.pass_run(segment, cpu, keys);
         }
         Ok(())
     }
 
-    fn check_run(&mut self, segment: u32, cpu: i32, keys: &[i64]) -> Result<(), String> {
+    /// Goes on behind a batch's rows, which were checked before.
+    pub(super) fn pass(&mut self, segment: u32, cpus: &[i32], keys: &[i64]) {
+        runs(cpus, keys).for_each(|(cpu, keys)| self.pass_run(segment, cpu, keys));
+    }
+
+    fn check_run(&self, segment: u32, cpu: i32, keys: &[i64]) -> Result<(), String> {
         if u32::try_from(cpu).map_or(true, |id| id >= CpuId::LIMIT) {
             return Err(format!("CPU {cpu} is outside of 0 to {}", CpuId::LIMIT - 1));
         }
-        let (first, last) = (keys[0], Last { segment, key: keys[keys.len() - 1] });
-        let backwards = || format!("the rows of CPU {cpu} are not in order");
-        match self.last.entry(cpu) {
-            Entry::Vacant(entry) => {
-                entry.insert(last);
-            }
-            Entry::Occupied(mut entry) => {
-                if entry.get().segment == segment && self.current != Some(cpu) {
-                    return Err(format!("the rows of CPU {cpu} do not stand together"));
-                }
-                if first < entry.get().key {
-                    return Err(backwards());
-                }
-                entry.insert(last);
-            }
+        let last = self.last.get(&cpu);
+        if last.is_some_and(|last| last.segment == segment) && self.current != Some(cpu) {
+            return Err(format!("the rows of CPU {cpu} do not stand together"));
         }
-        self.current = Some(cpu);
-        if keys.is_sorted() { Ok(()) } else { Err(backwards()) }
+        if last.is_some_and(|last| keys[0] < last.key) || !keys.is_sorted() {
+            return Err(format!("the rows of CPU {cpu} are not in order"));
+        }
+        Ok(())
     }
+
+    fn pass_run(&mut self, segment: u32, cpu: i32, keys: &[i64]) {
+        self.last.insert(cpu, Last { segment, key: keys[keys.len() - 1] });
+        self.current = Some(cpu);
+    }
+}
+
+/// The consecutive rows of a CPU, with their keys, of which there is at least one.
+fn runs<'a>(cpus: &'a [i32], mut keys: &'a [i64]) -> impl Iterator<Item = (i32, &'a [i64])> {
+    cpus.chunk_by(|a, b| a == b).map(move |run| {
+        let (head, tail) = keys.split_at(run.len());
+        keys = tail;
+        (run[0], head)
+    })
 }
 
 /// Checks intervals: none is negative, and none ends beyond the range of the time axis.
@@ -126,6 +132,16 @@ mod tests {
         assert!(order.check(0, &[7, 8, 7], &[0, 0, 1]).unwrap_err().contains("CPU 7 do not stand together"));
         let mut order = RowOrder::default();
         assert!(order.check(0, &[7, 7], &[1, 0]).unwrap_err().contains("CPU 7 are not in order"));
+    }
+
+    #[test]
+    fn rows_that_were_checked_before_are_gone_on_behind() {
+        let mut order = RowOrder::default();
+        order.pass(0, &[7, 7, 8], &[1, 5, 0]);
+        assert!(order.check(0, &[7], &[9]).unwrap_err().contains("CPU 7 do not stand together"));
+        order.begin_segment();
+        assert!(order.check(1, &[7], &[4]).unwrap_err().contains("CPU 7 are not in order"));
+        order.check(1, &[7, 8], &[5, 0]).unwrap();
     }
 
     proptest! {

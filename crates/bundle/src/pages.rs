@@ -2,8 +2,8 @@
 //!
 //! The decoder takes some things on trust that a damaged file can get wrong, and panics over them: a dictionary that
 //! never comes, texts that do not fill their page or more of it than there are, levels longer than their page, a count of
-//! zero in front of packed integers. These, and the encodings that neither becalm nor the common writers use for such
-//! columns, are refused here.
+//! zero in front of packed integers. For a dictionary it makes room for as many values as the page claims to hold. These,
+//! and the encodings that neither becalm nor the common writers use for such columns, are refused here.
 
 use std::sync::Arc;
 
@@ -14,6 +14,10 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::bounded::Bounded;
+
+/// No block of integers packed as differences holds more. Writers make blocks of 128 to 2,048; the decoder computes with the
+/// number before it looks for the bytes, and may leave the range of numbers.
+const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// The pages of one column in one row group.
 pub(super) struct CheckedPages {
@@ -50,9 +54,13 @@ impl CheckedPages {
     /// Where in a page's buffer its values begin, behind the levels that say which rows have one.
     ///
     /// # Errors
-    /// If that is behind its end.
+    /// If that is behind its end, or the levels are of the kind that Parquet had first, without their length before them.
     pub(super) fn values_begin(&self, page: &Page) -> Result<usize> {
         let levels = match page {
+            Page::DataPage { def_level_encoding, .. } if self.optional && *def_level_encoding != Encoding::RLE => {
+                let why = format!("has levels that are packed as {def_level_encoding}, which is not read here");
+                return self.refuse(&why);
+            }
             Page::DataPage { buf, .. } if self.optional => match buf.first_chunk() {
                 Some(length) => u64::from(u32::from_le_bytes(*length)) + size_of::<u32>() as u64,
                 None => return self.refuse("is cut off"),
@@ -77,18 +85,20 @@ impl CheckedPages {
             return self.refuse("has rows without a value");
         }
         let values = &page.buffer()[self.values_begin(page)?..];
-        self.dictionary_seen |= matches!(page, Page::DictionaryPage { .. });
-        if matches!(page, Page::DictionaryPage { .. }) {
-            return self.check_plain(page, values);
+        if let Page::DictionaryPage { num_values, .. } = page {
+            self.dictionary_seen = true;
+            return self.check_dictionary(*num_values, values);
         }
         match page.encoding() {
-            Encoding::PLAIN => self.check_plain(page, values),
-            Encoding::RLE => Ok(()),
+            Encoding::PLAIN if self.physical_type == Type::BYTE_ARRAY => self.check_texts(page.num_values(), values),
+            // As many values are taken from these as are asked for, and their bytes are looked for then.
+            Encoding::PLAIN | Encoding::RLE => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if self.dictionary_seen => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => self.refuse("has no dictionary before it"),
             Encoding::DELTA_BINARY_PACKED if matches!(self.physical_type, Type::INT32 | Type::INT64) => {
-                match delta_count(values) {
-                    Some(1..) => Ok(()),
+                match delta_header(values) {
+                    Some((block, _)) if block > LARGEST_BLOCK => self.refuse(&format!("packs {block} values a block")),
+                    Some((_, 1..)) => Ok(()),
                     _ => self.refuse("does not say how many values it holds"),
                 }
             }
@@ -96,14 +106,24 @@ impl CheckedPages {
         }
     }
 
-    /// Texts stand one after another, each behind its length, and fill the page. The lengths of other types follow
-    /// from their count, and their decoders look at it.
-    fn check_plain(&self, page: &Page, values: &[u8]) -> Result<()> {
-        if self.physical_type != Type::BYTE_ARRAY {
+    /// The values of a dictionary are all there: the decoder makes room for as many as the page says before it looks for them.
+    fn check_dictionary(&self, count: u32, values: &[u8]) -> Result<()> {
+        let bits = match self.physical_type {
+            Type::BYTE_ARRAY => return self.check_texts(count, values),
+            Type::BOOLEAN => 1,
+            Type::INT32 => i32::BITS,
+            _ => i64::BITS,
+        };
+        if u64::from(count) * u64::from(bits) <= values.len() as u64 * 8 {
             return Ok(());
         }
+        self.refuse(&format!("says that it holds {count} values, and has {} bytes", values.len()))
+    }
+
+    /// Texts stand one after another, each behind its length, and fill the page.
+    fn check_texts(&self, count: u32, values: &[u8]) -> Result<()> {
         let mut rest = values;
-        for _ in 0..page.num_values() {
+        for _ in 0..count {
             let after = rest.split_first_chunk().and_then(|(length, rest)| {
                 let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
                 rest.get(length..)
@@ -117,8 +137,8 @@ impl CheckedPages {
     }
 }
 
-/// The number of values that the header of integers packed as differences tells: its third number.
-fn delta_count(values: &[u8]) -> Option<u64> {
+/// What the header of integers packed as differences tells: how many make a block, its first number, and how many there are, its third.
+fn delta_header(values: &[u8]) -> Option<(u64, u64)> {
     let mut bytes = values.iter();
     let mut number = || {
         let mut value = 0_u64;
@@ -131,8 +151,8 @@ fn delta_count(values: &[u8]) -> Option<u64> {
         }
         None
     };
-    let (_block_size, _miniblocks) = (number()?, number()?);
-    number()
+    let (block, _miniblocks) = (number()?, number()?);
+    Some((block, number()?))
 }
 
 impl PageReader for CheckedPages {
@@ -170,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_count_of_packed_integers() {
+    fn finds_the_counts_of_packed_integers() {
         // Blocks of 128 in 4 miniblocks, then the count.
-        assert_eq!(delta_count(&[0x80, 1, 4, 3, 0]), Some(3));
-        assert_eq!(delta_count(&[0x80, 1, 4, 0xff, 0xff, 3, 0]), Some(0xffff));
-        assert_eq!(delta_count(&[0x80, 1, 4, 0, 0]), Some(0));
-        assert_eq!(delta_count(&[0x80, 1, 4, 0x80]), None);
-        assert_eq!(delta_count(&[0x80, 1]), None);
-        assert_eq!(delta_count(&[]), None);
-        assert_eq!(delta_count(&[0xff; 64]), None);
+        assert_eq!(delta_header(&[0x80, 1, 4, 3, 0]), Some((128, 3)));
+        assert_eq!(delta_header(&[0x80, 1, 4, 0xff, 0xff, 3, 0]), Some((128, 0xffff)));
+        assert_eq!(delta_header(&[0x80, 1, 4, 0, 0]), Some((128, 0)));
+        assert_eq!(delta_header(&[0x80, 1, 4, 0x80]), None);
+        assert_eq!(delta_header(&[0x80, 1]), None);
+        assert_eq!(delta_header(&[]), None);
+        assert_eq!(delta_header(&[0xff; 64]), None);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::RowBatch;
 use super::decode::TableDecoder;
+use super::density::Density;
 use super::held::HeldFolder;
 use super::names::SourcePool;
 use super::order::RowOrder;
@@ -198,6 +199,8 @@ struct Batches<B> {
     order: RowOrder,
     progress: ReadProgress,
     sources: SourcePool,
+    /// Of the segments that were opened.
+    density: Density,
     /// Ties the batches to their table.
     kind: std::marker::PhantomData<fn() -> B>,
 }
@@ -213,7 +216,8 @@ impl<B: RowBatch> Batches<B> {
     fn new(folder: PathBuf, segments: u32, bundle: &Bundle) -> Self {
         let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
         let (progress, sources) = (bundle.progress(), bundle.sources.clone());
-        Self { folder, segments: 0..segments, open: None, order, progress, sources, kind }
+        let density = Density::default();
+        Self { folder, segments: 0..segments, open: None, order, progress, sources, density, kind }
     }
 
     fn next(&mut self) -> Option<Result<B, BundleError>> {
@@ -233,6 +237,8 @@ impl<B: RowBatch> Batches<B> {
                     let Some(number) = self.segments.next() else { return Ok(None) };
                     let path = self.folder.join(layout::segment(number));
                     let decoder = TableDecoder::open(&path, B::TABLE, &self.sources)?;
+                    let refuse = |why| BundleError::Table { path: path.clone(), table: B::TABLE.name, why };
+                    self.density.add(decoder.density()).map_err(refuse)?;
                     self.order.begin_segment();
                     self.open.insert(Segment { number, path, decoder })
                 }

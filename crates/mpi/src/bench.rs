@@ -122,7 +122,7 @@ fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Res
     let after = round_trips(job, || seat.now::<C>());
 
     let own = on_axis(first, &words, seat.axis);
-    let mut slowest = Slowest::new(own.len());
+    let mut slowest = Slowest::default();
     own.iter().enumerate().for_each(|(number, phase)| slowest.add(number, phase));
     for series in [&mut slowest.compute, &mut slowest.collective, &mut slowest.total] {
         largest(job, series);

@@ -1,19 +1,31 @@
 //! The few distribution functions that intervals and tests need.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use statrs::function::beta::beta_reg;
+use statrs::function::erf::erfc;
+
+/// With more degrees of freedom than these, Student's distribution differs from the normal one by less than is lost when
+/// `freedom / (freedom + t^2)` is rounded.
+const NORMAL_FREEDOM: f64 = 1e9;
 
 /// The probability that Student's t with `freedom` degrees of freedom, above 0, exceeds `t`: an incomplete beta function
-/// (*Handbook of Mathematical Functions*, 26.7.1).
+/// (*Handbook of Mathematical Functions*, 26.7.1). Without end of them it is the normal distribution. A `t` or a `freedom`
+/// that is no number tells nothing, like a `t` of 0.
 #[must_use]
 pub fn student_tail(t: f64, freedom: f64) -> f64 {
+    if t.is_nan() || freedom.is_nan() || freedom <= 0.0 {
+        return 0.5;
+    }
     if t < 0.0 {
         return 1.0 - student_tail(-t, freedom);
     }
     if t.is_infinite() {
         return 0.0;
     }
-    // A t that is no number tells nothing, like 0.
-    let t = if t.is_nan() { 0.0 } else { t };
+    if freedom > NORMAL_FREEDOM {
+        return 0.5 * erfc(t * FRAC_1_SQRT_2);
+    }
     0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
@@ -33,9 +45,14 @@ pub fn student_quantile(tail: f64, freedom: f64) -> f64 {
 }
 
 /// The probability that Fisher's F with `upper` and `lower` degrees of freedom exceeds `x`, for `x` of at least 0: the
-/// regularized incomplete beta function at lower / (lower + upper x).
+/// regularized incomplete beta function at lower / (lower + upper x). An `x` that is no number, and degrees of freedom that
+/// are none or without end, tell nothing, like an `x` of 0.
 #[must_use]
 pub fn fisher_tail(x: f64, upper: f64, lower: f64) -> f64 {
+    let is_freedom = |freedom: f64| freedom.is_finite() && freedom > 0.0;
+    if x.is_nan() || !is_freedom(upper) || !is_freedom(lower) {
+        return 1.0;
+    }
     incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * x))
 }
 
@@ -124,6 +141,31 @@ mod tests {
         assert_eq!(student_tail(f64::INFINITY, 5.0), 0.0);
         assert_eq!(student_tail(f64::NEG_INFINITY, 5.0), 1.0);
         assert_eq!(student_tail(f64::NAN, 5.0), 0.5);
+    }
+
+    #[test]
+    fn what_is_no_number_tells_nothing() {
+        for (t, freedom) in [(f64::NAN, 5.0), (2.0, f64::NAN), (-2.0, f64::NAN), (0.0, 0.0), (2.0, -1.0)] {
+            assert_eq!(student_tail(t, freedom), 0.5, "{t} {freedom}");
+        }
+        let fisher = [(f64::NAN, 2.0, 8.0), (3.0, f64::NAN, 8.0), (3.0, 2.0, f64::NAN), (3.0, f64::INFINITY, 8.0)];
+        for (x, upper, lower) in fisher.into_iter().chain([(3.0, 2.0, f64::INFINITY), (0.0, 2.0, 8.0)]) {
+            assert_eq!(fisher_tail(x, upper, lower), 1.0, "{x} {upper} {lower}");
+        }
+        assert_eq!(fisher_tail(f64::INFINITY, 2.0, 8.0), 0.0);
+    }
+
+    #[test]
+    fn without_end_of_freedom_student_is_normal() {
+        for freedom in [1e10, 1e17, 1e300, f64::INFINITY] {
+            for (t, tail) in [(0.0, 0.5), (1.0, 0.158_655_254), (1.959_963_985, 0.025), (5.0, 2.866_516e-7)] {
+                let (ours, below) = (student_tail(t, freedom), student_tail(-t, freedom));
+                assert!((ours / tail - 1.0).abs() < 1e-6, "{ours} for {t} of {freedom}");
+                assert!((below + ours - 1.0).abs() < 1e-12, "{below} for -{t} of {freedom}");
+            }
+        }
+        assert_eq!(student_tail(f64::INFINITY, f64::INFINITY), 0.0);
+        assert!((student_quantile(0.025, f64::INFINITY) - 1.959_964).abs() < 1e-6);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! the k-th smallest and the k-th largest enclose it with probability 1 - 2 P(B < k) (W. R. Thompson, Annals of
 //! Mathematical Statistics 7, 1936).
 
+use std::f64::consts::LN_2;
+
 use super::CONFIDENCE;
 
 /// The median of these values (of an even number the lower one of the two in the middle) and the ends of an interval
@@ -21,18 +23,18 @@ pub fn median_with_interval(values: &[i64]) -> Option<(i64, Option<(i64, i64)>)>
 
 /// The largest k with P(B < k) <= (1 - confidence) / 2 for B binomial of n and 1/2.
 fn rank(n: usize) -> Option<usize> {
-    // P(B = i), from one to the next. Underflows to 0 beyond a thousand values, where it starts from too little to matter.
-    let mut term = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    // P(B = i), from one to the next, as logarithms: the first is 2^-n, which beyond a thousand values is too little for a number.
+    let mut ln_term = -(n as f64) * LN_2;
     let (mut below, mut k) = (0.0, 0);
     while k < n {
-        below += term;
+        below += ln_term.exp();
         if below > (1.0 - CONFIDENCE) / 2.0 {
             break;
         }
-        term *= (n - k) as f64 / (k + 1) as f64;
+        ln_term += ((n - k) as f64 / (k + 1) as f64).ln();
         k += 1;
     }
-    (k > 0 && term > 0.0).then_some(k)
+    (k > 0).then_some(k)
 }
 
 #[cfg(test)]
@@ -52,6 +54,18 @@ mod tests {
     }
 
     #[test]
+    fn many_values_have_the_ranks_of_the_normal_distribution() {
+        // 2^-1074 is the least number above 0.
+        for n in [1_074, 1_075, 2_000, 10_000, 1_000_000] {
+            let normal = n as f64 / 2.0 - 1.959_964 * (n as f64).sqrt() / 2.0;
+            let k = rank(n).unwrap();
+            assert!((k as f64 - normal).abs() < 1.0, "{k} of {n}");
+        }
+        let values: Vec<i64> = (1..=2_000).collect();
+        assert_eq!(median_with_interval(&values), Some((1_000, Some((956, 1_045)))));
+    }
+
+    #[test]
     fn few_values_have_a_median_and_no_interval() {
         assert_eq!(median_with_interval(&[]), None);
         assert_eq!(median_with_interval(&[7]), Some((7, None)));
@@ -60,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_rank_is_the_last_that_the_binomial_allows(n in 6_usize..400) {
+        fn the_rank_is_the_last_that_the_binomial_allows(n in prop_oneof![6_usize..400, 400_usize..3_000]) {
             let k = rank(n).unwrap();
             let half = (1.0 - CONFIDENCE) / 2.0;
             let binomial = Binomial::new(0.5, n as u64).unwrap();

@@ -11,6 +11,7 @@
 
 pub mod tick;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::decode::TableDecoder;
@@ -102,7 +103,10 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: COSTS.name, why };
     let mut decoder = TableDecoder::open(path, &COSTS, &SourcePool::default())?;
     let mut samples = CostSamples::new();
+    let told: HashMap<&str, u64> = series.iter().map(|(name, of)| (name.as_str(), of.samples)).collect();
     let mut last: Option<String> = None;
+    // How many samples the probe may have yet.
+    let mut left = 0;
     while let Some(rows) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
         let rows = CostRows::take(rows).map_err(refuse)?;
         for row in 0..rows.len() {
@@ -111,9 +115,14 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
                 if samples.contains_key(probe) {
                     return Err(refuse(format!("the samples of '{probe}' are not in consecutive rows")));
                 }
+                left = *told.get(probe).ok_or_else(|| refuse(untold(probe)))?;
                 samples.insert(probe.to_owned(), Vec::new());
                 last = Some(probe.to_owned());
             }
+            left = left.checked_sub(1).ok_or_else(|| {
+                let told = told[probe];
+                refuse(format!("it has more samples of '{probe}' than the {told} of which the document tells"))
+            })?;
             let rounds: &mut Vec<Vec<i64>> = samples.get_mut(probe).expect("it was put there");
             // A round after the last, or the last one.
             if usize::try_from(round) == Ok(rounds.len()) {
@@ -167,7 +176,11 @@ fn check_series(samples: &CostSamples, series: &[(String, SeriesDoc)]) -> Result
         }
     }
     match samples.keys().find(|name| !series.iter().any(|(known, _)| known == *name)) {
-        Some(name) => Err(format!("it has samples of '{name}', of which the document does not tell")),
+        Some(name) => Err(untold(name)),
         None => Ok(()),
     }
+}
+
+fn untold(probe: &str) -> String {
+    format!("it has samples of '{probe}', of which the document does not tell")
 }

@@ -373,4 +373,19 @@ mod tests {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }
+
+    #[test]
+    fn what_a_job_did_not_measure_is_not_said_to_be_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.becalm");
+        let doc = PhasesDoc { complete: false, ..doc("a", 0) };
+        let phases = vec![Phase { start_ns: 0, compute_ns: 9, collective_ns: 1 }; 200];
+        PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases]).unwrap();
+        let report = JobPhases::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
+        // Nor is room made for as many phases as its document tells of.
+        assert!(report.slowest.total.is_empty() && report.ranks.is_empty());
+        let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!((json["rows"].as_array().unwrap().len(), json["series"].as_array().unwrap().len()), (0, 0));
+        assert!(report::text(&report, Form::default()).contains("it did not come to its end"));
+    }
 }

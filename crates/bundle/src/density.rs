@@ -1,0 +1,68 @@
+//! How many rows a table may claim for its size on the disk.
+//!
+//! A page of some twenty bytes can say "the same again" two thousand million times, and its document can tell of as many. Whoever
+//! collects rows would take all memory for them, and whoever counts them would not come to an end. What was measured has at least a few
+//! bits a row: no clock is so regular that more could be left out.
+
+/// So many rows are read whatever their size, since a few of them may well be alike: of collected ones, about half a gigabyte.
+const ALWAYS: u64 = 1 << 24;
+
+/// Of more rows than these, so many may lie in a byte. Of the quietest machine with the coarsest clock it is about ten.
+const A_BYTE: u64 = 64;
+
+/// The rows of a table, and the bytes in which they lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Density {
+    rows: u64,
+    bytes: u64,
+}
+
+impl Density {
+    /// Of one file.
+    ///
+    /// # Errors
+    /// If it claims more rows than its bytes can hold.
+    pub(super) fn of_file(rows: u64, bytes: u64) -> Result<Self, String> {
+        let mut density = Self::default();
+        density.add(Self { rows, bytes })?;
+        Ok(density)
+    }
+
+    /// Adds a part of the table.
+    ///
+    /// # Errors
+    /// If the table has more rows now than its bytes can hold.
+    pub(super) fn add(&mut self, part: Self) -> Result<(), String> {
+        self.rows = self.rows.saturating_add(part.rows);
+        self.bytes = self.bytes.saturating_add(part.bytes);
+        if self.rows <= ALWAYS || self.rows <= self.bytes.saturating_mul(A_BYTE) {
+            return Ok(());
+        }
+        let Self { rows, bytes } = self;
+        Err(format!("it claims {rows} rows in {bytes} bytes; no recording is so regular that {A_BYTE} rows fit a byte"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_bytes_hold_few_rows() {
+        Density::of_file(1 << 24, 0).unwrap();
+        assert!(Density::of_file((1 << 24) + 1, 600).unwrap_err().contains("16777217 rows in 600 bytes"));
+        Density::of_file(64 << 20, 1 << 20).unwrap();
+        Density::of_file((64 << 20) + 1, 1 << 20).unwrap_err();
+        Density::of_file(u64::MAX, u64::MAX).unwrap();
+    }
+
+    #[test]
+    fn the_files_of_a_table_are_added_up() {
+        let part = Density::of_file(1 << 20, 100).unwrap();
+        let mut table = Density::default();
+        for _ in 0..16 {
+            table.add(part).unwrap();
+        }
+        assert!(table.add(part).unwrap_err().contains("17825792 rows in 1700 bytes"));
+    }
+}
