@@ -73,7 +73,7 @@ fn run() -> ExitCode {
     limits::report_file_size();
     let mut out = output::UntilClosed::new(io::stdout().lock());
     let result = match arguments.command.as_ref().map_or(Ok(()), Command::leave_rights) {
-        Ok(()) => run(arguments, &mut out),
+        Ok(()) => obey(arguments, &mut out),
         Err(error) => Err(error.into()),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
@@ -102,7 +102,7 @@ impl Command {
     }
 }
 
-fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match arguments.command {
         None => commands::audit::run(arguments.json, out).map(|()| Exit::Done),
         Some(Command::Record(args)) => commands::record::run(args, out),

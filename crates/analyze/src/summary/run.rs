@@ -302,7 +302,9 @@ impl Together {
         Figures {
             duration_ns,
             observed: if killed { Observed::LastDetour } else { Observed::Document },
-            iterations: each().map(|figures| figures.iterations).try_fold(0, |sum: u64, own| Some(sum.saturating_add(own?))),
+            iterations: each()
+                .map(|figures| figures.iterations)
+                .try_fold(0, |sum: u64, own| Some(sum.saturating_add(own?))),
             t_min_ns: each().filter_map(|figures| figures.t_min_ns).min(),
             threshold_ns: each().filter_map(|figures| figures.threshold_ns).max(),
             durations: self.durations,

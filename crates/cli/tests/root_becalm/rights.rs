@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::robust::alone;
-use crate::tune::Bench;
+use becalm_testing::machine::Bench;
 
 /// Whom the tests call `sudo` as: nobody, so to say.
 const USER: u32 = 65_534;
