@@ -42,7 +42,8 @@ static VALID: LazyLock<Value> = LazyLock::new(|| {
     let cpus: CpuList = "1,3".parse().expect("a list");
     let request = Request { cpus, ..Request::default() };
     let plan: Plan = plan(&LiveMachine::below(&ROOT), &request).expect("a plan for a valid machine");
-    let owner = json!({"pid": 1, "start_ticks": 1, "boot_id": "boot-1", "runs_command": false});
+    let owner =
+        json!({"pid": 1, "start_ticks": 1, "boot_id": "00000000-0000-4000-8000-000000000001", "runs_command": false});
     let mut records = vec![json!({"record": "begin", "version": 1, "owner": owner, "plan": plan})];
     records.push(json!({"record": "threads", "threads": [{"tid": 1, "start_ticks": 1, "cpus": "0-3"}]}));
     let mut files = serde_json::Map::new();
@@ -182,7 +183,7 @@ fuzz_target!(|input: &str| {
             () if edits.has("keep") => Foreign::Keep,
             () => Foreign::Leave,
         };
-        let restoring = Restoring { owner: None, foreign };
+        let restoring = Restoring { foreign, ..Restoring::default() };
         if let Ok(Some(restored)) = restore(&machine, &folder, restoring, &mut |_| {}) {
             assert!(!spent || restored.changes.is_empty(), "a journal of nothing, and something was restored");
             report(TuneDoing::Restore, &state, restored.changes.clone());
@@ -194,7 +195,7 @@ fuzz_target!(|input: &str| {
         }
     } else {
         // Lines that are damaged are passed over.
-        let _ = restore(&machine, &folder, Restoring { owner: None, foreign: Foreign::Force }, &mut |_| {});
+        let _ = restore(&machine, &folder, Restoring { foreign: Foreign::Force, ..Restoring::default() }, &mut |_| {});
     }
 });
 

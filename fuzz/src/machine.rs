@@ -65,7 +65,7 @@ const FILES: [(&str, &str); 71] = [
     ("/proc/sys/kernel/hostname", "node7.cluster\n"),
     ("/proc/sys/kernel/osrelease", "6.12.9\n"),
     ("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n"),
-    ("/proc/sys/kernel/random/boot_id", "boot-1\n"),
+    ("/proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000001\n"),
     ("/proc/sys/kernel/kptr_restrict", "1\n"),
     ("/proc/sys/kernel/perf_event_paranoid", "2\n"),
     ("/proc/sys/kernel/perf_event_max_sample_rate", "100000\n"),
