@@ -136,7 +136,10 @@ mod tests {
             CellResult::Events { sorts: 1, interrupts: 1, window_ns: 1, counts }
         };
         assert!(wrong(&|campaign| campaign.plan.copies.clear()).contains("its plan has no cells"));
-        assert!(wrong(&|campaign| campaign.plan.rounds = u32::MAX).contains("4294967295 rounds; the most are 100000"));
+        assert!(
+            wrong(&|campaign| campaign.plan.rounds = u32::MAX)
+                .contains("4294967295 rounds, but at most 100000 are possible")
+        );
         assert!(wrong(&|campaign| campaign.plan.rates_hz = vec![1_000, 0]).contains("do not rise"));
         assert!(wrong(&|campaign| campaign.node = "other".into()).contains("of node 'other'"));
         assert!(
