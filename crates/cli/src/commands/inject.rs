@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fmt, process};
@@ -142,11 +143,12 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let (name, traces) = noise(args)?;
     let request = request(args, root, traces)?;
+    let parent = end_with_parent(None)?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
     let injector = request.start(root, &left)?;
-    // Not before, as the kernel forgets it when a process becomes another user's.
-    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
+    // Once more, as the kernel forgets it when a process becomes another user's.
+    end_with_parent(Some(parent))?;
     let started = Instant::now();
     let command = args.command.split_first().map(|(program, arguments)| {
         let mut command = process::Command::new(program);
@@ -178,6 +180,15 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         anyhow::bail!("the command '{}' ended with {status}", args.command.join(" "));
     }
     Ok(Exit::Done)
+}
+
+/// Has the kernel end this process when the one that started it ends, whose number is returned. Fails where that has ended already, as
+/// far as its number is known.
+fn end_with_parent(known: Option<u32>) -> Result<u32> {
+    let parent = known.unwrap_or_else(parent_id);
+    signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
+    anyhow::ensure!(parent_id() == parent, "the process that started this one has ended");
+    Ok(parent)
 }
 
 /// Noise that is to be made.

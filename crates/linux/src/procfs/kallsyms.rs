@@ -42,7 +42,8 @@ pub enum KallsymsError {
     File(#[from] FileError),
     /// Every address reads as zero, so that the kernel hides them from this process.
     #[error(
-        "cannot use the kernel's symbols in {}: all {symbols} addresses read as zero", path.display()
+        "cannot use the kernel's symbols in {}: all {symbols} addresses read as zero, as kernel.kptr_restrict \
+         and the rights of this process have it", path.display()
     )]
     Hidden {
         /// The path of the file, with the root folder in front.
