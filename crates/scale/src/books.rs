@@ -219,8 +219,8 @@ mod tests {
     fn refuses_books_that_cannot_be() {
         let detours = || vec![(ns(10), ns(5))];
         for (entries, why) in [
-            (vec![entry(1, 0, 1)], "detour 1, but there are 1"),
-            (vec![entry(0, 3, 1)], "source 3, but 1"),
+            (vec![entry(1, 0, 1)], "detour 1, but the trace has only 1 detour"),
+            (vec![entry(0, 3, 1)], "source 3, but names are known for only 1"),
             (vec![entry(0, 0, -1)], "negative"),
             (vec![entry(0, 0, 3), entry(0, 0, 3)], "take 6ns together, but it lasts 5ns"),
             (vec![entry(0, 0, i64::MAX)], "take"),

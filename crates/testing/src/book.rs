@@ -81,7 +81,9 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm man --page record", Holder::As("man --page record")),
     ("mpirun -n 2 becalm-mpi --phases", Holder::As("report job")),
     ("mpirun -n 2 becalm-mpi validate", Holder::Report),
-    ("make mpi", Holder::Reader),
+    // What who works on becalm runs.
+    ("make ", Holder::Reader),
+    (".ci/", Holder::Reader),
     ("becalm inject --signal", Holder::Reader),
     ("becalm inject", Holder::Root),
     ("becalm tune study --duration 60s", Holder::Reader),

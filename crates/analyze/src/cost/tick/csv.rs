@@ -375,7 +375,7 @@ mod tests {
             TableFile { name: "d.csv", text: DIRECT },
             Some("handler_tsc_us"),
         );
-        assert!(named.unwrap_err().what.starts_with("no column handler_tsc_us"));
+        assert!(named.unwrap_err().what.starts_with("it has no column handler_tsc_us"));
     }
 
     proptest! {

@@ -114,7 +114,7 @@ mod tests {
     fn what_cannot_be_measured_is_refused() {
         assert!(series(&[(0.0, 1.0), (100.0, 2.0)]).is_ok());
         for (points, why) in [
-            (&[(100.0, 1.0)][..], "1 interrupt rate is not enough"),
+            (&[(100.0, 1.0)][..], "at least 2 interrupt rates are needed, and not 1"),
             (&[(100.0, 1.0), (100.0, 2.0)], "100 Hz comes after 100 Hz"),
             (&[(-1.0, 1.0), (100.0, 2.0)], "-1 is not an interrupt rate"),
             (&[(1.0, 1.0), (f64::NAN, 2.0)], "NaN is not an interrupt rate"),
