@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use becalm_testing::attack::{Random, Tries, attack_side_by_side};
+use becalm_testing::attack::{Random, Tries, attack_side_by_side, is_full};
 use becalm_testing::program::{path, run_becalm, within_memory};
 use tempfile::TempDir;
 
@@ -59,7 +59,8 @@ fn damaged(
             answered.fetch_add(seen, Ordering::Relaxed);
         });
     });
-    assert_ne!(answered.into_inner(), 0, "no view showed anything of any");
+    // Of two or three, all may be beyond reading.
+    assert!(!is_full() || answered.into_inner() > 0, "no view showed anything of any");
 }
 
 #[test]
