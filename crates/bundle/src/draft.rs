@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::access::Access;
 use becalm_linux::destination::Destination;
-use becalm_linux::folder::Folder;
+use becalm_linux::folder::{self, Folder};
 
 use super::BundleError;
 use super::held::HeldFolder;
+use super::layout;
 
 /// A file under a hidden name in the folder of the final one. Dropped without having been published, it is removed.
 #[derive(Debug)]
@@ -149,12 +150,15 @@ impl Drop for Draft {
 }
 
 /// Makes a folder of a bundle, or the bundle's own; no if something has that name already.
-pub(crate) fn make_folder(bundle: &Path, folder: &Path) -> io::Result<bool> {
-    if folder == bundle {
-        return becalm_linux::folder::make(bundle, Access::guarded());
+pub(crate) fn make_folder(bundle: &Path, wanted: &Path) -> io::Result<bool> {
+    if wanted == bundle {
+        // Under `sudo`, what has becalm's own ending is the calling user's also in a folder of root's.
+        let is_named = bundle.as_os_str().as_encoded_bytes().ends_with(layout::SUFFIX.as_bytes());
+        let make = if is_named { folder::make_given } else { folder::make };
+        return make(bundle, Access::guarded());
     }
     let held = HeldFolder::open(bundle)?;
-    let (parent, name) = held.parent_of(folder)?;
+    let (parent, name) = held.parent_of(wanted)?;
     parent.make(name, held.access)
 }
 

@@ -13,7 +13,11 @@
 //!
 //! Where a trace instance is to be removed at the end, the janitor keeps that right.
 
+use std::path::Path;
+
+use becalm_bundle::SUFFIX;
 use becalm_linux::access::Access;
+use becalm_linux::folder::Folder;
 use becalm_linux::procfs::status::{Capabilities, Capability};
 use becalm_linux::rights::{self, Left, RightsError, User};
 use becalm_measure::AfterSetUp;
@@ -51,6 +55,29 @@ pub fn left_as(user: Option<User>, starts_programs: bool) -> Left {
     let gives = user.is_none() && Access::guarded().is_given();
     let kept = if gives { &[Capability::Chown, Capability::DacOverride][..] } else { &[] };
     Left { user, kept: Capabilities::of(kept), starts_programs }
+}
+
+/// Refuses a place for a bundle in which this user, whom the recording becomes, could not go on.
+///
+/// # Errors
+/// If the user may not write in the folder, and becalm may not give one there.
+pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> anyhow::Result<()> {
+    let Some(user) = user else { return Ok(()) };
+    let parent = bundle.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let (place, is_there) = if bundle.exists() { (bundle, true) } else { (parent, false) };
+    // What cannot be opened is said by whoever makes the bundle.
+    let Ok(folder) = Folder::open(place) else { return Ok(()) };
+    let is_named = bundle.as_os_str().as_encoded_bytes().ends_with(SUFFIX.as_bytes());
+    if (is_named && !is_there) || folder.can_give(Access::guarded())? {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "{}: behind sudo a recording goes on as the user {}, who may not write in {}; choose a folder of that user, or a new name \
+         that ends in {SUFFIX}",
+        bundle.display(),
+        user.uid,
+        place.display()
+    )
 }
 
 /// Before a command that only reads: it may read what root may, in root's folders and in others', and write nothing.

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
+use becalm_linux::rights::User;
 use becalm_linux::shared::{CodeFile, Places, SharedWords};
 use becalm_model::inject::{InjectedPlace, NoisePlace, SignalCounts};
 use becalm_preload::{IMAGE, layout};
@@ -40,6 +41,8 @@ pub struct SignalPlan {
     pub exact: bool,
     /// Whether only the first thread of each process has noise, as in B07, and not all of its threads.
     pub main_thread_only: bool,
+    /// The user whom this process of root has become; `None` if it is whom its environment says.
+    pub user: Option<User>,
 }
 
 /// Noise that waits for programs.
@@ -67,7 +70,7 @@ impl SignalNoise {
     /// If there is no library for this machine, or no folder or room for it and the memory.
     pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
         let image = IMAGE.ok_or(InjectError::NoLibrary)?;
-        let places = Places::of_this_user();
+        let places = plan.user.as_ref().map_or_else(Places::of_this_user, Places::of_user);
         let library = CodeFile::new(&places, layout::LIBRARY, image).map_err(InjectError::Files)?;
         let circles = plan.traces.len();
         let detours: usize = plan.traces.iter().map(NoiseTrace::len).sum();

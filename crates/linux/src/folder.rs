@@ -135,12 +135,16 @@ impl Folder {
     /// # Errors
     /// If the system refuses.
     pub fn make(&self, name: &OsStr, access: Access) -> io::Result<bool> {
+        self.make_and_give(name, access, self.can_give(access)?)
+    }
+
+    fn make_and_give(&self, name: &OsStr, access: Access, give: bool) -> io::Result<bool> {
         match fs::mkdirat(&self.0, name, Mode::from_raw_mode(access.folder_mode())) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        if self.can_give(access)? {
+        if give {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let made = fs::openat(&self.0, name, flags, Mode::empty())?;
             // Whoever may write here may have put another folder of root's in its place meanwhile.
@@ -211,7 +215,10 @@ impl Folder {
     }
 
     /// Whether what is made here may be given to its user, who could then have made it without root's help.
-    fn can_give(&self, access: Access) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// If the folder cannot be looked at.
+    pub fn can_give(&self, access: Access) -> io::Result<bool> {
         let found = fs::fstat(&self.0)?;
         Ok(access.owner().is_some_and(|(user, group)| {
             found.st_uid == user
@@ -233,6 +240,16 @@ impl Folder {
 pub fn make(path: &Path, access: Access) -> io::Result<bool> {
     let Some(name) = path.file_name() else { return Folder::open(path).map(|_| false) };
     Folder::open(path.parent().unwrap_or(Path::new("")))?.make(name, access)
+}
+
+/// Makes a folder that is given to its user wherever it is; no if something has that name already. Only for names that no program
+/// but becalm looks for: in a folder of settings, another one would be read as the administrator's.
+///
+/// # Errors
+/// As of [`make`].
+pub fn make_given(path: &Path, access: Access) -> io::Result<bool> {
+    let Some(name) = path.file_name() else { return Folder::open(path).map(|_| false) };
+    Folder::open(path.parent().unwrap_or(Path::new("")))?.make_and_give(name, access, true)
 }
 
 /// Makes a folder by its path.

@@ -13,7 +13,7 @@ use becalm_bundle::Bundle;
 use becalm_inject::{Delivered, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
-use becalm_linux::rights::{self, Left};
+use becalm_linux::rights::{self, Left, User};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
@@ -142,7 +142,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         rights::give_up(&Left { kept, ..left.clone() })?;
     }
     let (name, traces) = noise(args)?;
-    let request = request(args, root, traces)?;
+    let request = request(args, root, traces, user.as_ref())?;
     let parent = end_with_parent(None)?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
@@ -210,7 +210,7 @@ enum Finished {
     Command(SignalNoise),
 }
 
-fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<NoiseRequest> {
+fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option<&User>) -> Result<NoiseRequest> {
     let node = kernel::hostname(root).map_or(0, |host| number(&host));
     // At random, detours meet; regular ones that do were asked for wrongly.
     let exact = args.replay.is_none() && args.rate.is_none();
@@ -221,7 +221,15 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>) -> Result<No
         let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
         let node = node ^ rank.map_or(0, |rank| number(&rank));
         let main_thread_only = args.main_thread;
-        return Ok(NoiseRequest::Command(SignalPlan { traces, synchronized, seed, node, exact, main_thread_only }));
+        return Ok(NoiseRequest::Command(SignalPlan {
+            traces,
+            synchronized,
+            seed,
+            node,
+            exact,
+            main_thread_only,
+            user: user.cloned(),
+        }));
     }
     let cpus = select_cpus(root, args.cpus.as_ref())?.cpus;
     Ok(NoiseRequest::Cpus(PreemptPlan {

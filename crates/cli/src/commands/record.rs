@@ -23,7 +23,7 @@ use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::{self, ReadingProgress};
-use crate::rights::{CommandUserArgs, left_as};
+use crate::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 
 /// Watch CPUs as a busy thread would, catch every detour, and say who took the time
 ///
@@ -89,6 +89,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         Some(path) => path.clone(),
         None => default_path(root),
     };
+    refuse_place_of_root(&path, args.command_user.user().as_ref())?;
     // Found out before anything is measured, not after.
     refuse_existing(&path)?;
     if let Some(program) = args.command.first() {

@@ -232,7 +232,14 @@ fn ran_as_root(ended: &Ended) {
 
 /// Runs a command of becalm's with a COMMAND, as the user, as root by choice, and as root without `sudo`.
 fn three_times(words: &[&str]) {
-    let command = |more: &[&str]| becalm(&[words, more, &["--", "sh", "-c", SAY]].concat());
+    // Nobody has no home; a folder that may hold code lies where nobody else makes folders.
+    let cache = tempfile::tempdir_in("/var/lib").unwrap();
+    chown(cache.path(), Some(USER), Some(USER)).unwrap();
+    let command = |more: &[&str]| {
+        let mut command = becalm(&[words, more, &["--", "sh", "-c", SAY]].concat());
+        command.env("XDG_CACHE_HOME", cache.path());
+        command
+    };
     let ended = run(sudo(command(&[])));
     ended.expect(0, &[]);
     ran_as_user(&ended);
@@ -396,6 +403,24 @@ fn a_reader_behind_sudo_can_only_read() {
     assert!(status.contains("NoNewPrivs:\t1\n") && status.contains(&format!("CapBnd:\t{:016x}\n", 0)), "{status}");
     running.signal("KILL");
     running.end();
+}
+
+/// Whoever may call becalm alone by `sudo` gets no folder of any name in folders of root's.
+#[test]
+fn what_is_given_away_in_folders_of_root_is_named_a_bundle() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&["record", "--duration", "300ms"][..], &["work", "--samples", "50", "--cpus", "0"]] {
+        let bundle = folder.path().join("settings.d");
+        let ended = run(sudo(becalm(&[words, &["-o", path(&bundle)]].concat())));
+        ended.expect(1, &["goes on as the user 65534", "a new name that ends in .becalm"]);
+        assert!(!bundle.exists());
+    }
+    let text = folder.path().join("selfish");
+    fs::write(&text, "100 2000\n5000 3000\n").unwrap();
+    let imported = folder.path().join("settings.d");
+    run(sudo(becalm(&["import", "--from", "selfish", path(&text), "-o", path(&imported)]))).expect(0, &[]);
+    assert_eq!(fs::metadata(&imported).unwrap().uid(), 0);
 }
 
 #[test]

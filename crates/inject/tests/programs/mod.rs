@@ -31,6 +31,7 @@ pub fn plan(spec: &str) -> SignalPlan {
         node: 0,
         exact: true,
         main_thread_only: false,
+        user: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
@@ -55,6 +56,16 @@ impl User {
         let (home, shell) = entry.map(|entry| (entry.home, entry.shell)).unwrap_or_default();
         let or = |text: OsString, other: &str| if text.is_empty() { other.into() } else { text };
         Self { uid, gid, groups, name, home: or(home, "/"), shell: or(shell, "/bin/sh") }
+    }
+
+    /// What a program of this user would have in these variables of its environment: the home, and the folder that whoever is logged in
+    /// has for as long; the folder for what may be made again, as it is now.
+    pub(crate) fn variable(&self, name: &str) -> Option<PathBuf> {
+        match name {
+            "HOME" => Some(self.home.clone().into()),
+            "XDG_RUNTIME_DIR" => Some(format!("/run/user/{}", self.uid).into()),
+            _ => env::var_os(name).map(PathBuf::from),
+        }
     }
 
     /// Gives a program the environment of this user, as far as `sudo` has changed it: home, name and shell. The search path

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
 
 use crate::private;
+use crate::rights::User;
 
 /// The folder below those that are root's or one user's.
 const BELOW: &str = "becalm/inject";
@@ -55,6 +56,12 @@ impl Places {
     #[must_use]
     pub fn of_this_user() -> Self {
         Self::of(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
+    }
+
+    /// Those of a user whom a process of root has become, with root's environment.
+    #[must_use]
+    pub fn of_user(user: &User) -> Self {
+        Self::of(false, |name| user.variable(name))
     }
 
     /// Those of root or another user, who has these paths in the environment.

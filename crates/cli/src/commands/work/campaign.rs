@@ -9,6 +9,7 @@ use becalm_analyze::work::{WorkError, comparable};
 use becalm_bundle::Bundle;
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::procfs::status::Capability;
+use becalm_linux::rights::User;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
 use becalm_measure::{AfterSetUp, LoopTask, Progress, RecordPlan, WorkPlan};
@@ -150,14 +151,22 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
 }
 
 /// Has the last run give up the process's rights, and those before it put them down while they last.
-pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) {
-    let Some((last, others)) = parts.split_last_mut() else { return };
+///
+/// # Errors
+/// If a bundle is to lie where the user that the process becomes could not write it.
+pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) -> Result<()> {
+    let user = User::behind_sudo();
+    for part in &*parts {
+        rights::refuse_place_of_root(&part.path, user.as_ref())?;
+    }
+    let Some((last, others)) = parts.split_last_mut() else { return Ok(()) };
     others.iter_mut().for_each(|part| part.plan.rights = rights::lower_while_recording());
     last.plan.rights = rights::give_up_after_set_up();
     // Its samples are read when the runs have ended.
     if has_baseline && let AfterSetUp::GiveUp(left) = &mut last.plan.rights {
         left.kept = left.kept.with(Capability::DacReadSearch);
     }
+    Ok(())
 }
 
 /// The same plan with other work.

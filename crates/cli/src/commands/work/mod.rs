@@ -34,7 +34,7 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     if let Some(baseline) = &baseline {
         campaign::check_baseline(baseline, &parts)?;
     }
-    campaign::leave_rights(&mut parts, baseline.is_some());
+    campaign::leave_rights(&mut parts, baseline.is_some())?;
     let session = Session::begin(root, !args.no_sources).context("cannot block signals")?;
     let mut stored = Vec::new();
     let mut interrupted = false;
