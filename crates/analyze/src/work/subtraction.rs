@@ -21,7 +21,7 @@ pub struct Spread {
     pub min_ns: i64,
     /// The largest value, in nanoseconds.
     pub max_ns: i64,
-    /// The values that the shares in [`QUANTILES`] are not above, in nanoseconds and in the order of the shares.
+    /// The quantiles from 1 % to 99.99 %, in nanoseconds and in this order.
     pub quantiles_ns: [i64; QUANTILES.len()],
     /// Values above the main body of the samples as they were.
     pub slowies: u64,
