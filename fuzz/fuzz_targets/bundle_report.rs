@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use becalm_analyze::compare::compare;
-use becalm_analyze::cost::tick::Live;
+use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
@@ -22,7 +22,7 @@ use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
-use becalm_model::study::Outcome;
+use becalm_model::study::ConfigurationOutcome;
 use becalm_report::{
     CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, Studied,
     StudyReport, TickReport, WorkReport,
@@ -64,7 +64,7 @@ fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
     match Contents::read(path)? {
         Contents::Campaign => {
             let (_, campaign) = campaign::load(path, None)?;
-            let live = Live::new(&campaign)?;
+            let live = CampaignAnalysis::new(&campaign)?;
             check_report(&TickReport::of_campaign(campaign, live));
         }
         Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
@@ -150,7 +150,7 @@ fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
     let doc = study::load(folder)?;
     let mut all = Vec::new();
     for configuration in &doc.configurations {
-        let Outcome::Recorded { run } = &configuration.outcome else {
+        let ConfigurationOutcome::Recorded { run } = &configuration.outcome else {
             all.push(None);
             continue;
         };
