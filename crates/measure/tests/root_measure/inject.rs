@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use becalm_inject::{Delivered, Injection, PreemptPlan};
 use becalm_linux::clock::Source;
+use becalm_linux::placed::Thread;
 use becalm_linux::procfs::kernel::rt_throttling;
-use becalm_linux::sched::{Policy, allowed_cpus};
+use becalm_linux::sched::{Policy, allowed_cpus, set_policy};
 use becalm_measure::RecordPlan;
 use becalm_model::{Detour, Kind};
 use becalm_scale::NoiseTrace;
@@ -291,4 +292,33 @@ fn synchronized_detours_start_together() {
         assert!(alone > 100.0, "{alone} us");
         check(together < 20.0, || format!("{together} us"))
     });
+}
+
+/// Who starts noise on the own CPU and then works there as a real-time thread, as a rank of a validated job does, does not keep
+/// the noise away that it outranks no more. (The kernel does not look again who comes first when a thread that it runs by the
+/// normal class's share of the time becomes a real-time one.)
+#[test]
+fn noise_reaches_a_caller_that_becomes_real_time() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let cpu = last_cpu();
+    let work = move || -> Result<u64, String> {
+        let injection = start(&plan(vec![(cpu, trace("periodic:interval=2ms,detour=400us"))], false))?;
+        set_policy(Policy::Fifo(40)).expect("root can take a real-time priority");
+        let end = Instant::now() + Duration::from_millis(100);
+        while Instant::now() < end {}
+        Ok(injection.stop().unwrap().remove(0).tally.delivered.count())
+    };
+    let mut waiting = 0;
+    for _ in 0..6 {
+        attempts(2, || {
+            let thread = Thread { name: "rank".to_owned(), cpu, policy: None };
+            let delivered = thread.run(work).expect("we may run there")?;
+            // 45 are due. What a hypervisor took meanwhile joins others.
+            waiting += u32::from(delivered < 15);
+            Ok(())
+        });
+    }
+    assert_eq!(waiting, 0, "of 6 times the noise waited for its caller");
 }
