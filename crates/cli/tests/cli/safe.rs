@@ -117,14 +117,16 @@ fn what_root_records_is_for_root_and_the_user_behind_sudo() {
     let mut command = becalm(&["import", "--from", "selfish", "selfish.txt", "-o", "given.becalm"]);
     command.current_dir(folder.path()).env("SUDO_UID", "65534").env("SUDO_GID", "65533");
     run(command).expect(0, &[]);
-    // Not where that user could not have made anything.
+    // Where that user could not have made anything, only what is plainly a bundle.
     let closed = tempfile::tempdir().unwrap();
-    let kept = closed.path().join("kept.becalm");
-    let mut command = becalm(&["import", "--from", "selfish", "selfish.txt", "-o", path(&kept)]);
-    command.current_dir(folder.path()).env("SUDO_UID", "65534").env("SUDO_GID", "65533");
-    run(command).expect(0, &[]);
-    assert_eq!(fs::metadata(&kept).unwrap().uid(), 0);
-    assert_eq!(fs::metadata(kept.join("runs")).unwrap().uid(), 0);
+    for (name, owner) in [("kept", 0), ("given.becalm", 65_534)] {
+        let bundle = closed.path().join(name);
+        let mut command = becalm(&["import", "--from", "selfish", "selfish.txt", "-o", path(&bundle)]);
+        command.current_dir(folder.path()).env("SUDO_UID", "65534").env("SUDO_GID", "65533");
+        run(command).expect(0, &[]);
+        assert_eq!(fs::metadata(&bundle).unwrap().uid(), owner, "{name}");
+        assert_eq!(fs::metadata(bundle.join("runs")).unwrap().uid(), owner, "{name}");
+    }
     let mut left: Vec<PathBuf> = vec![folder.path().join("given.becalm"), folder.path().join("run.becalm")];
     let mut seen = 0;
     while let Some(path) = left.pop() {

@@ -35,21 +35,21 @@ fn everything_comes_back_although_not_all_can_be_noted() {
         bench.apply(&bench.plan(&Request { profile: Profile::Rt, ..request("1") }));
         let open = bench.folder.read().unwrap().unwrap().in_force().len();
         let tree = Tree { root: bench.root() };
-        for tid in 1000..1100 {
+        for tid in 1000..1120 {
             // The kernel gives it all CPUs when the partition goes.
             tree.thread(tid, "late", 0, 900, "0");
             before.extend(snapshot(&bench.root().join(format!("proc/{tid}"))));
             before.insert(bench.root().join(format!("proc/{tid}")), Vec::new());
         }
         // Without a handler a limit would end the process.
-        let status = Command::new("sh")
+        let victim = Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
             .arg(env::current_exe().unwrap())
             .args(["--exact", "full::victim"])
             .env(VICTIM, format!("{room}|{}", bench.place.path().display()))
-            .status()
+            .output()
             .unwrap();
-        assert!(status.success(), "with {room} bytes");
+        assert!(victim.status.success(), "with {room} bytes: {victim:?}");
         assert!(snapshot(&bench.root()) == before, "with {room} bytes");
         let last = fs::read_to_string(bench.folder.last()).unwrap();
         let lines = last.lines().filter(|line| line.starts_with("{\"record\":\"restored\"")).count();
