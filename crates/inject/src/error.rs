@@ -1,6 +1,7 @@
 //! What keeps noise from being made as it was asked for.
 
 use becalm_linux::clock::RateError;
+use becalm_linux::memory::MemoryError;
 use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
 use becalm_units::{CpuId, Nanos};
@@ -113,7 +114,7 @@ pub enum InjectError {
         /// The number of detours to be kept.
         entries: usize,
         /// What the system says.
-        cause: std::io::Error,
+        cause: MemoryError,
     },
 }
 

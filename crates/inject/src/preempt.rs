@@ -4,6 +4,7 @@
 //! What the one who runs there loses begins with the timer's interrupt and ends when it is switched back in. The loop burns
 //! so much less: the cost of both is measured on the CPU beforehand ([`crate::toll`]).
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
@@ -206,12 +207,7 @@ impl Injection {
     pub fn stop(mut self) -> Result<Vec<Delivered>, InjectError> {
         self.alarm.call_off();
         let threads = std::mem::take(&mut self.threads);
-        threads
-            .into_iter()
-            .map(|thread| {
-                thread.join().unwrap_or_else(|_| Err(InjectError::Thread(std::io::Error::other("it failed"))))
-            })
-            .collect()
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     }
 }
 
@@ -279,8 +275,8 @@ impl Worker {
             }
             merged = schedule.merge_closer(room);
         }
-        let log = LockedWords::new(plan.log * LOG_WORDS)
-            .map_err(|error| InjectError::Log { entries: plan.log, cause: std::io::Error::other(error.to_string()) })?;
+        let log =
+            LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
         Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: DeliveryTally::default(), log, logged: 0 })
     }
 

@@ -100,10 +100,7 @@ fn usual(sorted: &[Nanos]) -> Nanos {
 /// If the CPU cannot be had or the class is refused, or too few of the trial detours are seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
-    let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log {
-        entries: STEPS_WORDS / 2,
-        cause: std::io::Error::other(cause.to_string()),
-    })?;
+    let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log { entries: STEPS_WORDS / 2, cause })?;
     let mut trials = Vec::new();
     for _ in 0..ATTEMPTS {
         trials.extend(attempted::<C>(cpu, policy, rate, apart, &steps)?);
@@ -208,7 +205,7 @@ fn below(policy: Policy) -> Policy {
 }
 
 fn flatten<T>(joined: thread::Result<Result<T, InjectError>>) -> Result<T, InjectError> {
-    joined.unwrap_or_else(|_| Err(InjectError::Thread(std::io::Error::other("it failed"))))
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]

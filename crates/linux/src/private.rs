@@ -63,7 +63,7 @@ fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
             b"." => {}
             b".." => drop(way.pop()),
             _ => {
-                check_above(&way, trusted)?;
+                check_above(&way, trusted, true)?;
                 let next = way.join(part);
                 let found = match fs::symlink_metadata(&next) {
                     Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
@@ -91,8 +91,12 @@ fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
     Ok(way)
 }
 
-/// Refuses a folder in which others than the trusted users could put something in the place of what is there.
-fn check_above(folder: &Path, trusted: [u32; 3]) -> io::Result<()> {
+/// Refuses a folder in which others than the trusted users could put something in the place of what is there; unless it may be
+/// sticky, also one in which they could make something again that was removed.
+///
+/// # Errors
+/// If it is such a folder, or none.
+pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
     if !found.is_dir() {
@@ -102,7 +106,8 @@ fn check_above(folder: &Path, trusted: [u32; 3]) -> io::Result<()> {
         return refused(format!("belongs to user {}", found.uid()));
     }
     // Where it is sticky (01000), only the owner of something in it may move that away.
-    if found.mode() & OTHERS_WRITE != 0 && found.mode() & 0o1000 == 0 {
+    let is_kept = may_be_sticky && found.mode() & 0o1000 != 0;
+    if found.mode() & OTHERS_WRITE != 0 && !is_kept {
         return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
     }
     Ok(())

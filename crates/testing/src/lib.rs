@@ -7,6 +7,7 @@
 pub mod attack;
 mod attempts;
 pub mod book;
+pub mod cgroup;
 pub mod machine;
 mod needs;
 pub mod noise;

@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use becalm_testing::attack::{Tries, attack};
+use becalm_testing::cgroup::ControlGroup;
 use becalm_testing::machine::{Bench, Mounted};
 use becalm_testing::program::{
     Ended, becalm, document, document_path, path, public_program, report, run, run_becalm, warning_codes,
@@ -201,50 +200,10 @@ fn small_stacks() {
     });
 }
 
-/// A memory cgroup, removed at the end.
-struct Group(PathBuf);
-
-impl Group {
-    /// One of this many MiB, of whichever version; nothing where there is none to be had.
-    fn of(mebibytes: u32) -> Option<Self> {
-        let name = format!("becalm-test-{}", std::process::id());
-        let (old, new) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
-        let (parent, limit) = if old.join("memory.limit_in_bytes").exists() {
-            (old, "memory.limit_in_bytes")
-        } else {
-            let _ = fs::write(new.join("cgroup.subtree_control"), "+memory");
-            (new, "memory.max")
-        };
-        let group = Self(parent.join(name));
-        fs::create_dir(&group.0).ok()?;
-        fs::write(group.0.join(limit), format!("{mebibytes}M")).ok()?;
-        Some(group)
-    }
-
-    fn inside(&self, command: &Command) -> Command {
-        let mut inside = Command::new("sh");
-        inside.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]).arg(&self.0);
-        inside.arg(command.get_program()).args(command.get_args());
-        inside
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // The kernel takes a moment to forget the last process.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
 #[test]
 fn memory_groups() {
     let Some(bench) = bench() else { return };
-    if Group::of(64).is_none() {
+    if ControlGroup::of_memory(64).is_none() {
         return skip("no memory cgroup can be made");
     }
     let row = "memory cgroup of 4, 8, 16, 32, 64, 128 MiB: done or killed; no instance, no process left";
@@ -252,7 +211,7 @@ fn memory_groups() {
         let mebibytes = 4 << number;
         let folder = TempDir::new().unwrap();
         let bundle = folder.path().join("run");
-        let group = Group::of(mebibytes).unwrap();
+        let group = ControlGroup::of_memory(mebibytes).unwrap();
         let ended = run(group.inside(&recording(&bundle)));
         drop(group);
         let killed = ended.code == 128 + 9;

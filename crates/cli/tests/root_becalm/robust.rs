@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use becalm_testing::cgroup::ControlGroup;
 use becalm_testing::machine::Mounted;
 use becalm_testing::program::{
     INSTANCES, Running, becalm, document, instances_of, path, public_program, report, run, run_becalm, segments,
@@ -210,57 +211,13 @@ fn root_a_cpu_that_goes_offline_meanwhile_cuts_its_own_recording_short() {
     assert_eq!(ended(&one), "cpus_gone");
 }
 
-/// A cgroup with a cpuset, of whichever version, removed at the end.
-struct Cpuset(PathBuf);
-
-impl Cpuset {
-    fn make(cpus: &str) -> Option<Self> {
-        let name = format!("becalm-test-{}", std::process::id());
-        let make = |parent: &Path| {
-            let group = Self(parent.join(&name));
-            fs::create_dir(&group.0).ok()?;
-            fs::write(group.0.join("cpuset.cpus"), cpus).ok()?;
-            Some(group)
-        };
-        let old = Path::new("/sys/fs/cgroup/cpuset");
-        if old.join("cpuset.cpus").exists() {
-            let group = make(old)?;
-            fs::write(group.0.join("cpuset.mems"), fs::read_to_string(old.join("cpuset.mems")).ok()?.trim()).ok()?;
-            return Some(group);
-        }
-        // Version 2: the controller must be handed down.
-        fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").ok()?;
-        make(Path::new("/sys/fs/cgroup"))
-    }
-
-    /// The command, to be run inside.
-    fn inside(&self, command: &Command) -> Command {
-        let mut inside = Command::new("sh");
-        inside.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]).arg(&self.0);
-        inside.arg(command.get_program()).args(command.get_args());
-        inside
-    }
-}
-
-impl Drop for Cpuset {
-    fn drop(&mut self) {
-        // The kernel takes a moment to forget the last process.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
 #[test]
 fn root_cpus_outside_of_the_cgroup_are_refused_or_left_out() {
     let Some(_alone) = alone() else { return };
     if online() != [0, 1] {
         return skip("it is written for a machine with CPUs 0 and 1");
     }
-    let Some(group) = Cpuset::make("0") else { return skip("no cpuset can be made") };
+    let Some(group) = ControlGroup::of_cpus("0") else { return skip("no cpuset can be made") };
     let folder = folder();
     let bundle = folder.path().join("run");
     let refused = run(group.inside(&recording(&bundle, &["--cpus", "1", "--duration", "1h"])));

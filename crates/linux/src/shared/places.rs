@@ -11,7 +11,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
@@ -127,7 +127,9 @@ impl Place {
             Self::Below(_, below) | Self::Given(_, below) => {
                 // Before anything is made there.
                 if matches!(self, Self::Below(..)) {
-                    check_unshared(base.ancestors())?;
+                    // Nor may others make this user's folder again once it is removed.
+                    let trusted = private::trusted_users()?;
+                    base.ancestors().try_for_each(|folder| private::check_above(folder, trusted, false))?;
                 }
                 private::make_folder(&base.join(below))
             }
@@ -171,25 +173,6 @@ fn among(base: &Path) -> io::Result<PathBuf> {
         io::ErrorKind::AlreadyExists => make(base.join(format!("{name}-{:016x}", RandomState::new().hash_one(0)))),
         _ => Err(error),
     })
-}
-
-/// Refuses folders, each in the next, in which others could make one of this user's again once it is removed.
-fn check_unshared<'a>(folders: impl Iterator<Item = &'a Path>) -> io::Result<()> {
-    let trusted = private::trusted_users()?;
-    for folder in folders {
-        let found = fs::symlink_metadata(folder)?;
-        let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
-        if !found.is_dir() {
-            return refused("is no folder".to_owned());
-        }
-        if !trusted.contains(&found.uid()) {
-            return refused(format!("belongs to user {}", found.uid()));
-        }
-        if found.mode() & 0o022 != 0 {
-            return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
-        }
-    }
-    Ok(())
 }
 
 /// A file that this process holds locked, and removes in the end.

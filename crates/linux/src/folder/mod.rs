@@ -1,22 +1,21 @@
 //! Folders that are held open while output is made in them, so that no link of another user leads it elsewhere.
 //!
-//! A path is walked part by part. A link of this user or of root is followed. One of another user is followed only into a folder
-//! of that same user, who could make and remove there what is made and removed; and never in a folder of somebody else that others
-//! may write, which is the kernel's rule under `fs.protected_symlinks`, held here whatever that setting is. What is then made,
-//! renamed or removed is named within the open folder, so that nothing can be exchanged under way.
+//! A path is walked part by part ([`walk`]). What is then made, renamed or removed is named within the open folder, so that nothing
+//! can be exchanged under way.
 
-use std::ffi::{OsStr, OsString};
+mod walk;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock};
+use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock};
 use rustix::io::Errno;
 
+pub(crate) use self::walk::walk;
 use crate::access::Access;
-use crate::private::trusted_users;
 
 /// The mode bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
@@ -24,9 +23,6 @@ const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
 const GROUP_WRITES: u32 = 0o020;
 /// The mode bit by which everybody else may write.
 const ALL_WRITE: u32 = 0o002;
-/// So many links stand on a path at most, as for the kernel.
-const LINKS: u32 = 40;
-
 /// A folder, held open.
 #[derive(Debug)]
 pub struct Folder(pub(crate) OwnedFd);
@@ -276,132 +272,6 @@ pub fn make_all(path: &Path) -> io::Result<()> {
     Folder::open(path).map(drop)
 }
 
-/// What a walk still has to do.
-enum Step {
-    /// Go on to a part of the path.
-    Part(OsString),
-    /// See where a link of another user has led.
-    EndOf(ForeignLink),
-}
-
-/// A link that belongs neither to this user nor to root.
-struct ForeignLink {
-    user: u32,
-    shown: PathBuf,
-}
-
-impl ForeignLink {
-    /// Tells one from a link that is followed wherever it leads.
-    ///
-    /// # Errors
-    /// If it stands where somebody else may write than its user and the folder's owner.
-    fn find(folder: &Folder, link: &Stat, shown: PathBuf) -> io::Result<Option<Self>> {
-        if trusted_users()?.contains(&link.st_uid) {
-            return Ok(None);
-        }
-        let (around, found) = (fs::fstat(&folder.0)?, Self { user: link.st_uid, shown });
-        if around.st_mode & OTHERS_WRITE != 0 && around.st_uid != found.user {
-            return Err(found.refused("stands in a folder that others may write"));
-        }
-        Ok(Some(found))
-    }
-
-    /// Refuses a link that leads to a folder in which its user could not do everything, or to what a process has open.
-    fn check(&self, end: &Folder) -> io::Result<()> {
-        match fs::fstat(&end.0)?.st_uid {
-            user if user != self.user => Err(self.refused(&format!("leads to a folder of user {user}"))),
-            _ if end.is_proc()? => Err(self.refused("leads to a process")),
-            _ => Ok(()),
-        }
-    }
-
-    fn refused(&self, why: &str) -> io::Error {
-        io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "{} is a link that belongs to user {} and {why}, and nothing is written through such a link; give another name",
-                self.shown.display(),
-                self.user
-            ),
-        )
-    }
-}
-
-/// Walks to a folder; with `to_file` to that of the path's last name, which is given beside it unless it is a folder.
-pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsString>)> {
-    let mut at = Folder(folder_at(CWD, OsStr::new("."))?);
-    let mut shown = PathBuf::new();
-    let mut left = Vec::new();
-    push_parts(&mut left, path);
-    let mut links = 0;
-    // The link that led here: the way up from its user's folder is no longer that user's.
-    let mut behind: Option<ForeignLink> = None;
-    let name = loop {
-        let part = match left.pop() {
-            None => break None,
-            Some(Step::EndOf(link)) => {
-                link.check(&at)?;
-                behind = Some(link);
-                continue;
-            }
-            Some(Step::Part(part)) => part,
-        };
-        if part == "/" {
-            (at, shown) = (Folder(folder_at(CWD, OsStr::new("/"))?), PathBuf::from("/"));
-            continue;
-        }
-        let is_end = to_file && part != ".." && !left.iter().any(|step| matches!(step, Step::Part(_)));
-        let found = match fs::openat(&at.0, &*part, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(found) => found,
-            Err(Errno::NOENT) if is_end => break Some(part),
-            Err(error) => return Err(error.into()),
-        };
-        let status = fs::fstat(&found)?;
-        match FileType::from_raw_mode(status.st_mode) {
-            FileType::Symlink => {
-                links += 1;
-                if links > LINKS {
-                    return Err(Errno::LOOP.into());
-                }
-                left.extend(ForeignLink::find(&at, &status, shown.join(&part))?.map(Step::EndOf));
-                let target = fs::readlinkat(&found, "", Vec::new())?;
-                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                // What such a link of `proc` shows is no path: `pipe:[123]`.
-                if is_end && target.is_relative() && at.is_proc()? {
-                    break Some(part);
-                }
-                push_parts(&mut left, &target);
-                behind = None;
-            }
-            FileType::Directory => {
-                (at, shown) = (Folder(found), shown.join(&part));
-                if let Some(link) = behind.as_ref().filter(|_| part == "..") {
-                    link.check(&at)?;
-                }
-            }
-            _ if is_end => break Some(part),
-            _ => return Err(Errno::NOTDIR.into()),
-        }
-    };
-    // A link's last part may be the name of a file: then it ends in the folder of that.
-    for step in left {
-        if let Step::EndOf(link) = step {
-            link.check(&at)?;
-        }
-    }
-    Ok((at, name))
-}
-
-/// Puts the parts of a path on what is still to be walked, whose next step is the last.
-fn push_parts(left: &mut Vec<Step>, path: &Path) {
-    let parts = path.components().rev().filter(|part| *part != Component::CurDir);
-    left.extend(parts.map(|part| Step::Part(part.as_os_str().to_owned())));
-}
-
-fn folder_at(base: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
-    Ok(fs::openat(base, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
-}
-
 /// Whether a folder is this user's, and has nothing in it.
 fn is_new(folder: &OwnedFd) -> io::Result<bool> {
     let is_own = fs::fstat(folder)?.st_uid == rustix::process::geteuid().as_raw();
@@ -413,14 +283,10 @@ fn is_new(folder: &OwnedFd) -> io::Result<bool> {
 mod tests {
     use super::*;
     use becalm_testing::{Need, machine_has};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+    use rustix::fs::CWD;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     const NOBODY: u32 = 65_534;
-
-    /// The name at the end of a path.
-    fn name(path: &Path) -> io::Result<OsString> {
-        walk(path, true)?.1.ok_or(io::ErrorKind::IsADirectory.into())
-    }
 
     #[test]
     fn a_held_folder_is_reached_wherever_it_lies() {
@@ -430,105 +296,6 @@ mod tests {
         std::fs::rename(place.path().join("a"), place.path().join("b")).unwrap();
         std::fs::write(place.path().join("b/file"), "text").unwrap();
         assert_eq!(std::fs::read_to_string(held.again().unwrap().own_path().join("file")).unwrap(), "text");
-    }
-
-    #[test]
-    fn own_links_are_followed_to_their_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        std::fs::create_dir(path("deep")).unwrap();
-        std::fs::write(path("deep/file"), "").unwrap();
-        symlink("deep", path("way")).unwrap();
-        symlink("way/../way/file", path("link")).unwrap();
-        symlink(path("deep/new"), path("dangling")).unwrap();
-        symlink("round", path("round")).unwrap();
-        assert_eq!(name(&path("link")).unwrap(), "file");
-        assert_eq!(name(&path("dangling")).unwrap(), "new");
-        for folder in ["way", "deep/.."] {
-            assert_eq!(name(&path(folder)).unwrap_err().kind(), io::ErrorKind::IsADirectory);
-        }
-        assert!(name(&path("round")).is_err() && name(&path("none/file")).is_err());
-        assert!(name(&path("deep/file/x")).is_err() && name(Path::new("/")).is_err());
-    }
-
-    /// A folder of root's with a folder `deep` that has a file, and links of another user to both.
-    fn with_links_of_another() -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        std::fs::create_dir(path("deep")).unwrap();
-        std::fs::write(path("deep/file"), "kept").unwrap();
-        for (link, target) in [("link", "deep/file"), ("new", "deep/new"), ("way", "deep")] {
-            symlink(target, path(link)).unwrap();
-            lchown(path(link), Some(NOBODY), None).unwrap();
-        }
-        folder
-    }
-
-    const THROUGH_LINKS: [&str; 4] = ["link", "new", "way/file", "way/new"];
-
-    fn set_mode(folder: &Path, mode: u32) {
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    #[test]
-    fn links_of_others_do_not_lead_out_of_their_folders() {
-        if !machine_has(&[Need::Root]) {
-            return;
-        }
-        let folder = with_links_of_another();
-        let path = |name: &str| folder.path().join(name);
-        let refused = |why: &str| {
-            for name in THROUGH_LINKS {
-                let refused = walk(&path(name), true).unwrap_err().to_string();
-                assert!(
-                    refused.contains("a link that belongs to user 65534") && refused.contains(why),
-                    "{name}: {refused}"
-                );
-            }
-            assert!(make(&path("way/folder"), Access::by_umask()).is_err());
-            assert!(make_all(&path("way/folder")).is_err() && Folder::open(&path("way")).is_err());
-        };
-        for open in [0o777, 0o1777, 0o775] {
-            set_mode(folder.path(), open);
-            refused("stands in a folder that others may write");
-        }
-        // Whoever owns the folder of a link decides where it leads, but not what root does there.
-        for owner in [0, NOBODY] {
-            chown(folder.path(), Some(owner), None).unwrap();
-            set_mode(folder.path(), 0o755);
-            refused("leads to a folder of user 0");
-        }
-        set_mode(folder.path(), 0o1777);
-        refused("leads to a folder of user 0");
-    }
-
-    #[test]
-    fn links_of_others_lead_to_their_own_folders() {
-        if !machine_has(&[Need::Root]) {
-            return;
-        }
-        let folder = with_links_of_another();
-        let path = |name: &str| folder.path().join(name);
-        set_mode(folder.path(), 0o755);
-        chown(path("deep"), Some(NOBODY), None).unwrap();
-        for (link, end) in THROUGH_LINKS.into_iter().zip(["file", "new", "file", "new"]) {
-            assert_eq!(name(&path(link)).unwrap(), end);
-        }
-        // What root has made in that folder is entered, as its name was root's to give.
-        std::fs::create_dir(path("deep/made")).unwrap();
-        assert_eq!(name(&path("way/made/file")).unwrap(), "file");
-        symlink("../deep/file", path("deep/own")).unwrap();
-        assert_eq!(name(&path("way/own")).unwrap(), "file");
-        // The way up is no longer that user's, and no third user's link leads on.
-        assert!(name(&path("way/../file")).is_err());
-        symlink("../deep/file", path("deep/third")).unwrap();
-        lchown(path("deep/third"), Some(NOBODY - 1), None).unwrap();
-        assert!(
-            name(&path("way/third"))
-                .unwrap_err()
-                .to_string()
-                .contains("user 65533 and leads to a folder of user 65534")
-        );
     }
 
     #[test]
@@ -560,6 +327,10 @@ mod tests {
         open.sync().unwrap();
         open.remove(link).unwrap();
         assert!(open.make(link, Access::by_umask()).unwrap() && !open.make(link, Access::by_umask()).unwrap());
+    }
+
+    fn set_mode(folder: &Path, mode: u32) {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
     /// The modes and owners of a file and a folder that are made here.

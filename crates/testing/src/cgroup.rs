@@ -1,0 +1,73 @@
+//! Control groups that a test makes, of whichever version the machine has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// A control group, removed when it is dropped.
+#[derive(Debug)]
+pub struct ControlGroup(PathBuf);
+
+impl ControlGroup {
+    /// One that may use so many MiB of memory; `None` where none can be had.
+    #[must_use]
+    pub fn of_memory(mebibytes: u32) -> Option<Self> {
+        let (group, is_old) = Self::make("memory", "memory.limit_in_bytes")?;
+        group.set(if is_old { "memory.limit_in_bytes" } else { "memory.max" }, &format!("{mebibytes}M"))?;
+        Some(group)
+    }
+
+    /// One that may use these CPUs; `None` where none can be had.
+    #[must_use]
+    pub fn of_cpus(cpus: &str) -> Option<Self> {
+        let (group, is_old) = Self::make("cpuset", "cpuset.cpus")?;
+        group.set("cpuset.cpus", cpus)?;
+        if is_old {
+            // Without memory nothing can be moved there.
+            group.set("cpuset.mems", fs::read_to_string(group.0.parent()?.join("cpuset.mems")).ok()?.trim())?;
+        }
+        Some(group)
+    }
+
+    /// A group of a controller, and whether it is of version 1, whose hierarchy has this file.
+    fn make(controller: &str, file_of_old: &str) -> Option<(Self, bool)> {
+        let new = Path::new("/sys/fs/cgroup");
+        let old = new.join(controller);
+        let is_old = old.join(file_of_old).exists();
+        if !is_old {
+            // Where it is handed down already, or not there, making the group or setting it tells.
+            let _ = fs::write(new.join("cgroup.subtree_control"), format!("+{controller}"));
+        }
+        let parent = if is_old { old.as_path() } else { new };
+        let group = parent.join(format!("becalm-test-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        Some((Self(group), is_old))
+    }
+
+    fn set(&self, file: &str, value: &str) -> Option<()> {
+        fs::write(self.0.join(file), value).ok()
+    }
+
+    /// The command, to be run inside.
+    #[must_use]
+    pub fn inside(&self, command: &Command) -> Command {
+        let mut inside = Command::new("sh");
+        inside.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]).arg(&self.0);
+        inside.arg(command.get_program()).args(command.get_args());
+        inside
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        // The kernel takes a moment to forget the last process.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
