@@ -202,12 +202,14 @@ fn root_a_session_at_the_terminal() {
 
     // A save, after which it goes on; then another.
     terminal.tmux(&["resize-window", "-x", "100", "-y", "30"]);
-    for name in ["run.becalm", "run-2.becalm"] {
+    let save = |name: &str| {
         terminal.wait("s saves the last");
         terminal.keys(&["s"]);
         terminal.wait(&format!("saved: becalm report {name}"));
-        terminal.wait_until("it goes on", |screen| !screen.contains("saved:"));
-    }
+    };
+    save("run.becalm");
+    terminal.wait_until("it goes on", |screen| !screen.contains("saved:"));
+    save("run-2.becalm");
     terminal.keys(&["q"]);
     let screen = terminal.wait("ended 0");
     assert!(screen.contains("stored in run.becalm"), "{screen}");

@@ -14,9 +14,14 @@ pub struct Bench {
     pub folder: Folder,
 }
 
+/// A folder in memory, where there is one: thousands of files of made-up machines need no disk.
+pub fn place() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 impl Bench {
     pub fn new(cpus: u32, siblings: bool, groups: Groups) -> Self {
-        let place = tempfile::tempdir().unwrap();
+        let place = place();
         let root = place.path().join("root");
         machine(&root, cpus, siblings, groups);
         Self { fake: Fake::at(&root), folder: Folder::new(place.path().join("journal")), place }

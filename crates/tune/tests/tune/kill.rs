@@ -58,7 +58,7 @@ fn killed(what: &str, at: usize, place: &Path, groups: Groups) -> bool {
 }
 
 fn fresh(groups: Groups) -> tempfile::TempDir {
-    let place = tempfile::tempdir().unwrap();
+    let place = crate::bench::place();
     machine(&place.path().join("root"), 8, true, groups);
     place
 }
