@@ -126,7 +126,10 @@ pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::fixture::live;
+    use crate::view::View;
     use becalm_report::grid::GridColumn;
+    use becalm_report::top;
     use proptest::prelude::*;
 
     fn grid(columns: &[(&'static str, Value)]) -> Grid {
@@ -172,6 +175,31 @@ mod tests {
         let grid = sources();
         let mean = grid.column("mean_ns");
         assert_eq!(names(&grid, &fit(&grid, mean, 26, Panel::Sources)), ["source", "mean_ns"]);
+    }
+
+    /// Columns are known by the names that they have in JSON. One that was renamed would lose its rank, its color or its order
+    /// without a word.
+    #[test]
+    fn every_column_that_is_named_is_in_its_table() {
+        let live = live();
+        let longest = live.longest(None);
+        let timeline = longest.first().expect("it has detours");
+        let grids = |panel| match panel {
+            Panel::Cpus => vec![top::live_cpus(&live.cpus())],
+            Panel::Sources => vec![top::sources(&live.sources(None)), top::counters(&[], None)],
+            Panel::Detours => vec![top::detours(&[timeline]), top::activities(timeline)],
+        };
+        let has = |panel, name| grids(panel).iter().any(|grid| grid.column(name).is_some());
+        for panel in Panel::ALL {
+            let missing: Vec<&&str> = ranks(panel).iter().filter(|name| !has(panel, name)).collect();
+            assert!(missing.is_empty(), "{panel:?}: {missing:?}");
+            let order = View::default().order(panel);
+            assert!(has(panel, order.column), "{panel:?}: {}", order.column);
+        }
+        for name in ["incomplete", "noise_ratio", "recent_noise_ratio"].into_iter().chain(crate::draw::TOTALS) {
+            assert!(has(Panel::Cpus, name), "{name}");
+        }
+        assert!(has(Panel::Detours, "bar"));
     }
 
     #[test]

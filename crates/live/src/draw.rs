@@ -23,6 +23,10 @@ const SMALLEST: (u16, u16) = (32, 8);
 /// Lines of a table beside its rows: its title and those of its columns.
 const HEAD: u16 = 2;
 
+/// The columns of the line over all CPUs.
+pub(crate) const TOTALS: [&str; 7] =
+    ["noise_ratio", "rate_hz", "detours", "max_ns", "mean_ns", "total_ns", "incomplete"];
+
 /// What only the session knows.
 #[derive(Clone, Default, Debug)]
 pub struct StatusLines {
@@ -86,8 +90,7 @@ impl Canvas<'_> {
         }
         let total = total(live, view.pick);
         let name = view.pick.map_or_else(|| "all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
-        let names = ["noise_ratio", "rate_hz", "detours", "max_ns", "mean_ns", "total_ns", "incomplete"];
-        let columns = names.iter().filter_map(|name| total.column(name));
+        let columns = TOTALS.iter().filter_map(|name| total.column(name));
         // What went wrong is said where something did.
         let columns =
             columns.filter(|at| total.columns[*at].name != "incomplete" || total.rows[0][*at] != Value::Count(0));
