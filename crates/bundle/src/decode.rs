@@ -1,5 +1,6 @@
 //! From a Parquet file to rows whose columns have the schema's types.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -206,11 +207,25 @@ impl<T: DataType> Numbers<T> {
     }
 }
 
+thread_local! {
+    static IS_FENCED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in the Parquet decoder. A panic there is an error of the file, and said as one: a program's panic hook need
+/// not report it.
+#[must_use]
+pub fn is_decoding() -> bool {
+    IS_FENCED.get()
+}
+
 /// Runs the decoder of another's making on data of anyone's making. What is known to make it panic is refused before
 /// (see [`super::pages`]); should there be more, a damaged file must still not end the program.
 fn fenced<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+    IS_FENCED.set(true);
     // What the decoder was working on is dropped after an error, so nobody sees it half done.
-    catch_unwind(AssertUnwindSafe(decode))
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    IS_FENCED.set(false);
+    decoded
         .unwrap_or_else(|_| Err(ParquetError::General("its contents are damaged, and the decoder gave up".to_owned())))
 }
 
@@ -317,4 +332,19 @@ fn described(field: &Type) -> String {
     }
     let physical = field.get_physical_type();
     info.logical_type_ref().map_or_else(|| physical.to_string(), |logical| format!("{physical} ({logical:?})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_decoder_is_an_error_and_known_as_one() {
+        let error = fenced::<()>(|| {
+            assert!(is_decoding());
+            panic!("as of a damaged file")
+        });
+        assert!(error.unwrap_err().to_string().contains("damaged") && !is_decoding());
+        assert!(fenced(|| Ok(is_decoding())).unwrap() && !is_decoding());
+    }
 }

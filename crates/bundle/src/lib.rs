@@ -59,6 +59,7 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
+pub use decode::is_decoding;
 pub use draft::Draft;
 pub use error::BundleError;
 pub use held::HeldFolder;

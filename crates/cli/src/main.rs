@@ -14,6 +14,7 @@ mod progress;
 mod rights;
 
 use std::io::{self, Write};
+use std::panic;
 use std::process::ExitCode;
 
 use becalm_linux::limits;
@@ -71,6 +72,13 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let arguments = Arguments::parse();
     limits::report_file_size();
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        // That is said as an error of the file.
+        if !becalm_bundle::is_decoding() {
+            report(panic);
+        }
+    }));
     let mut out = output::UntilClosed::new(io::stdout().lock());
     let result = match arguments.command.as_ref().map_or(Ok(()), Command::leave_rights) {
         Ok(()) => obey(arguments, &mut out),

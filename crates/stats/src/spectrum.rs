@@ -63,6 +63,8 @@ pub struct FilledStretch {
     /// The number of the one that is being filled.
     current: i64,
     begin: i64,
+    bins: usize,
+    /// The bins; none before the first detour, as a run may have thousands of CPUs without any.
     noise: Vec<f32>,
 }
 
@@ -76,7 +78,7 @@ impl FilledStretch {
         let count = (length / span).clamp(1, STRETCHES);
         // The first begins with the run and the last ends with it.
         let stride = if count > 1 { (length - span) / (count - 1) } else { length };
-        Some(Self { start, stride, count, current: 0, begin: start, noise: vec![0.0; bins] })
+        Some(Self { start, stride, count, current: 0, begin: start, bins, noise: Vec::new() })
     }
 
     /// Adds a detour; those of a CPU come in order of time. Stretches that end before it are averaged.
@@ -93,10 +95,13 @@ impl FilledStretch {
     }
 
     const fn span(&self) -> i64 {
-        self.noise.len() as i64 * BIN_NS
+        self.bins as i64 * BIN_NS
     }
 
     fn fill(&mut self, mut begin: i64, end: i64) {
+        if self.noise.is_empty() {
+            self.noise = vec![0.0; self.bins];
+        }
         while begin < end {
             let bin = begin / BIN_NS;
             let next = ((bin + 1) * BIN_NS).min(end);
@@ -109,7 +114,7 @@ impl FilledStretch {
     #[cold]
     fn close(&mut self, time: i64, welch: &mut Welch) {
         while self.current < self.count && time.saturating_sub(self.begin) >= self.span() {
-            welch.add(&mut self.noise);
+            welch.add(&mut self.noise, self.bins);
             self.current += 1;
             self.begin = match self.current < self.count {
                 true => self.start.saturating_add(self.current.saturating_mul(self.stride)),
@@ -141,13 +146,15 @@ impl std::fmt::Debug for Welch {
 }
 
 impl Welch {
-    /// Takes a stretch, and leaves its bins at 0. One of another size than the first is left out.
-    fn add(&mut self, noise: &mut [f32]) {
-        let n = noise.len();
+    /// Takes a stretch of `n` bins, or without any one in which nothing was lost, and leaves its bins at 0. One of another size
+    /// than the first is left out.
+    fn add(&mut self, noise: &mut [f32], n: usize) {
         if self.power.is_empty() {
             self.power = vec![0.0; n / 2];
         }
-        if self.power.len() == n / 2 {
+        if self.power.len() == n / 2 && noise.is_empty() {
+            self.segments += 1;
+        } else if self.power.len() == n / 2 {
             let transform = self.transform.get_or_insert_with(|| Fourier::new(n));
             let mean = noise.iter().sum::<f32>() / n as f32;
             let hann = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * at as f32 / n as f32).cos();
@@ -241,6 +248,23 @@ mod tests {
         let low: Vec<f64> = found.points.iter().filter(|p| p.hz < 20.0).map(|p| p.power).collect();
         let mean = low.iter().sum::<f64>() / low.len() as f64;
         assert!((mean / expected - 1.0).abs() < 0.3, "{mean} for {expected}");
+    }
+
+    /// CPUs that lose nothing count in the average, and take neither time nor memory for it.
+    #[test]
+    fn quiet_cpus_halve_the_power() {
+        let ticks: Vec<(i64, i64)> = (0..5_000).map(|tick| (tick * 4_000_000, 20_000)).collect();
+        let alone = spectrum(20 * SECOND, ticks.iter().copied(), Vec::new());
+        let mut welch = Welch::default();
+        let mut lanes = [FilledStretch::new(5, 20 * SECOND).unwrap(), FilledStretch::new(5, 20 * SECOND).unwrap()];
+        ticks.iter().for_each(|(start, duration)| lanes[1].add(5 + start, *duration, &mut welch));
+        assert!(lanes[0].noise.is_empty());
+        lanes.into_iter().for_each(|lane| lane.finish(&mut welch));
+        let both = welch.spectrum(Vec::new()).unwrap();
+        assert_eq!(both.segments, 2 * alone.segments);
+        for (half, whole) in both.points.iter().zip(&alone.points) {
+            assert_eq!((half.hz, half.power * 2.0), (whole.hz, whole.power));
+        }
     }
 
     #[test]

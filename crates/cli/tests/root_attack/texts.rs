@@ -293,7 +293,7 @@ fn of_sources(folder: &Path, count: u64) -> PathBuf {
     bundle
 }
 
-/// A bundle with so many detours, all alike, that take next to no place on the disk.
+/// A bundle with so many millions of detours, of different lengths as in any recording.
 fn of_rows(folder: &Path, segments: u64) -> PathBuf {
     const ROWS: i64 = 1_000_000;
     let bundle = folder.join("run.becalm");
@@ -305,7 +305,7 @@ fn of_rows(folder: &Path, segments: u64) -> PathBuf {
         let of = |row| Detour {
             cpu: CpuId::new(0),
             start: Nanos::new(1_000 * (segment * ROWS + row)),
-            duration: Nanos::new(100),
+            duration: Nanos::new(100 + row * 7_919 % 797),
             incomplete: false,
         };
         let detours: Vec<Detour> = (0..ROWS).map(of).collect();
@@ -318,7 +318,7 @@ fn of_rows(folder: &Path, segments: u64) -> PathBuf {
 #[test]
 fn names_and_giants() {
     const NAMES: [&str; 7] = ["..", ".", "../x", "a/b", "x%2f..", "e\u{1b}[2J", "\u{e9}"];
-    let row = "node names .. . ../x a/b x%2f.. ESC e-acute; 200,000 brackets, 20,000 CPUs, 200,000 sources, 50 M rows";
+    let row = "node names .. . ../x a/b x%2f.. ESC e-acute; 200,000 brackets, 20,000 CPUs, 130,000 sources, 50 M rows";
     within_memory(MEMORY, || {
         attack(row, Tries { all: 11, few: 11 }, |number, _| {
             let (folder, number) = (folder(), number as usize);
@@ -343,7 +343,7 @@ fn names_and_giants() {
                     fs::write(document_path(&bundle).unwrap(), doc.to_string()).unwrap();
                     bundle
                 }
-                9 => of_sources(folder.path(), u64::from(scale(200_000, 5_000))),
+                9 => of_sources(folder.path(), u64::from(scale(130_000, 5_000))),
                 _ => of_rows(folder.path(), u64::from(scale(50, 1))),
             };
             let before = damage::files(folder.path(), None);

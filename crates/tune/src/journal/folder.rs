@@ -58,6 +58,11 @@ impl Folder {
         self.path.join("journal.jsonl")
     }
 
+    /// Where a journal is until it is whole.
+    fn draft(&self) -> PathBuf {
+        self.path.join("journal.new")
+    }
+
     /// Where the last journal is when all is restored.
     #[must_use]
     pub fn last(&self) -> PathBuf {
@@ -139,7 +144,7 @@ impl Folder {
             found.put_away()?;
         }
         let path = found.journal();
-        let draft = found.path.join("journal.new");
+        let draft = found.draft();
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
         let begin = Record::Begin { version: VERSION, owner: owner.clone(), plan: Box::new(plan.clone()) };
         // Under its name it is whole from the beginning.
@@ -150,14 +155,18 @@ impl Folder {
         Ok(Begun::New(Journal::new(found, lock, file, state)))
     }
 
-    /// Opens the journal to go on with it; `None` if there is none. `lenient`, lines of it that are damaged are passed over.
+    /// Opens the journal to go on with it; `None` if there is none. `lenient`, lines of it that are damaged are passed over. What
+    /// somebody left who was killed before the journal had its name is removed: until then nothing was changed.
     ///
     /// # Errors
     /// If another process is at work, or the journal cannot be read, understood or opened for writing.
     pub(crate) fn resume(&self, lenient: bool) -> Result<Option<Journal>, JournalError> {
+        let has_any = |found: &Self| found.journal().exists() || found.draft().exists();
         // Without a journal nothing need be locked, and no folder made.
-        let Some(found) = self.found()?.filter(|found| found.journal().exists()) else { return Ok(None) };
+        let Some(found) = self.found()?.filter(has_any) else { return Ok(None) };
         let lock = found.lock()?;
+        // If it cannot be removed, the next journal replaces it.
+        let _ = fs::remove_file(found.draft());
         let there = found.reopen(lenient)?;
         Ok(there.map(|(file, state)| Journal::new(found, lock, file, state)))
     }

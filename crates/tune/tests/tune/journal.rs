@@ -308,6 +308,19 @@ fn the_journal_of_an_earlier_boot_restores_nothing() {
     assert!(bench.folder.read().unwrap().is_none() && bench.folder.last().exists());
 }
 
+/// Killed before the journal had its name, an apply has changed nothing; what it had written goes with the next restore.
+#[test]
+fn a_journal_without_a_name_is_removed() {
+    let bench = Bench::new(4, false, Groups::Two);
+    let before = snapshot(&bench.root());
+    bench.apply(&bench.plan(&request("1")));
+    let draft = bench.folder.journal().with_file_name("journal.new");
+    fs::rename(bench.folder.journal(), &draft).unwrap();
+    let tuned = snapshot(&bench.root());
+    assert!(restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap().is_none());
+    assert!(!draft.exists() && snapshot(&bench.root()) == tuned && tuned != before);
+}
+
 #[test]
 fn only_one_at_a_time() {
     let bench = Bench::new(4, false, Groups::Two);
