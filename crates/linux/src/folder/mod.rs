@@ -1,6 +1,6 @@
 //! Folders that are held open while output is made in them, so that no link of another user leads it elsewhere.
 //!
-//! A path is walked part by part ([`mod@walk`]). What is then made, renamed or removed is named within the open folder, so that nothing
+//! A path is walked part by part. What is then made, renamed or removed is named within the open folder, so that nothing
 //! can be exchanged under way.
 
 mod walk;
