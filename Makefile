@@ -36,7 +36,7 @@ mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names;
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
 
-test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundred kills of each command among them; about 40 min
+test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundred kills of each command among them; about 25 min
 	cargo test --no-run --test root_attack
 	@rm -f $(TARGET)/attacks
 	@status=0; BECALM_CI=1 BECALM_ATTACK=full BECALM_ATTACK_TABLE=$$(realpath $(TARGET))/attacks \
