@@ -41,7 +41,7 @@ fn everything_comes_back_although_not_all_can_be_noted() {
             before.extend(snapshot(&bench.root().join(format!("proc/{tid}"))));
             before.insert(bench.root().join(format!("proc/{tid}")), Vec::new());
         }
-        // Without a handler a limit would end the process.
+        // Without a handler a limit would end the process. What it prints goes through a pipe: a file would be limited, too.
         let victim = Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
             .arg(env::current_exe().unwrap())
