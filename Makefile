@@ -38,10 +38,10 @@ test: ## all lanes below, one after the other, with a summary
 
 test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundred kills of each command among them; about 25 min
 	cargo test --no-run --test root_attack
-	@rm -f $(TARGET)/attacks
-	@status=0; BECALM_CI=1 BECALM_ATTACK=full BECALM_ATTACK_TABLE=$$(realpath $(TARGET))/attacks \
+	@rm -f $(BUILT)/attacks
+	@status=0; BECALM_CI=1 BECALM_ATTACK=full BECALM_ATTACK_TABLE=$$(realpath $(BUILT))/attacks \
 		cargo test --no-fail-fast --test root_attack -- --test-threads=1 || status=$$?; \
-		printf '\n'; { printf 'what\ttries\twrong\n'; cat $(TARGET)/attacks; } | column -t -s "$$(printf '\t')"; exit $$status
+		printf '\n'; { printf 'what\ttries\twrong\n'; cat $(BUILT)/attacks; } | column -t -s "$$(printf '\t')"; exit $$status
 
 test-fresh: ## as root: make run, make mpi and all that the lanes install and build, on a new Debian in a folder, and on a worse one
 	@.ci/fresh

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     memory(&mut claims);
     for (ranks, phases) in [(1_u64 << 10, 4_000), (1 << 14, 300), (1 << 20, 3)] {
         for noise in NOISES {
-            let trace = noise.parse::<NoiseSpec>().and_then(|spec| Ok(spec.trace(1)?)).expect("a trace");
+            let trace = noise.parse::<NoiseSpec>().and_then(|spec| spec.trace(1)).expect("a trace");
             for grain in [Nanos::ZERO, Nanos::from_millis(1)] {
                 let rate = rank_rounds(&trace, ranks, effort.share(phases), grain);
                 let what = format!("{ranks} ranks, {grain}, {noise}");

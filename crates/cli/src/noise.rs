@@ -13,7 +13,6 @@ use becalm_scale::predict::Question;
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::Nanos;
 
-use crate::exit::UsageError;
 use crate::progress::ReadingProgress;
 
 /// What was typed: a formula or the path of a run.
@@ -37,11 +36,6 @@ impl FromStr for NoiseArg {
             Ok(Self::Run(PathBuf::from(text)))
         }
     }
-}
-
-/// Draws the noise of a formula from the seed. A formula that no noise can follow is wrong usage.
-pub fn from_spec(spec: &NoiseSpec, seed: u64) -> Result<NoiseInput, UsageError> {
-    NoiseInput::from_spec(spec, seed).map_err(|error| UsageError(format!("{spec}: {error}")))
 }
 
 /// Reads the noise of a run, with the books of its detours if `books` is set, and shows how far the reading is.
@@ -73,12 +67,5 @@ mod tests {
         for wrong in ["periodc:interval=1ms,detour=5us", "poisson:", "poisson:rate=1,detour=5us"] {
             assert!(wrong.parse::<NoiseArg>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_formula_of_nothing_but_noise_is_wrong_usage() {
-        let spec = "periodic:interval=1ms,detour=1ms".parse().unwrap();
-        let error = from_spec(&spec, 1).err().unwrap();
-        assert!(error.to_string().contains("100 %"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use becalm_units::Nanos;
 
 use crate::noise::TraceError;
+use crate::spec::NoiseSpec;
 
 /// Why a prediction was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -10,6 +11,14 @@ pub enum ScaleError {
     /// The noise is not usable.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A formula that no noise can follow.
+    #[error("{formula}: {problem}")]
+    Formula {
+        /// The formula.
+        formula: NoiseSpec,
+        /// What is wrong with its noise.
+        problem: TraceError,
+    },
     /// A job without ranks.
     #[error("the number of ranks is 0; at least 1 is needed")]
     NoRanks,

@@ -43,9 +43,13 @@ impl NoiseSpec {
     /// between machines.
     ///
     /// # Errors
-    /// [`TraceError`] for an empty interval, negative durations, overlapping detours (jitter that lets one interval's
-    /// reach the next one's), 100 % noise.
-    pub fn trace(&self, seed: u64) -> Result<NoiseTrace, TraceError> {
+    /// [`ScaleError::Formula`] for an empty interval, negative durations, overlapping detours (jitter that lets one
+    /// interval's reach the next one's), 100 % noise.
+    pub fn trace(&self, seed: u64) -> Result<NoiseTrace, ScaleError> {
+        self.draw(seed).map_err(|problem| ScaleError::Formula { formula: *self, problem })
+    }
+
+    fn draw(&self, seed: u64) -> Result<NoiseTrace, TraceError> {
         let mut stream = Stream::new(seed, Purpose::Detours, 0);
         match *self {
             Self::Periodic { interval, detour, jitter } if jitter == Nanos::ZERO => {

@@ -21,6 +21,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::TimeCells;
+use crate::order::nearest_rank;
 
 /// The share of intervals that hold the true ratio, if the run is like the time around it.
 pub const CONFIDENCE: f64 = 0.95;
@@ -267,7 +268,7 @@ fn studentized(noise: &[f64], dependence: Blocks, random: &mut impl Rng) -> (f64
         .collect();
     pivots.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - CONFIDENCE) / 2.0;
-    let at = |share: f64| pivots[((share * RESAMPLES as f64).ceil() as usize).clamp(1, RESAMPLES) - 1];
+    let at = |share: f64| pivots[nearest_rank(share, RESAMPLES)];
     (mean - at(1.0 - tail) * error, mean - at(tail) * error)
 }
 

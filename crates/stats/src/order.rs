@@ -1,4 +1,4 @@
-//! Medians. For an even number of values there are three of them, and each use says by its name which one it means.
+//! Medians and the place of a quantile. For an even number of values there are three of them, and each use says by its name which one it means.
 
 use std::cmp::Ordering;
 
@@ -49,6 +49,13 @@ pub fn median_mid(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(low, high))
 }
 
+/// Where the quantile of a share stands among `count` sorted values, counted from 0, by nearest rank: the first value that
+/// at least this share of all do not exceed. Of no values it is 0.
+#[must_use]
+pub fn nearest_rank(share: f64, count: usize) -> usize {
+    ((share * count as f64).ceil() as usize).clamp(1, count.max(1)) - 1
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -65,6 +72,14 @@ mod tests {
             prop_assert_eq!(median_high(&mut values), Some(high));
             let mut numbers: Vec<f64> = values.iter().map(|value| *value as f64).collect();
             prop_assert_eq!(median_mid(&mut numbers), Some((low + high) as f64 / 2.0));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_nearest_rank_is_the_first_that_enough_values_do_not_exceed(count in 1_usize..5_000, share in 0.0_f64..=1.0) {
+            let enough = |place: usize| (place + 1) as f64 >= share * count as f64;
+            prop_assert_eq!(nearest_rank(share, count), (0..count).find(|place| enough(*place)).unwrap());
         }
     }
 

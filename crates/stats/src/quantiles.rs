@@ -2,6 +2,8 @@
 
 use hdrhistogram::Histogram;
 
+use crate::order::nearest_rank;
+
 /// How many values are kept one by one before they go into a histogram: 128 KiB, less than the histogram takes.
 const EXACT: usize = 16_384;
 
@@ -59,8 +61,7 @@ impl Quantiles {
         match &mut self.state {
             State::Exact(values) if values.is_empty() => None,
             State::Exact(values) => {
-                let rank = (quantile * values.len() as f64).ceil() as usize;
-                let at = rank.clamp(1, values.len()) - 1;
+                let at = nearest_rank(quantile, values.len());
                 Some(*values.select_nth_unstable(at).1)
             }
             // The histogram answers with the upper end of a bucket, which may lie above every value.

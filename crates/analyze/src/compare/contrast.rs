@@ -17,8 +17,7 @@
 
 use super::series::Scatter;
 use super::{Doubt, series};
-use becalm_stats::CONFIDENCE;
-use becalm_stats::{student_quantile, student_tail};
+use becalm_stats::{CONFIDENCE, nearest_rank, student_quantile, student_tail};
 
 /// The figures of both runs must together rest on this many equal blocks, as those of one run for its interval.
 const TRAINS_MIN: f64 = 10.0;
@@ -103,8 +102,7 @@ impl<'a> PairOfRuns<'a> {
         }));
         let n = pivots.len();
         let tail = (1.0 - CONFIDENCE) / 2.0;
-        let rank = |share: f64| ((share * n as f64).ceil() as usize).clamp(1, n) - 1;
-        let (low, high) = (rank(tail), rank(1.0 - tail));
+        let (low, high) = (nearest_rank(tail, n), nearest_rank(1.0 - tail, n));
         let (below, upper, _) = pivots.select_nth_unstable_by(high, f64::total_cmp);
         let upper = upper.max(self.critical);
         let lower = below.select_nth_unstable_by(low, f64::total_cmp).1.min(-self.critical);

@@ -3,7 +3,7 @@
 use becalm_model::cost::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 
 use crate::events::{EventRate, event_rates};
-use becalm_stats::median_with_interval;
+use becalm_stats::{median_with_interval, nearest_rank};
 
 /// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
 /// Beckman et al. 2007.
@@ -51,7 +51,7 @@ impl SampleFigures {
         let mut all: Vec<i64> = rounds.concat();
         all.sort_unstable();
         let (min, max) = (*all.first()?, *all.last()?);
-        let at = |quantile: f64| all[((quantile * all.len() as f64).ceil() as usize).clamp(1, all.len()) - 1];
+        let at = |share| all[nearest_rank(share, all.len())];
         let medians: Vec<i64> = rounds.iter().filter_map(|round| Some(median_with_interval(round)?.0)).collect();
         let (median, interval) = median_with_interval(&medians)?;
         let (q1, q3) = (at(0.25), at(0.75));

@@ -1,6 +1,8 @@
 //! The shapes of a distribution, reduced to as many points as a drawing needs: cumulative distribution and survival,
 //! histogram, and the consecutive samples.
 
+use becalm_stats::nearest_rank;
+
 use super::read::WorkSamples;
 
 /// Points of the distribution's curve, about.
@@ -81,7 +83,7 @@ fn distribution(sorted: &[i64]) -> Vec<(i64, f64)> {
 
 fn histogram(sorted: &[i64]) -> (Vec<Bin>, i64, u64) {
     let (first, count) = (sorted[0], sorted.len());
-    let last = sorted[((count as f64 * HISTOGRAM_UP_TO).ceil() as usize).clamp(1, count) - 1];
+    let last = sorted[nearest_rank(HISTOGRAM_UP_TO, count)];
     let width = ((last - first) / BINS as i64 + 1).max(1);
     let bins = ((last - first) / width + 1) as usize;
     let mut histogram: Vec<Bin> = (0..bins).map(|bin| Bin { from_ns: first + bin as i64 * width, count: 0 }).collect();

@@ -6,7 +6,7 @@ use becalm_model::Kind;
 
 use super::body::MainBody;
 use super::read::{SourceTimes, WorkSamples};
-use becalm_stats::Moments;
+use becalm_stats::{Moments, nearest_rank};
 
 /// How values are spread, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,14 +39,14 @@ impl Spread {
         // To the nanosecond: of work, that is where the interest begins.
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
-        let rank = |share: f64| ((share * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+        let quantile = |share| sorted.get(nearest_rank(share, sorted.len())).copied().unwrap_or(0);
         Self {
             count: values.len() as u64,
             mean_ns: moments.mean().unwrap_or(0.0),
             stddev_ns: moments.stddev().unwrap_or(0.0),
             min_ns: moments.min().unwrap_or(0),
             max_ns: moments.max().unwrap_or(0),
-            quantiles_ns: QUANTILES.map(|share| sorted.get(rank(share)).copied().unwrap_or(0)),
+            quantiles_ns: QUANTILES.map(quantile),
             slowies: body.outside(values).1,
         }
     }

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::{Duration, Instant};
-use std::{fmt, process};
 
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
@@ -333,7 +333,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
     let spec = match (&args.interval, &args.rate, args.ratio) {
         (Some(interval), ..) => NoiseSpec::Periodic { interval: *interval, detour, jitter },
-        (_, Some(rate), _) => format!("poisson:rate={rate},detour={detour}").parse().map_err(usage)?,
+        (_, Some(rate), _) => format!("poisson:rate={rate},detour={detour}").parse()?,
         (_, _, Some(ratio)) => {
             let interval = detour.get() as f64 / ratio.ratio();
             if !(1.0..1e18).contains(&interval) {
@@ -343,12 +343,8 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
         }
         _ => unreachable!("the arguments require one"),
     };
-    let trace = spec.trace(args.seed).map_err(usage)?;
+    let trace = spec.trace(args.seed)?;
     Ok((spec.to_string(), vec![trace]))
-}
-
-fn usage(error: impl fmt::Display) -> UsageError {
-    UsageError(error.to_string())
 }
 
 /// The recorded detours, CPU by CPU.
@@ -358,7 +354,7 @@ fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
         Some(booked) if !args.source.is_empty() => {
             let mut out = vec![true; booked.sources().len()];
             for name in &args.source {
-                for number in source.numbers_of(name).map_err(usage)? {
+                for number in source.numbers_of(name)? {
                     out[number] = false;
                 }
             }

@@ -219,7 +219,7 @@ fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
         NoiseArg::Spec(_) if args.cpus.is_some() || args.node.is_some() => {
             Err(UsageError("a formula has no CPUs: --cpus and --node choose from a run".to_owned()).into())
         }
-        NoiseArg::Spec(spec) => Ok(noise::from_spec(spec, args.seed)?),
+        NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, args.seed)?),
         NoiseArg::Run(path) => {
             let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
             Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)

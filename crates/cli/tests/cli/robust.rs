@@ -338,3 +338,26 @@ fn a_recording_with_a_damaged_segment_names_the_file() {
     fs::write(&last, &bytes).unwrap();
     report(&bundle);
 }
+
+/// Numbers that never end make the Parquet decoder panic, which becalm catches: nobody need read of it but in the error.
+#[test]
+fn a_panic_of_the_decoder_is_said_as_the_error_of_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("run.becalm");
+    becalm_fixtures::write_named(&bundle, "a source");
+    let tables = fs::read_dir(bundle.join("detours/node=node1")).unwrap();
+    let table = tables.flatten().map(|entry| entry.path()).next().unwrap();
+    let whole = fs::read(&table).unwrap();
+    let said = (4..whole.len() - 12).find_map(|at| {
+        let mut damaged = whole.clone();
+        damaged[at..at + 12].iter_mut().for_each(|byte| *byte |= 0x80);
+        fs::write(&table, damaged).unwrap();
+        let ended = run_becalm(&["sources", path(&bundle)]);
+        ended.stderr.contains("the decoder gave up").then_some(ended)
+    });
+    let said = said.expect("a number that never ends is among them");
+    assert!(
+        said.code == 1 && said.stderr.starts_with("becalm: cannot read ") && said.stderr.lines().count() == 1,
+        "{said:#?}"
+    );
+}

@@ -329,7 +329,7 @@ mod tests {
         assert!(open.make(link, Access::by_umask()).unwrap() && !open.make(link, Access::by_umask()).unwrap());
     }
 
-    fn set_mode(folder: &Path, mode: u32) {
+    pub(super) fn set_mode(folder: &Path, mode: u32) {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 

@@ -149,9 +149,10 @@ pub(super) fn folder_at(base: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
     use crate::access::Access;
+    use crate::folder::tests::set_mode;
     use crate::folder::{make, make_all};
     use becalm_testing::{Need, machine_has};
-    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+    use std::os::unix::fs::{chown, lchown, symlink};
 
     const NOBODY: u32 = 65_534;
 
@@ -193,10 +194,6 @@ mod tests {
     }
 
     const THROUGH_LINKS: [&str; 4] = ["link", "new", "way/file", "way/new"];
-
-    fn set_mode(folder: &Path, mode: u32) {
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
-    }
 
     #[test]
     fn links_of_others_do_not_lead_out_of_their_folders() {

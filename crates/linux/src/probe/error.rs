@@ -2,24 +2,35 @@
 
 use std::io;
 
+use crate::ftrace::TracefsError;
+
 /// A probe that the system refused.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {what}: {source}")]
-pub struct ProbeError {
-    /// What was attempted, as it follows "cannot": `give pages back`.
-    what: &'static str,
-    /// The error of the system call.
-    r#source: io::Error,
+pub enum ProbeError {
+    /// A system call failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was attempted, as it follows "cannot": `give pages back`.
+        what: &'static str,
+        /// The error of the system call.
+        r#source: io::Error,
+    },
+    /// The tracepoint of system calls cannot be reached.
+    #[error("cannot count system calls: {0}")]
+    Tracefs(#[from] TracefsError),
+    /// The number of the tracepoint of system calls is not one.
+    #[error("cannot count system calls: the kernel's number of their tracepoint is '{0}'")]
+    Tracepoint(String),
 }
 
 impl ProbeError {
     /// With the error of the system call that failed last in this thread.
     pub(super) fn last(what: &'static str) -> Self {
-        Self { what, source: io::Error::last_os_error() }
+        Self::new(what, io::Error::last_os_error())
     }
 
     /// With an error that does not come from the last system call.
     pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
-        Self { what, source }
+        Self::System { what, r#source: source }
     }
 }

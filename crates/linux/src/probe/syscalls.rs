@@ -1,6 +1,5 @@
 //! The shortest system call, and a count of the system calls that a thread makes.
 
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -27,10 +26,9 @@ impl SyscallCount {
     /// If there is no tracefs or no such tracepoint, or the user may not count it (root or CAP_PERFMON may).
     pub fn open(root: &Path) -> Result<Self, ProbeError> {
         const WHAT: &str = "count system calls by the tracepoint raw_syscalls:sys_enter";
-        let tracefs = Tracefs::find(root).map_err(|error| ProbeError::new(WHAT, io::Error::other(error)))?;
-        let path = tracefs.root().join("events/raw_syscalls/sys_enter/id");
+        let path = Tracefs::find(root)?.root().join("events/raw_syscalls/sys_enter/id");
         let text = std::fs::read_to_string(path).map_err(|error| ProbeError::new(WHAT, error))?;
-        let id = text.trim().parse().map_err(|_| ProbeError::new(WHAT, io::Error::other("its id is no number")))?;
+        let id = text.trim().parse().map_err(|_| ProbeError::Tracepoint(text.trim().to_owned()))?;
         // It counts from the moment it is opened.
         let attributes = Attributes { flags: 0, ..Attributes::new(TRACEPOINT, id) };
         attributes.open_for_current_thread(None).map(Self).map_err(|error| ProbeError::new(WHAT, error))
