@@ -85,7 +85,8 @@ check-aarch64: ## what differs on aarch64: type check, and its tests, emulated
 
 bench: ## every claim about speed and quietness, both sides measured in one run, with a summary; see bench/README.md
 	cargo build --release --bins
-	$(BUILT)/release/becalm-bench
+	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=false cargo build --release --bin becalm --target-dir $(BUILT)/unchecked
+	UNCHECKED=$(BUILT)/unchecked/release/becalm $(BUILT)/release/becalm-bench
 
 fmt: ## format everything
 	cargo fmt --all

@@ -112,11 +112,11 @@ pub fn measured(text: &str) -> Option<Nanos> {
 
 /// A decimal number of a unit, in picoseconds; what is finer is cut off.
 fn picoseconds(number: &str, unit: &str) -> Result<i128, &'static str> {
-    let zeros = match unit {
-        "ns" => 3,
-        "us" => 6,
-        "ms" => 9,
-        "s" => 12,
+    let scale: u64 = match unit {
+        "ns" => 1_000,
+        "us" => 1_000_000,
+        "ms" => 1_000_000_000,
+        "s" => 1_000_000_000_000,
         _ => return Err("has an unknown unit"),
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
@@ -124,9 +124,14 @@ fn picoseconds(number: &str, unit: &str) -> Result<i128, &'static str> {
     if !digits(whole) || !digits(fraction) {
         return Err("is no decimal number of 0 or more");
     }
-    // So many digits that no time could hold them are too many for 128 bits only far beyond.
-    let fraction = format!("{fraction:0<zeros$}");
-    format!("{whole}{}", &fraction[..zeros]).parse().ok().filter(|time| *time < 1 << 100).ok_or("does not fit")
+    // More units than 64 bits hold are more nanoseconds than a time holds.
+    let whole: u64 = whole.parse().map_err(|_| "does not fit")?;
+    let (mut finer, mut place) = (0, scale);
+    for digit in fraction.bytes() {
+        place /= 10;
+        finer += u64::from(digit - b'0') * place;
+    }
+    Ok(i128::from(whole) * i128::from(scale) + i128::from(finer))
 }
 
 #[cfg(test)]
@@ -186,6 +191,15 @@ mod tests {
         fn never_panics(text in "[0-9 .#\\n-]*", unit in "ns|us|ms|s|h") {
             let _ = parse(&text, &unit);
             let _ = measured(&format!("# Measurement period: {text} s"));
+        }
+
+        #[test]
+        fn numbers_are_those_of_their_digits(number in "[0-9]{1,22}", fraction in "[0-9]{0,15}", unit in 1..=4_usize) {
+            let (zeros, unit) = (3 * unit, ["ns", "us", "ms", "s"][unit - 1]);
+            let written = if fraction.is_empty() { number.clone() } else { format!("{number}.{fraction}") };
+            let digits = format!("{number}{}", &format!("{fraction:0<zeros$}")[..zeros]);
+            let fits = number.parse::<u64>().is_ok();
+            prop_assert_eq!(picoseconds(&written, unit).ok(), fits.then(|| digits.parse::<i128>().unwrap()));
         }
 
         #[test]

@@ -31,6 +31,6 @@ impl ProbeError {
 
     /// With an error that does not come from the last system call.
     pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
-        Self::System { what, r#source: source }
+        Self::System { what, source }
     }
 }
