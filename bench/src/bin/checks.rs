@@ -1,0 +1,104 @@
+//! What does it cost that becalm's own arithmetic is checked for overflow? The program against the same one without checks.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use becalm_bench::claims::{Claims, Figure};
+use becalm_bench::effort::Effort;
+use becalm_bench::figures::Repetitions;
+use becalm_bench::programs;
+use becalm_linux::sched;
+
+/// Lines of the text that is imported, and so detours of the runs that the other commands read.
+const LINES: u64 = 1_500_000;
+/// How often each side runs.
+const TURNS: u64 = 15;
+/// More than this is too much.
+const LIMIT: f64 = 1.02;
+/// Names the program without checks.
+const UNCHECKED: &str = "UNCHECKED";
+
+fn main() -> ExitCode {
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("What checked arithmetic costs", effort);
+    match env::var_os(UNCHECKED) {
+        None => {
+            claims.skip("becalm against one without checks", &format!("{UNCHECKED} names none: see bench/README.md"))
+        }
+        Some(unchecked) => {
+            if let Err(why) = compare(&mut claims, effort, &unchecked) {
+                claims.skip("becalm against one without checks", &why);
+            }
+        }
+    }
+    claims.end()
+}
+
+fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<(), String> {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
+    let folder = tempfile::tempdir_in(place).map_err(|error| error.to_string())?;
+    let (text, run, other) = (folder.path().join("text"), folder.path().join("run"), folder.path().join("other"));
+    fs::write(&text, lines(effort.share(LINES))).map_err(|error| error.to_string())?;
+    let import = |into: &Path| {
+        let mut arguments = words("import --from selfish");
+        arguments.extend([text.clone().into(), "-o".into(), into.into()]);
+        arguments
+    };
+    let read = |command: &str, runs: &[&Path], options: &str| {
+        let mut arguments = words(command);
+        arguments.extend(runs.iter().map(OsString::from));
+        arguments.extend(words(options));
+        arguments
+    };
+    let both = [programs::becalm().into(), unchecked.clone()];
+    for bundle in [&run, &other] {
+        processor_time(&both[0], &import(bundle))?;
+    }
+    let formula = "periodic:interval=1ms,jitter=100us,detour=50us";
+    let commands = [
+        ("import of 1.5 million detours", import(&folder.path().join("imported"))),
+        ("report", read("report", &[&run], "")),
+        ("compare", read("compare", &[&run, &other], "")),
+        ("predict, of a formula", words(&format!("predict {formula} --ranks 64,1k,16k --grain 1ms"))),
+        ("predict, of a run", read("predict", &[&run], "--ranks 1k,64k --grain 1ms")),
+    ];
+    for (what, arguments) in commands {
+        let mut sides = [Vec::new(), Vec::new()];
+        for turn in 0..effort.share(TURNS) {
+            for side in [turn % 2, 1 - turn % 2].map(|side| side as usize) {
+                sides[side].push(processor_time(&both[side], &arguments)?);
+                let _ = fs::remove_dir_all(folder.path().join("imported"));
+            }
+        }
+        let [ours, other] = sides.map(Repetitions::new);
+        let figures = [&ours, &other].map(|side| Figure::seconds(side.median()));
+        claims.at_most_times(&format!("{what}, with checks and without"), figures[0], figures[1], LIMIT);
+        claims.remark(&format!("{}; without {}", ours.range("s"), other.range("s")));
+    }
+    Ok(())
+}
+
+/// A detour of 100 to 399 ns every microsecond.
+fn lines(count: u64) -> String {
+    let mut text = String::new();
+    for line in 0..count {
+        let _ = writeln!(text, "{} {}", 1_000 * line, 100 + line % 300);
+    }
+    text
+}
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
+}
+
+/// What a program takes on the last CPU, in seconds.
+fn processor_time(program: &OsString, arguments: &[OsString]) -> Result<f64, String> {
+    let cpu = sched::allowed_cpus().map_err(|error| error.to_string())?.iter().last();
+    let cost = programs::cost(Command::new(program).args(arguments), cpu);
+    let cost = cost.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    if cost.success { Ok(cost.cpu.as_secs_f64()) } else { Err(format!("{} {arguments:?} failed", program.display())) }
+}
