@@ -67,14 +67,14 @@ fn kinds_and_sources_take_memory_by_their_number_and_not_by_their_product() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.becalm");
     becalm_fixtures::write_named(&path, "x");
-    // 80,000 times 80,000 would be 25 GB and more.
-    write_many_kinds(&path.join("activities/node=node1/0000.parquet"), 80_000);
+    // 60,000 times 60,000 would be 14 GB and more.
+    write_many_kinds(&path.join("activities/node=node1/0000.parquet"), 60_000);
     let bundle = Bundle::open(&path).unwrap();
     let everything = Selection { node: None, cpus: None };
     let summary = summarize(&bundle, &everything).unwrap();
-    assert_eq!(summary.sources.len(), 80_000);
+    assert_eq!(summary.sources.len(), 60_000);
     NoiseInput::from_run(&bundle, &everything, true).unwrap();
     // Each of these is resampled, which takes longer than to read them.
-    write_many_kinds(&path.join("activities/node=node1/0000.parquet"), 30_000);
+    write_many_kinds(&path.join("activities/node=node1/0000.parquet"), 20_000);
     compare((&bundle, &everything), (&bundle, &everything)).unwrap();
 }

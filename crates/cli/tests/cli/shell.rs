@@ -265,11 +265,14 @@ fn what_takes_long_says_how_long_it_will_still_take() {
     if !machine_has(&[Need::Program("script")]) {
         return;
     }
-    let shown = on_terminal(&line, &[], folder.path());
+    // With another one beside it that says nothing, as it is not at a terminal.
+    let (shown, piped) = std::thread::scope(|scope| {
+        let piped = scope.spawn(|| in_folder(&[&import[..], &["piped"]].concat()));
+        (on_terminal(&line, &[], folder.path()), piped.join().unwrap())
+    });
     for word in ["reading ", "storing ", "%, ", "left"] {
         assert!(shown.contains(word), "no '{word}' in {shown:?}");
     }
-    let piped = in_folder(&[&import[..], &["piped"]].concat());
     piped.expect(0, &[]);
     assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("", ""));
     let dumb = on_terminal(&format!("{line}-dumb"), &[("TERM", "dumb")], folder.path());

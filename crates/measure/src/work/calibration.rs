@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn a_long_grain_is_scaled_up() {
-        let (_, short) = calibrated(Body::Lcg, Nanos::from_millis(10));
+        let (_, short) = calibrated(Body::Lcg, Nanos::from_millis(1));
         let (_, long) = calibrated(Body::Lcg, Nanos::from_secs(10));
         let ratio = long.iterations as f64 / short.iterations as f64;
-        assert!((500.0..2000.0).contains(&ratio), "{ratio}");
+        assert!((5_000.0..20_000.0).contains(&ratio), "{ratio}");
         assert!((long.ticks / 10e9 - 1.0).abs() < 0.2, "{long:?}");
     }
 
