@@ -74,10 +74,15 @@ pub struct Running {
 
 impl Running {
     /// Starts a command with its output captured and nothing to read.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        Self::start_into(command, Stdio::piped())
+    }
+
+    /// The same with standard output into something else.
+    pub fn start_into(mut command: Command, output: impl Into<Stdio>) -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
-        command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env(MARK, &mark).stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let stdout = child.stdout.take().map(reader);
         let stderr = child.stderr.take().map(reader);

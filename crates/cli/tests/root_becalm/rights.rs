@@ -2,6 +2,7 @@
 //! is said here of a process is what the kernel says of every thread of it.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -403,6 +404,36 @@ fn a_reader_behind_sudo_can_only_read() {
     assert!(status.contains("NoNewPrivs:\t1\n") && status.contains(&format!("CapBnd:\t{:016x}\n", 0)), "{status}");
     running.signal("KILL");
     running.end();
+}
+
+/// Measuring costs needs rights again and again, until all is measured. The commands are looked at while they print.
+#[test]
+fn costs_are_shown_without_the_rights_to_measure() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let files = [Capability::Chown, Capability::DacOverride, Capability::FileOwner];
+    let clock = (&["cost", "clock"][..], &files[..]);
+    let tick = &["cost", "tick", "--rates", "1000Hz,idle", "--copies", "1", "--rounds", "1", "--cell", "10ms"][..];
+    for (number, (words, kept)) in [clock, (tick, &[Capability::DacReadSearch])].into_iter().enumerate() {
+        let bundle = folder.path().join(format!("{number}.becalm"));
+        // It waits for a reader, as the pipe is full.
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[b'.'; 1 << 16]).unwrap();
+        let command = plain(becalm(&[words, &["-o", path(&bundle)]].concat()));
+        let mut running = Running::start_into(command, writer);
+        let pid = running.pid();
+        // The call in which it waits, and its first argument.
+        let write = if cfg!(target_arch = "x86_64") { "1 0x1 " } else { "64 0x1 " };
+        running.wait_until("the result is written", || {
+            fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|call| call.starts_with(write))
+        });
+        let kept = Capabilities::of(kept).0;
+        let tasks = Task::all(pid);
+        assert!(tasks.iter().all(|task| task.permitted & !kept == 0), "{words:?}: {tasks:#?}");
+        let result = std::thread::spawn(move || std::io::read_to_string(&mut reader).unwrap());
+        running.end().expect(0, &[]);
+        assert!(result.join().unwrap().trim_start_matches('.').lines().count() > 5, "{words:?}");
+    }
 }
 
 /// Whoever may call becalm alone by `sudo` gets no folder of any name in folders of root's.

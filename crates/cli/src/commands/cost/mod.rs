@@ -54,6 +54,13 @@ enum CostCommand {
     Placement(placement::PlacementArgs),
 }
 
+impl CostArgs {
+    /// Whether nothing is measured, as what was measured before is read.
+    pub fn reads(&self) -> bool {
+        matches!(&self.command, CostCommand::Tick(args) if args.reads())
+    }
+}
+
 /// Where and how the probes run.
 #[derive(Args, Debug)]
 struct SiteArgs {

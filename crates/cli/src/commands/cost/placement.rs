@@ -118,9 +118,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let measured = measure(root, &plan, &mut progress, &mut store);
     bar.finish_and_clear();
     measured?;
-    storing.store(Costs::Placement(costs), CostSamples::new(), Some(ended))?;
-    storing.show(out)?;
-    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
+    storing.finish(Costs::Placement(costs), CostSamples::new(), ended, out)
 }
 
 /// What cannot be measured here, and why.

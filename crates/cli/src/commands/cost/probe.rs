@@ -49,7 +49,7 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
         ProbeCommand::Trap => Costs::Trap(ProbeCosts::default()),
         ProbeCommand::Detours => Costs::Detours(ProbeCosts::default()),
     };
-    let mut storing = args.output.begin(site.document(site.policy, nothing_yet))?;
+    let storing = args.output.begin(site.document(site.policy, nothing_yet))?;
     let recorded = match probes {
         ProbeCommand::Detours => recording::probes(&site, &session)?,
         ProbeCommand::Clock | ProbeCommand::Trap => Vec::new(),
@@ -73,7 +73,5 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
     };
     drop(meter);
     let (measured, samples) = measured?;
-    storing.store(measured, samples, Some(ended))?;
-    storing.show(out)?;
-    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
+    storing.finish(measured, samples, ended, out)
 }

@@ -102,7 +102,5 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         storing.store(Costs::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }
     bar.finish_and_clear();
-    storing.store(Costs::Scheduler(costs), CostSamples::new(), Some(ended))?;
-    storing.show(out)?;
-    Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
+    storing.finish(Costs::Scheduler(costs), CostSamples::new(), ended, out)
 }

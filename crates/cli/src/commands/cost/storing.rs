@@ -14,8 +14,10 @@ use clap::Args;
 
 use crate::arguments::default_path;
 use crate::arguments::refuse_existing;
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
+use crate::rights;
 
 /// Where a measurement goes, and how it is printed.
 #[derive(Args, Debug)]
@@ -72,14 +74,19 @@ impl Storing {
         self.writer.store(&CostRun { doc, samples })
     }
 
-    /// Prints what is stored.
+    /// Stores all that was measured, and prints what is stored. Nothing is measured any more, so that the rights over files are
+    /// enough; they are given up for good.
     ///
     /// # Errors
-    /// If it cannot be read, or `out` cannot be written.
-    pub fn show(&self, out: &mut dyn Write) -> Result<()> {
+    /// If it cannot be stored or read, the rights cannot be given up, or `out` cannot be written.
+    pub fn finish(mut self, measured: Costs, samples: CostSamples, ended: Ended, out: &mut dyn Write) -> Result<Exit> {
+        let left = rights::only_files();
+        // What was measured is not lost for that.
+        self.store(measured, samples, Some(ended))?;
+        left?;
         let run = cost::load(&self.path, Some(&self.doc.node))?;
         emit(&CostRunReport::new(&run), Output::new(self.json, false), out)?;
         say(format_args!("stored in {}", self.path.display()));
-        Ok(())
+        Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
     }
 }

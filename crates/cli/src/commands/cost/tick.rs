@@ -25,6 +25,7 @@ use crate::arguments::{cpu_id, default_path, refuse_existing};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::output::{Output, emit};
+use crate::rights;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
 ///
@@ -105,6 +106,13 @@ pub struct TickArgs {
     /// Print one JSON document (becalm.cost-tick/1)
     #[arg(long)]
     json: bool,
+}
+
+impl TickArgs {
+    /// Whether nothing is measured, as tables or a stored run are read.
+    pub fn reads(&self) -> bool {
+        self.from.is_some()
+    }
 }
 
 /// A number of interrupts a second, or `idle`.
@@ -196,6 +204,8 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
         return Ok(None);
     }
     say(format_args!("stored in {}", path.display()));
+    // All is measured and stored.
+    rights::only_read()?;
     of_campaign(campaign).map(Some)
 }
 
