@@ -9,5 +9,6 @@ pub mod effort;
 pub mod figures;
 pub mod interrupts;
 pub mod kernel_load;
+pub mod large_bundle;
 pub mod mersenne;
 pub mod programs;

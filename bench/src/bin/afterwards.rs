@@ -1,7 +1,6 @@
 //! Is becalm fast afterwards, and small? Attribution of ten million events, a report on ten million detours, the trace
 //! of 256 CPUs on one core, and the recorder's memory.
 
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -10,14 +9,9 @@ use becalm_bench::effort::Effort;
 use becalm_bench::figures::Repetitions;
 use becalm_bench::interrupts::Interrupts;
 use becalm_bench::kernel_load::{Attributed, MadeUpMachine, Stretch};
-use becalm_bench::programs;
-use becalm_bundle::BundleWriter;
+use becalm_bench::{large_bundle, programs};
 use becalm_linux::sched;
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, TracingDoc};
-use becalm_model::{Activity, Detour, Kind, Label, Labels};
 use becalm_units::{CpuId, Nanos};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Kernel events to attribute, and detours to report on.
 const TEN_MILLION: u64 = 10_000_000;
@@ -27,8 +21,6 @@ const PIECE: u64 = 100_000;
 const CPUS: u32 = 256;
 const EVENTS_PER_SECOND: u64 = 10_000;
 const SECONDS: u64 = 4;
-/// Detours in a segment of the bundle to report on.
-const SEGMENT_DETOURS: u64 = 250_000;
 /// How often the report runs.
 const REPORTS: u64 = 5;
 /// Interrupts a second on each CPU while the recorder's memory is measured.
@@ -80,7 +72,7 @@ fn recording_memory(claims: &mut Claims, effort: Effort) -> Result<(), String> {
 fn report(claims: &mut Claims, effort: Effort, cpu: Option<CpuId>) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("large.becalm");
-    let activities = write_large_bundle(&path, effort).map_err(|error| error.to_string())?;
+    let activities = large_bundle::write(&path, effort.share(TEN_MILLION)).map_err(|error| error.to_string())?;
     // A report that read only a part of it would be fast, too.
     let shown = Command::new(programs::becalm()).arg("report").arg(&path).output();
     let shown = shown.map_err(|error| format!("cannot run becalm: {error}"))?;
@@ -108,100 +100,6 @@ fn report(claims: &mut Claims, effort: Effort, cpu: Option<CpuId>) -> Result<(),
     claims.remark(&format!("{activities} activities; {}; by the wall {}", processor.range("s"), wall.range("s")));
     claims.at_most(&format!("report on {all}, peak memory"), Figure::megabytes(peak), 300.0);
     Ok(())
-}
-
-/// Sources of different kinds; how often each comes is up to chance.
-const SOURCES: [(Kind, &str, &str); 10] = [
-    (Kind::Irq, "local_timer", "vector 236"),
-    (Kind::Edge, "edge", ""),
-    (Kind::Softirq, "timer", ""),
-    (Kind::Softirq, "net_rx", ""),
-    (Kind::Softirq, "rcu", ""),
-    (Kind::Irq, "virtio1-req.0", "irq 27"),
-    (Kind::Workqueue, "kworker:vmstat_update", "kworker/1:2 pid 77"),
-    (Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
-    (Kind::Task, "chronyd", "pid 912"),
-    (Kind::Nmi, "perf_event_nmi_handler", ""),
-];
-
-/// Writes ten million detours, or a share of them, of two CPUs, and returns how many activities they have.
-fn write_large_bundle(path: &Path, effort: Effort) -> Result<u64, becalm_bundle::BundleError> {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut labels = Labels::new();
-    let names: Vec<(Kind, Label, Label)> =
-        SOURCES.iter().map(|(kind, source, detail)| (*kind, labels.intern(source), labels.intern(detail))).collect();
-    let mut doc = large_document();
-    let mut writer = BundleWriter::create(path, &doc)?;
-    let cpus = doc.cpus.len() as u64;
-    let mut next = vec![(0_u64, 1_000_i64); doc.cpus.len()];
-    let mut written = 0;
-    for _ in 0..effort.share(TEN_MILLION) / SEGMENT_DETOURS {
-        let (mut detours, mut activities) = (Vec::new(), Vec::new());
-        for (cpu, (number, time)) in doc.cpus.iter_mut().zip(&mut next) {
-            for _ in 0..SEGMENT_DETOURS / cpus {
-                let bits = random.next_u64();
-                // Lengths from 1 to 64 us, the longer the rarer.
-                let parts = 1 + (bits & 1) + u64::from(bits & 14 == 0);
-                let start = Nanos::new(*time);
-                let mut duration = Nanos::ZERO;
-                for part in 0..parts {
-                    let bits = random.next_u64();
-                    let (kind, source, detail) = names[(bits % (part + 2) + bits % 5) as usize];
-                    let self_time = Nanos::new((1_000 << (bits >> 61)) + (bits >> 32 & 1023) as i64);
-                    let activity = Activity {
-                        cpu: cpu.cpu,
-                        detour: *number,
-                        start: start + duration,
-                        self_time,
-                        kind,
-                        source,
-                        detail,
-                    };
-                    activities.push(activity);
-                    duration += self_time;
-                }
-                detours.push(Detour { cpu: cpu.cpu, start, duration, incomplete: false });
-                cpu.detours += 1;
-                cpu.total_ns += duration;
-                cpu.max_ns = cpu.max_ns.max(duration);
-                *number += 1;
-                *time = (start + duration).get() + 100_000 + (bits >> 44) as i64;
-            }
-            cpu.duration_ns = Nanos::new(*time);
-        }
-        written += activities.len() as u64;
-        writer.write_segment(&detours, &activities, &labels)?;
-    }
-    for cpu in &mut doc.cpus {
-        cpu.iterations = cpu.duration_ns.get() as u64 / 9;
-        cpu.below_threshold_ns = cpu.duration_ns - cpu.total_ns;
-    }
-    doc.ended = Some(Ended::Duration);
-    writer.write_doc(&doc)?;
-    Ok(written)
-}
-
-fn large_document() -> NodeDoc {
-    let cpus = [0, 1].map(|cpu| {
-        let mut doc = CpuDoc::new(CpuId::new(cpu));
-        (doc.t_min_ns, doc.median_step_ns, doc.threshold_ns) = (Nanos::new(9), Nanos::new(9), Nanos::new(60));
-        doc
-    });
-    NodeDoc {
-        schema: SCHEMA.to_owned(),
-        node: "large".to_owned(),
-        program: "becalm-bench".to_owned(),
-        origin: jiff::Timestamp::UNIX_EPOCH,
-        ended: None,
-        machine: MachineDoc::default(),
-        clock: ClockDoc { counter: "tsc".to_owned(), rate_hz: 2.6e9, ..ClockDoc::default() },
-        settings: SettingsDoc { sched: "other".to_owned(), threshold: "auto".to_owned(), ..SettingsDoc::default() },
-        rung: Rung::Tracepoints,
-        cpus: cpus.to_vec(),
-        tracing: Some(TracingDoc::default()),
-        counters: Vec::new(),
-        warnings: Vec::new(),
-    }
 }
 
 fn attribution(claims: &mut Claims, effort: Effort) {

@@ -9,11 +9,13 @@ use std::{env, fs};
 use becalm_bench::claims::{Claims, Figure};
 use becalm_bench::effort::Effort;
 use becalm_bench::figures::Repetitions;
-use becalm_bench::programs;
+use becalm_bench::{large_bundle, programs};
 use becalm_linux::sched;
 
-/// Lines of the text that is imported, and so detours of the runs that the other commands read.
+/// Lines of the text that is imported, and so detours of the runs that are compared.
 const LINES: u64 = 1_500_000;
+/// Detours of the run that is reported on.
+const DETOURS: u64 = 5_000_000;
 /// How often each side runs.
 const TURNS: u64 = 15;
 /// More than this is too much.
@@ -41,7 +43,7 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
     let folder = tempfile::tempdir_in(place).map_err(|error| error.to_string())?;
-    let (text, run, other) = (folder.path().join("text"), folder.path().join("run"), folder.path().join("other"));
+    let [text, run, other, large] = ["text", "run", "other", "large"].map(|name| folder.path().join(name));
     fs::write(&text, lines(effort.share(LINES))).map_err(|error| error.to_string())?;
     let import = |into: &Path| {
         let mut arguments = words("import --from selfish");
@@ -58,13 +60,15 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
     for bundle in [&run, &other] {
         processor_time(&both[0], &import(bundle))?;
     }
-    let formula = "periodic:interval=1ms,jitter=100us,detour=50us";
+    large_bundle::write(&large, effort.share(DETOURS)).map_err(|error| error.to_string())?;
+    let (periodic, poisson) = ("periodic:interval=1ms,jitter=100us,detour=50us", "poisson:rate=200Hz,detour=50us");
     let commands = [
         ("import of 1.5 million detours", import(&folder.path().join("imported"))),
-        ("report", read("report", &[&run], "")),
+        ("report on 5 million detours", read("report", &[&large], "")),
         ("compare", read("compare", &[&run, &other], "")),
-        ("predict, of a formula", words(&format!("predict {formula} --ranks 64,1k,16k --grain 1ms"))),
-        ("predict, of a run", read("predict", &[&run], "--ranks 1k,64k --grain 1ms")),
+        ("predict", words(&format!("predict {periodic} --ranks 64,1k,16k"))),
+        ("predict, of a run", read("predict", &[&run], "--ranks 16k --phases 1000")),
+        ("predict, a barrier", words(&format!("predict {poisson} --ranks 64k --collective barrier --phases 20"))),
     ];
     for (what, arguments) in commands {
         let mut sides = [Vec::new(), Vec::new()];
