@@ -4,6 +4,8 @@
 //! byte. If it is even, half of it is how often the number in the following bytes is repeated; if it is odd, half of it is how
 //! many groups of eight packed numbers follow, the lowest bits of a byte first.
 
+use std::ops::Range;
+
 use bytes::{Buf, Bytes};
 
 /// Numbers of at most 32 bits, read from front to back.
@@ -37,7 +39,7 @@ impl Hybrid {
                 }
                 Part::Packed { bytes, at, count } => {
                     let taken = wanted.min(*count - *at);
-                    into.extend((*at..*at + taken).map(|at| unpacked(bytes, at, self.width)));
+                    unpack(bytes, *at..*at + taken, self.width, into);
                     *at += taken;
                     taken
                 }
@@ -81,6 +83,28 @@ impl Hybrid {
             }
         }
         None
+    }
+}
+
+/// Adds the numbers at these places of a packed part.
+fn unpack(bytes: &[u8], places: Range<usize>, width: u32, into: &mut Vec<i32>) {
+    let mask = (1_u64 << width) - 1;
+    let mut at = places.start;
+    while at < places.end {
+        // Eight numbers of a byte or less fill whole bytes, as many as each has bits, and are taken together.
+        let group = at / 8 * width as usize;
+        if width <= 8
+            && at.is_multiple_of(8)
+            && places.end - at >= 8
+            && let Some(group) = bytes[group..].first_chunk()
+        {
+            let group = u64::from_le_bytes(*group);
+            into.extend((0..8).map(|number| ((group >> (number * width)) & mask) as i32));
+            at += 8;
+        } else {
+            into.push(unpacked(bytes, at, width));
+            at += 1;
+        }
     }
 }
 
