@@ -112,6 +112,16 @@ impl Claims {
         self.row(Verdict::Skipped, what, "-", "-", None, why);
     }
 
+    /// Something that went wrong where nothing may: judged in a quick benchmark, too.
+    pub fn fail(&mut self, what: &str, why: &str) {
+        self.row(Verdict::Fails, what, "-", "-", None, why);
+    }
+
+    /// Something that only root may measure and that went wrong: of root that is a failure.
+    pub fn fail_as_root(&mut self, what: &str, why: &str) {
+        if rustix::process::geteuid().is_root() { self.fail(what, why) } else { self.skip(what, why) }
+    }
+
     /// A remark on the line before.
     pub fn remark(&self, text: &str) {
         self.print(&format!("        {text}"));
@@ -258,6 +268,9 @@ mod tests {
         claims.at_least("a", Figure::times(0.9), 1.0);
         assert!(!claims.failed);
         claims.none("b", 1);
+        assert!(claims.failed);
+        let mut claims = Claims::begin("test", Effort::Quick);
+        claims.fail("c", "it does not run");
         assert!(claims.failed);
     }
 }

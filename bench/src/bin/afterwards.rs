@@ -35,10 +35,10 @@ fn main() -> ExitCode {
     };
     // Programs come first, since the kernel counts this one's memory, which grows, into theirs.
     if let Err(why) = recording_memory(&mut claims, effort) {
-        claims.skip("peak memory while recording", &why);
+        claims.fail_as_root("peak memory while recording", &why);
     }
     if let Err(why) = report(&mut claims, effort, cpu) {
-        claims.skip("report on 10 million detours", &why);
+        claims.fail("report on 10 million detours", &why);
     }
     if let Some(cpu) = cpu {
         // All on one core from here on.

@@ -68,7 +68,7 @@ fn memory(claims: &mut Claims) {
             claims.at_most(what, Figure::megabytes(cost.peak_bytes), 1_000.0);
             claims.state("  5 replicas of 3 phases", Figure::seconds(cost.wall.as_secs_f64()), "");
         }
-        Ok(_) => claims.skip(what, "it failed"),
-        Err(error) => claims.skip(what, &error.to_string()),
+        Ok(_) => claims.fail(what, "it failed"),
+        Err(error) => claims.fail(what, &error.to_string()),
     }
 }

@@ -131,8 +131,8 @@ fn memory_of_big(claims: &mut Claims, effort: Effort) {
             claims.at_most(what, Figure::megabytes(cost.peak_bytes), 2_000.0);
             claims.state("  all of it, with 300,000 phases", Figure::seconds(cost.wall.as_secs_f64()), "");
         }
-        Ok(_) => claims.skip(what, "its program failed"),
-        Err(error) => claims.skip(what, &error.to_string()),
+        Ok(_) => claims.fail(what, "its program failed"),
+        Err(error) => claims.fail(what, &error.to_string()),
     }
 }
 

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match measure(&mut claims, effort) {
         Ok(()) => claims.end(),
         Err(error) => {
-            claims.skip("the acquisition loop", &error);
+            claims.fail("the acquisition loop", &error);
             ExitCode::FAILURE
         }
     }
@@ -133,7 +133,7 @@ impl Bench {
             ours.push(self.beside(threshold));
             match shortest() {
                 Ok(step) => other.push(step),
-                Err(why) => return claims.skip(&what, &why),
+                Err(why) => return claims.fail(&what, &why),
             }
         }
         let (ours, other) = (Repetitions::new(ours), Repetitions::new(other));

@@ -36,7 +36,7 @@ impl Draft {
     /// If no file can be made there, a folder has that name, or a link on the way or a pipe there is not to be trusted.
     pub fn replace(target: &Path) -> Result<Self, BundleError> {
         let failed = || BundleError::io("create", target);
-        let place = Destination::of(target).map_err(failed())?;
+        let place = Destination::find(target).map_err(failed())?;
         if let Some(file) = place.open_special().map_err(failed())? {
             return Ok(Self { file, folder: place.folder, hidden: None, name: place.name, target: target.to_owned() });
         }

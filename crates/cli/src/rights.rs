@@ -55,7 +55,7 @@ pub fn left_as(user: Option<User>, starts_programs: bool) -> Left {
     // Who does not become the user that the files are given to must give them, and write in folders of that user's.
     let gives = user.is_none() && Access::guarded().is_given();
     let kept = if gives { &[Capability::Chown, Capability::DacOverride][..] } else { &[] };
-    Left { user, kept: Capabilities::of(kept), starts_programs }
+    Left { user, kept: Capabilities::from_list(kept), starts_programs }
 }
 
 /// Refuses a place for a bundle in which this user, whom the recording becomes, could not go on.
@@ -86,7 +86,7 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> anyhow::Resul
 /// # Errors
 /// If the rights cannot be given up.
 pub fn only_read() -> Result<(), RightsError> {
-    let kept = Capabilities::of(&[Capability::DacReadSearch]);
+    let kept = Capabilities::from_list(&[Capability::DacReadSearch]);
     rights::give_up(&Left { user: User::behind_sudo(), kept, starts_programs: false })
 }
 
@@ -95,5 +95,5 @@ pub fn only_read() -> Result<(), RightsError> {
 /// # Errors
 /// If the rights cannot be given up.
 pub fn only_files() -> Result<(), RightsError> {
-    rights::keep_only(Capabilities::of(&[Capability::Chown, Capability::DacOverride, Capability::FileOwner]))
+    rights::keep_only(Capabilities::from_list(&[Capability::Chown, Capability::DacOverride, Capability::FileOwner]))
 }

@@ -27,7 +27,7 @@ impl Destination {
     ///
     /// # Errors
     /// If a folder on the way is missing or cannot be searched, or a link is another user's and not to be followed.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn find(path: &Path) -> io::Result<Self> {
         let (folder, name) = walk(path, true)?;
         match name {
             Some(name) => Ok(Self { folder, name }),
@@ -126,7 +126,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     fn special(path: &Path) -> io::Result<Option<File>> {
-        Destination::of(path)?.open_special()
+        Destination::find(path)?.open_special()
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         assert!(special(&file).unwrap().is_none());
         assert_eq!(special(folder.path()).unwrap_err().to_string(), "it is a folder");
         // Something was exchanged since the walk.
-        let destination = Destination::of(&file).unwrap();
+        let destination = Destination::find(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/dev/null", &file).unwrap();
         assert!(destination.open_special().is_err());
@@ -209,7 +209,7 @@ mod tests {
             std::fs::write(&old, "").unwrap();
             chown(&old, Some(user), Some(group)).unwrap();
             std::fs::set_permissions(&old, Permissions::from_mode(mode)).unwrap();
-            let rights = Destination::of(&old).unwrap().rights().unwrap()?;
+            let rights = Destination::find(&old).unwrap().rights().unwrap()?;
             let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new).unwrap();
             rights.give_to(&file).unwrap();
             let found = file.metadata().unwrap();
@@ -223,6 +223,6 @@ mod tests {
         assert_eq!(taken(65_534, 7, 0o640), Some((65_534, 7, 0o640)));
         assert_eq!(taken(65_533, 7, 0o640), None);
         std::fs::remove_file(&old).unwrap();
-        assert!(Destination::of(&old).unwrap().rights().unwrap().is_none());
+        assert!(Destination::find(&old).unwrap().rights().unwrap().is_none());
     }
 }

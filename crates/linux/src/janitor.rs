@@ -44,7 +44,7 @@ const UNMOUNT: u8 = b'u';
 const SEAL: u8 = b'.';
 
 /// The rights that removing an instance and undoing a mount take where the user has them by capabilities alone.
-const KEPT: Capabilities = Capabilities::of(&[Capability::DacOverride, Capability::SysAdmin]);
+const KEPT: Capabilities = Capabilities::from_list(&[Capability::DacOverride, Capability::SysAdmin]);
 /// How long an answer is waited for, in seconds: longer than all attempts to remove an instance.
 const ANSWER_SECONDS: libc::time_t = 5;
 

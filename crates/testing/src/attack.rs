@@ -43,8 +43,8 @@ pub fn is_full() -> bool {
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// Those of a try.
-    pub fn of(seed: u64, row: &str, number: u32) -> Self {
+    /// Those of one try of a row.
+    pub fn for_try(seed: u64, row: &str, number: u32) -> Self {
         // FNV-1a, so that no two rows have the same numbers.
         let of_row = row
             .bytes()
@@ -131,7 +131,7 @@ impl<'a> Row<'a> {
     }
 
     fn make(&self, number: u32, mut attempt: impl FnMut(u32, &mut Random)) {
-        let mut random = Random::of(self.seed, self.name, number);
+        let mut random = Random::for_try(self.seed, self.name, number);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| attempt(number, &mut random)))
             && self.wrong.fetch_add(1, Ordering::Relaxed) < SHOWN
         {
@@ -169,11 +169,11 @@ mod tests {
         let mut seen = Vec::new();
         attack("a row", Tries { all: 3, few: 3 }, |number, random| seen.push((number, random.number())));
         assert_eq!(seen.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2]);
-        let again = Random::of(1, "a row", 2).number();
+        let again = Random::for_try(1, "a row", 2).number();
         if env::var_os("BECALM_ATTACK_SEED").is_none() {
             assert_eq!(seen[2].1, again);
         }
-        assert!(seen[0].1 != seen[1].1 && Random::of(1, "another row", 2).number() != again);
+        assert!(seen[0].1 != seen[1].1 && Random::for_try(1, "another row", 2).number() != again);
         let made = AtomicU32::new(0);
         attack_side_by_side("a row", Tries { all: 40, few: 40 }, |_, _| {
             made.fetch_add(1, Ordering::Relaxed);

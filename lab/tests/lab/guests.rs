@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::recording::Run;
 
-/// How long a guest may take; without load the longest takes a third of it.
-pub const LIMIT: Duration = Duration::from_secs(180);
+/// How long a guest may take; without load the longest takes a third of it. One that hangs is waited for as long.
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where the lab finds its parts.
 pub struct Lab {

@@ -85,7 +85,7 @@ fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
     format!("{body} of fixed {}, a grain of {}", fixed.name(), Nanos::new(grain_ns))
 }
 
-/// Compares.
+/// Compares samples with a baseline of the same work.
 ///
 /// # Errors
 /// If the two did different things.

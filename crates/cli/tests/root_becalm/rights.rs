@@ -92,7 +92,7 @@ fn wait_until_left(running: &mut Running, user: u32) {
     });
     let janitor = children(pid).into_iter().flat_map(Task::all).find(|task| task.name == "becalm-janitor");
     let janitor = janitor.expect("there is a janitor");
-    let kept = Capabilities::of(&[Capability::DacOverride, Capability::SysAdmin]).0;
+    let kept = Capabilities::from_list(&[Capability::DacOverride, Capability::SysAdmin]).0;
     assert!(janitor.users == [0; 4] && janitor.permitted & !kept == 0, "{janitor:?}");
 }
 
@@ -394,7 +394,7 @@ fn a_reader_behind_sudo_can_only_read() {
     ];
     let mut running = Running::start(sudo(becalm(&words)));
     let pid = running.pid();
-    let kept = Capabilities::of(&[Capability::DacReadSearch]).0;
+    let kept = Capabilities::from_list(&[Capability::DacReadSearch]).0;
     running.wait_until("only the right to read is left", || {
         let tasks = Task::all(pid);
         !tasks.is_empty()
@@ -427,7 +427,7 @@ fn costs_are_shown_without_the_rights_to_measure() {
         running.wait_until("the result is written", || {
             fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|call| call.starts_with(write))
         });
-        let kept = Capabilities::of(kept).0;
+        let kept = Capabilities::from_list(kept).0;
         let tasks = Task::all(pid);
         assert!(tasks.iter().all(|task| task.permitted & !kept == 0), "{words:?}: {tasks:#?}");
         let result = std::thread::spawn(move || std::io::read_to_string(&mut reader).unwrap());

@@ -69,7 +69,7 @@ pub enum Capability {
 impl Capabilities {
     /// The set of these.
     #[must_use]
-    pub const fn of(capabilities: &[Capability]) -> Self {
+    pub const fn from_list(capabilities: &[Capability]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < capabilities.len() {
             bits |= 1 << capabilities[at] as u8;

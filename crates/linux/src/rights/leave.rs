@@ -104,7 +104,7 @@ pub fn lower(user: Option<&User>) -> Result<Lowered, RightsError> {
     if let Some(user) = user {
         let act_as = || failed(format!("act as user {}, who called sudo", user.uid));
         lowered.before = Some(Acting::now().map_err(act_as())?);
-        Acting::of(user).assume().map_err(act_as())?;
+        Acting::as_user(user).assume().map_err(act_as())?;
     }
     if !has_none().map_err(failed("read capabilities"))? {
         put_down().map_err(failed("put down capabilities"))?;

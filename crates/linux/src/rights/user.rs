@@ -49,7 +49,7 @@ impl User {
 
     /// What the machine's list of users says of this one. One that it does not know has no home.
     fn look_up(uid: u32, gid: u32) -> Self {
-        let entry = Entry::of(uid);
+        let entry = Entry::find(uid);
         let name = entry.as_ref().map(|entry| entry.name.clone());
         let groups = name.as_ref().and_then(|name| groups(name, gid)).unwrap_or_else(|| vec![gid]);
         let name = name.map(|name| OsString::from_vec(name.into_bytes())).or_else(|| env::var_os("SUDO_USER"));
@@ -92,8 +92,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// That of a user, if there is one.
-    fn of(uid: u32) -> Option<Self> {
+    /// That of the user with this number, if there is one.
+    fn find(uid: u32) -> Option<Self> {
         let mut texts = vec![0; 4096];
         loop {
             // SAFETY: all-zero bytes are a valid passwd.
@@ -181,8 +181,8 @@ impl Acting {
         Ok(Self { groups: getgroups()?, gid: getegid(), uid: geteuid() })
     }
 
-    /// That of a user.
-    pub(super) fn of(user: &User) -> Self {
+    /// That in which a thread acts as a user.
+    pub(super) fn as_user(user: &User) -> Self {
         let groups = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         Self { groups, gid: Gid::from_raw(user.gid), uid: Uid::from_raw(user.uid) }
     }

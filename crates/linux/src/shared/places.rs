@@ -55,17 +55,17 @@ impl Places {
     /// Those of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/var/lib`.
     #[must_use]
     pub fn of_this_user() -> Self {
-        Self::of(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
+        Self::from_variables(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
     }
 
     /// Those of a user whom a process of root has become, with root's environment.
     #[must_use]
     pub fn of_user(user: &User) -> Self {
-        Self::of(false, |name| user.variable(name))
+        Self::from_variables(false, |name| user.variable(name))
     }
 
     /// Those of root or another user, who has these paths in the environment.
-    fn of(is_root: bool, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
+    fn from_variables(is_root: bool, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let below = |base: PathBuf| Place::Below(base, BELOW);
         let everybodys = ["/dev/shm".into(), std::env::temp_dir()].map(Place::Among);
         if is_root {
@@ -280,7 +280,7 @@ mod tests {
                 Place::Below(base, below) | Place::Given(base, below) => base.join(below).display().to_string(),
                 Place::Among(base) => format!("among {}", base.display()),
             };
-            Places::of(is_root, variable).0.iter().map(shown).collect::<Vec<_>>()
+            Places::from_variables(is_root, variable).0.iter().map(shown).collect::<Vec<_>>()
         };
         let temporary = format!("among {}", std::env::temp_dir().display());
         let named = [("HOME", "/home/a"), ("XDG_RUNTIME_DIR", "/run/user/7")];

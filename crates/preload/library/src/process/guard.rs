@@ -81,7 +81,7 @@ fn give_up(shared: Shared<'static>) {
         return;
     }
     // No timer may send the old signal once its action is another: first they go, ...
-    for timer in slots::own(shared).filter_map(timer::of) {
+    for timer in slots::own(shared).filter_map(timer::in_slot) {
         calls::timer_delete(timer);
     }
     // ... then what they have sent already.
@@ -101,5 +101,5 @@ fn give_up(shared: Shared<'static>) {
 
 /// The slots of this process's threads whose noise has begun.
 fn with_timer(shared: Shared<'static>) -> impl Iterator<Item = Slot<'static>> {
-    slots::own(shared).filter(|slot| timer::of(*slot).is_some())
+    slots::own(shared).filter(|slot| timer::in_slot(*slot).is_some())
 }

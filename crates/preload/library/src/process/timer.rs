@@ -15,7 +15,7 @@ const NONE: c_int = -1;
 
 /// The timer of a slot, if it has one.
 #[must_use]
-pub fn of(slot: Slot<'_>) -> Option<c_int> {
+pub fn in_slot(slot: Slot<'_>) -> Option<c_int> {
     Some(TIMERS[slot.number()].load(Relaxed)).filter(|timer| *timer != NONE)
 }
 
@@ -37,7 +37,7 @@ pub fn create(slot: Slot<'_>, tid: c_int) -> Option<c_int> {
 
 /// Sets the timer of a slot, if it has one, for the detour that is due next.
 pub fn set(slot: Slot<'_>) {
-    if let Some(timer) = of(slot) {
+    if let Some(timer) = in_slot(slot) {
         calls::timer_set(timer, schedule::timer_at(slot));
     }
 }
