@@ -9,7 +9,7 @@ use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::synth::{Long, SynthKernel};
 use becalm_linux::ftrace::{RawEvent, RawHappening, TraceClock, VectorName};
 use becalm_measure::{EventClock, Names, Translator};
-use becalm_model::{Activity, Detour, Event, Pid};
+use becalm_model::{Activity, Detour, Event, Pid, Platform};
 use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
@@ -126,7 +126,7 @@ impl MadeUpMachine {
     pub fn attributor(&self, cpu: CpuId, names: &mut Names) -> Attributor {
         let pid = Pid(LOOP + cpu.get() as i32);
         let thread = LoopThread { cpu, pid, t_min: Nanos::new(9), realtime: false };
-        Attributor::new(thread, &mut names.labels)
+        Attributor::new(thread, Platform::Guest, &mut names.labels)
     }
 
     /// Decodes and names a stretch's events, as the collector does.
@@ -157,10 +157,11 @@ pub struct Attributed {
 
 impl Attributed {
     /// Attributes, as the recorder's sink does.
-    pub fn attribute(&mut self, attributor: &mut Attributor, steps: &[Step], events: &[Event], names: &Names) {
-        attributor.attribute(steps, events, &names.tasks, &mut self.detours, &mut self.activities);
+    pub fn attribute(&mut self, attributor: &mut Attributor, steps: &[Step], events: &[Event], names: &mut Names) {
+        let Names { tasks, labels, .. } = names;
+        attributor.attribute(steps, events, tasks, labels, &mut self.detours, &mut self.activities);
         if let Some(last) = steps.last() {
-            attributor.advance(last.end);
+            attributor.advance(last.end, tasks, labels);
         }
     }
 

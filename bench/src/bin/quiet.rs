@@ -60,7 +60,7 @@ impl Sink for Kept {
         Ok(())
     }
 
-    fn batch(&mut self, batch: Batch<'_>, _: &Names) -> Result<(), Infallible> {
+    fn batch(&mut self, batch: Batch<'_>, _: &mut Names) -> Result<(), Infallible> {
         self.steps.extend_from_slice(batch.steps);
         self.events.extend(batch.events.iter().map(|event| event.time));
         Ok(())

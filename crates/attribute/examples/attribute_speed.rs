@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use becalm_attribute::Attributor;
-use becalm_model::{Event, Happening, Kind, Labels, Pid};
+use becalm_model::{Event, Happening, Kind, Labels, Pid, Platform};
 use becalm_model::{LoopThread, Step, Task, Tasks};
 use becalm_units::{CpuId, Nanos};
 
@@ -25,7 +25,7 @@ fn main() -> std::io::Result<()> {
     }
     let detours = detours(&mut labels);
     let thread = LoopThread { cpu: CpuId::new(0), pid: LOOP, t_min: Nanos::new(20), realtime: false };
-    let mut attributor = Attributor::new(thread, &mut labels);
+    let mut attributor = Attributor::new(thread, Platform::Guest, &mut labels);
 
     let (mut steps, mut events) = (Vec::new(), Vec::new());
     let (mut found, mut rows) = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ fn main() -> std::io::Result<()> {
             origin += length + 1_000;
         }
         let start = Instant::now();
-        attributor.attribute(&steps, &events, &tasks, &mut found, &mut rows);
+        attributor.attribute(&steps, &events, &tasks, &mut labels, &mut found, &mut rows);
         spent += start.elapsed();
         count += events.len();
         detour_count += found.len();
@@ -52,7 +52,7 @@ fn main() -> std::io::Result<()> {
         found.clear();
         rows.clear();
     }
-    let tally = attributor.finish();
+    let tally = attributor.finish(&mut labels);
     let each = spent.as_nanos() as f64 / count as f64;
     writeln!(
         std::io::stdout(),
@@ -93,7 +93,15 @@ fn detours(labels: &mut Labels) -> Vec<(i64, Vec<Event>)> {
         .map(|what| {
             let time = |position: usize| Nanos::new(200 + 300 * position as i64);
             let length = 400 + 300 * what.len() as i64;
-            (length, what.into_iter().enumerate().map(|(at, what)| Event { time: time(at), what }).collect())
+            let mut thread = LOOP;
+            let event = |(at, what): (usize, Happening)| {
+                let by = thread;
+                if let Happening::Switch { next, .. } = what {
+                    thread = next;
+                }
+                Event { time: time(at), thread: by, what }
+            };
+            (length, what.into_iter().enumerate().map(event).collect())
         })
         .collect()
 }

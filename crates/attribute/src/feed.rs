@@ -35,14 +35,15 @@ impl<'a> EventFeed<'a> {
         }
     }
 
-    /// The thread that the next switch before `until` finds on the CPU; `None` if there is no such switch, or more
-    /// events were lost before it.
-    pub fn thread_before_next_switch(&self, until: Nanos) -> Option<Pid> {
-        self.rest().take_while(|event| event.time < until).find_map(|event| match event.what {
-            Happening::Switch { prev, .. } => Some(Some(prev)),
-            Happening::Lost { .. } => Some(None),
-            _ => None,
-        })?
+    /// The thread that wrote the next event before `until`; `None` if there is no such event, or more events were lost
+    /// before it.
+    pub fn thread_of_next(&self, until: Nanos) -> Option<Pid> {
+        let next = self.peek().filter(|event| event.time < until)?;
+        match next.what {
+            Happening::Lost { .. } => None,
+            Happening::Switch { prev, .. } => Some(prev),
+            _ => Some(next.thread),
+        }
     }
 
     /// All events that were not taken, in order.

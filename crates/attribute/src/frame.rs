@@ -24,6 +24,8 @@ pub(super) struct Frame {
     pub what: What,
     pub source: Label,
     pub detail: Label,
+    /// Its root, as `kind:source`.
+    pub cause: Label,
     /// Its row in the detour that is open, once it has one.
     pub row: Option<LedgerRow>,
     /// Whether it ever had a row, in this detour or an earlier one.

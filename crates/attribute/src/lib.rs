@@ -11,13 +11,17 @@
 //!
 //! What the replay knows beside the events: at both ends of every step the measuring thread makes progress, so that
 //! there it is the thread on the CPU and nothing is above it. An error in the trace ends with the detour it fell in.
-//! A step spans `[start, end)`: an event at the instant of its end belongs to what follows.
+//! A step spans `[start, end)`: an event at the instant of its end belongs to what follows. And each event says which
+//! thread was on the CPU when it was written.
 //!
 //! # Who owns what
 //!
-//! - **The loop itself** on top of the stack, in a step with at least one row: `edge` (entry, exit, cache refill, and
-//!   what a hypervisor took *beside* kernel events, which cannot be told from these), minus `t_min`.
-//! - **A step without kernel events**: one row `unseen`.
+//! - **The loop itself** on top of the stack, in a step with at least one other row: kind `edge`, by its place. `entry` is
+//!   what lies before the first kernel event (on a guest mostly the way through the hypervisor), `between` what lies
+//!   between two activities, `exit` what comes after the last (cache refill). `t_min` is taken off these first.
+//! - **A step without kernel events** that begins where the last kept step ended, is at most [`AFTERMATH_LONGEST`] long
+//!   and among the first [`AFTERMATH_STEPS`] after it: kind `edge`, source `after`: caches and pipelines recover.
+//! - **Any other step without kernel events**: kind `unseen`, by its length: see [`becalm_model::unseen`].
 //! - **Another thread**: what [`Tasks`] says of it. So also a thread of lower class that a bandwidth limit let in
 //!   while a real-time loop was runnable: the limit shows as the idle time beside it.
 //! - **The idle thread**, while the loop is runnable: `throttling`, source `rt_throttling` or `cfs_bandwidth` by the
@@ -29,29 +33,47 @@
 //! - **A non-maskable interrupt** is known from its handlers' ends: each takes its time from what it interrupted, back
 //!   to the event before at most.
 //! - **An exit without entry** (tracing began, or events were lost, or a work item came from another CPU): its frame
-//!   gets the time since the event before. An exit that matches a frame below the top closes those above. A switch
-//!   from another thread than the one that should run gives the time since the event before to that thread.
+//!   gets the time since the event before. An exit that matches a frame below the top closes those above.
+//! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
+//!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `unseen`,
+//!   source `missing_switch`, and `detail` names both.
+//! - **The host of a guest** takes the CPU in the middle of activities as well. An activity with nothing nested in it that
+//!   takes far longer than its like keeps the usual; the rest is `unseen`, `preempted_by_host`: see `host`.
 //! - **Lost events**: from the event before until the mark, nobody can know: kind `unseen`, source `lost_events`, and
 //!   the detours that overlap are incomplete. Then the stack starts afresh, on the thread that the next switch leaves,
 //!   or the loop if no switch follows in the step; a loop that is away is taken to be runnable.
+//!
+//! # Causes
+//!
+//! The `detail` of each row of kind `edge` is the *root* of the activity that it belongs to, as `kind:source`: `entry` and
+//! `between` belong to what follows them, `exit` and `after` to what they follow. The root of a softirq is the interrupt
+//! on whose way out it runs, or else the thread in which it runs; where that is not the softirq itself, its `detail` says
+//! so. Every other activity is its own root: an interrupt and the thread that it woke are two.
+//! [`becalm_model::root`] reads it back.
 //!
 //! # Left out
 //!
 //! Reading /proc, decoding events, choosing names: the labels of events and the entries of [`Tasks`] are taken as
 //! they come.
 
+mod causes;
 mod feed;
 mod frame;
+mod host;
 mod ledger;
 mod suspended;
 mod tally;
 
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, LoopThread, Pid, Step, Tasks, task};
+use becalm_model::{
+    Activity, Detour, Event, Happening, Kind, Label, Labels, LoopThread, Pid, Platform, Step, Tasks, task, unseen,
+};
 use becalm_units::Nanos;
 
+use self::causes::Causes;
 use self::feed::EventFeed;
 use self::frame::{Frame, What, saturating_sub};
-use self::ledger::{Ledger, LedgerRow, RestNames};
+pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
+use self::ledger::{Closed, Entry, Ledger, LedgerRow};
 use self::suspended::Suspended;
 pub use self::tally::Tally;
 
@@ -71,6 +93,10 @@ pub struct Attributor {
     base: Base,
     /// The detail of the current thread, for the work items that it runs.
     base_detail: Label,
+    /// The root of the current thread's own time; `None` for the loop, whose time is no noise.
+    base_cause: Option<Label>,
+    /// The root of what just ended on top of the current thread, and when, where softirqs may follow on its way out.
+    raised: Option<(Label, Nanos)>,
     /// Whether the loop could go on when it last left the CPU.
     loop_runnable: bool,
     suspended: Suspended,
@@ -83,6 +109,9 @@ pub struct Attributor {
     completed: Nanos,
     /// Before this instant events have been replayed without knowing the steps.
     advanced: Nanos,
+    causes: Causes,
+    /// Between whom switches were missing: the first few `detail`s of such rows.
+    missing: Vec<Label>,
     tally: Tally,
 }
 
@@ -101,26 +130,41 @@ struct OwnLabels {
     throttling: Label,
     blocked: Label,
     lost: Label,
+    missing_switch: Label,
     unknown: Label,
     unknown_work: Label,
+}
+
+/// What a call works with beside the state: who is who, and the names.
+struct Context<'a> {
+    tasks: &'a Tasks,
+    labels: &'a mut Labels,
 }
 
 /// More frames than the kernel ever nests: an interrupt on each of the ten softirqs, faults, work. Entries whose exits
 /// got lost may not pile up forever.
 const DEPTH: usize = 64;
 
+/// How long after the end of an interrupt or a softirq in a thread's time the next softirq still is on its way out: the
+/// kernel has a few instructions to do between. Later ones are of the thread, whose system calls run softirqs as well.
+const WAY_OUT: Nanos = Nanos::new(5_000);
+
+/// How many pairs of threads are remembered between which a switch was missing.
+const MISSING_PAIRS: usize = 8;
+
 /// An instant before every other, for what has not happened yet.
 const LONG_AGO: Nanos = Nanos::new(i64::MIN);
 
 impl Attributor {
-    /// For one CPU from the start of its run; names its rests in `labels`.
+    /// For one CPU of such a machine from the start of its run; names its rests in `labels`, which all later calls must be
+    /// given as well.
     #[must_use]
-    pub fn new(thread: LoopThread, labels: &mut Labels) -> Self {
-        let rests = RestNames { edge: labels.intern("edge"), unseen: labels.intern("unseen") };
+    pub fn new(thread: LoopThread, platform: Platform, labels: &mut Labels) -> Self {
         let names = OwnLabels {
             throttling: labels.intern(if thread.realtime { "rt_throttling" } else { "cfs_bandwidth" }),
             blocked: labels.intern("blocked"),
-            lost: labels.intern("lost_events"),
+            lost: labels.intern(unseen::LOST_EVENTS),
+            missing_switch: labels.intern(unseen::MISSING_SWITCH),
             unknown: labels.intern(task::UNKNOWN),
             unknown_work: labels.intern("kworker:unknown"),
         };
@@ -131,13 +175,17 @@ impl Attributor {
             current: None,
             base: Base::Loop,
             base_detail: Label::EMPTY,
+            base_cause: None,
+            raised: None,
             loop_runnable: true,
             suspended: Suspended::default(),
-            ledger: Ledger::new(thread.cpu, rests),
+            ledger: Ledger::new(thread.cpu, platform, labels),
             kept: Vec::new(),
             newest: LONG_AGO,
             completed: LONG_AGO,
             advanced: LONG_AGO,
+            causes: Causes::default(),
+            missing: Vec::new(),
             tally: Tally::default(),
         }
     }
@@ -155,9 +203,11 @@ impl Attributor {
         steps: &[Step],
         events: &[Event],
         tasks: &Tasks,
+        labels: &mut Labels,
         detours: &mut Vec<Detour>,
         activities: &mut Vec<Activity>,
     ) {
+        let with = &mut Context { tasks, labels };
         let mut kept = std::mem::take(&mut self.kept);
         let mut feed = EventFeed::new(&kept, events);
         for step in steps {
@@ -165,17 +215,20 @@ impl Attributor {
                 self.tally.refused_steps += 1;
                 continue;
             }
-            self.replay(&mut feed, step.start, tasks);
+            self.replay(&mut feed, step.start, with);
             self.resynchronize(step.start);
             self.ledger.open(step.start, step.start < self.advanced);
-            self.replay(&mut feed, step.end, tasks);
+            self.replay(&mut feed, step.end, with);
             if self.lost_comes_next(&mut feed) {
-                self.lose(step.end);
+                self.lose(step.end, with);
             } else {
+                self.meet(self.thread.pid, step.end, with);
                 self.credit(step.end);
             }
             self.resynchronize(step.end);
-            let (detour, rows) = self.ledger.close(self.thread.t_min);
+            let Closed { detour, rows, preempted } =
+                self.ledger.close(self.thread.t_min, &mut self.causes, with.labels);
+            self.tally.preempted_by_host += preempted;
             self.tally.incomplete += u64::from(detour.incomplete);
             detours.push(detour);
             activities.extend_from_slice(rows);
@@ -198,10 +251,10 @@ impl Attributor {
 
     /// Promises that no step that starts before `until` will come any more, so that the events before it need not be
     /// kept. A step that breaks the promise is attributed to what is left of its events, and marked incomplete.
-    pub fn advance(&mut self, until: Nanos) {
+    pub fn advance(&mut self, until: Nanos, tasks: &Tasks, labels: &mut Labels) {
         let mut kept = std::mem::take(&mut self.kept);
         let mut feed = EventFeed::new(&kept, &[]);
-        self.replay(&mut feed, until, &Tasks::new());
+        self.replay(&mut feed, until, &mut Context { tasks, labels });
         let left = feed.rest().count();
         kept.drain(..kept.len() - left);
         self.kept = kept;
@@ -209,9 +262,15 @@ impl Attributor {
     }
 
     /// Replays what is left after the last step, and returns the totals of the run.
-    pub fn finish(&mut self) -> Tally {
-        self.advance(Nanos::MAX);
+    pub fn finish(&mut self, labels: &mut Labels) -> Tally {
+        self.advance(Nanos::MAX, &Tasks::new(), labels);
         self.tally
+    }
+
+    /// Between whom switches were missing in detours, the first eight pairs: `task:sshd or kthread:rcu_preempt`.
+    #[must_use]
+    pub fn missing_switches(&self) -> &[Label] {
+        &self.missing
     }
 
     /// The totals so far. Events that are kept for the next call are not yet in them.
@@ -221,7 +280,7 @@ impl Attributor {
     }
 
     /// Replays the events before `until`.
-    fn replay(&mut self, feed: &mut EventFeed<'_>, until: Nanos, tasks: &Tasks) {
+    fn replay(&mut self, feed: &mut EventFeed<'_>, until: Nanos, with: &mut Context<'_>) {
         while let Some(event) = feed.next_before(until) {
             if self.is_late(event) {
                 self.count_late(event);
@@ -229,14 +288,14 @@ impl Attributor {
             }
             if let Happening::Lost { count } = event.what {
                 self.count_lost(count);
-                self.lose(event.time);
+                self.lose(event.time, with);
                 if self.ledger.is_open() {
-                    let base = feed.thread_before_next_switch(until).unwrap_or(self.thread.pid);
-                    self.enter(base, event.time, tasks);
+                    let base = feed.thread_of_next(until).unwrap_or(self.thread.pid);
+                    self.enter(base, event.time, with);
                 }
             } else {
                 self.tally.events += 1;
-                self.happen(event, tasks);
+                self.happen(event, with);
             }
             self.newest = event.time;
         }
@@ -276,29 +335,87 @@ impl Attributor {
     }
 
     /// Credits the time before the event, and changes the stack by it.
-    fn happen(&mut self, event: &Event, tasks: &Tasks) {
+    fn happen(&mut self, event: &Event, with: &mut Context<'_>) {
         let at = event.time;
         match event.what {
-            Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail, at),
-            Happening::IrqExit { source, detail } => self.pop(What::Irq, source, detail, at),
-            Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY, at),
-            Happening::SoftirqExit { source } => self.pop(What::Softirq, source, Label::EMPTY, at),
+            Happening::Switch { prev, .. } => self.meet(prev, at, with),
+            Happening::Nmi { delta, .. } => self.meet(event.thread, self.nmi_start(delta, at), with),
+            _ => self.meet(event.thread, at, with),
+        }
+        match event.what {
+            Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail, at, with),
+            Happening::IrqExit { source, detail } => self.pop(What::Irq, source, detail, at, with),
+            Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY, at, with),
+            Happening::SoftirqExit { source } => self.pop(What::Softirq, source, Label::EMPTY, at, with),
             Happening::WorkStart { source, work } => {
-                // A kworker runs one item at a time: one that is still there ended unseen, on another CPU perhaps.
-                if let Some(stale) = self.stack.iter().position(|frame| matches!(frame.what, What::Work(_))) {
+                if let Some(stale) = self.stale_work() {
                     self.credit(at);
                     self.abandon_from(stale);
                 }
-                self.push(What::Work(work), source, Label::EMPTY, at);
+                self.push(What::Work(work), source, Label::EMPTY, at, with);
             }
             Happening::WorkEnd { source, work } => {
                 let source = if source == Label::EMPTY { self.names.unknown_work } else { source };
-                self.pop(What::Work(work), source, Label::EMPTY, at);
+                self.pop(What::Work(work), source, Label::EMPTY, at, with);
             }
-            Happening::Nmi { source, delta } => self.nmi(source, delta, at),
-            Happening::Fault { source, detail } => self.fault(source, detail, at),
-            Happening::Switch { prev, prev_runnable, next } => self.switch(prev, prev_runnable, next, at, tasks),
+            Happening::Nmi { source, delta } => self.nmi(source, delta, at, with),
+            Happening::Fault { source, detail } => self.fault(source, detail, at, with),
+            Happening::Switch { prev, prev_runnable, next } => self.switch(prev, prev_runnable, next, at, with),
             Happening::Lost { .. } => {}
+        }
+    }
+
+    /// The work item on the stack that must have ended unseen, on another CPU perhaps, when another one begins: a thread runs
+    /// one at a time. One below a softirq was only interrupted: since Linux 6.9 softirqs run work items as well.
+    fn stale_work(&self) -> Option<usize> {
+        let interrupted = |frame: &Frame| matches!(frame.what, What::Irq | What::Softirq);
+        let floor = self.stack.iter().rposition(interrupted).map_or(0, |place| place + 1);
+        let work = self.stack[floor..].iter().position(|frame| matches!(frame.what, What::Work(_)));
+        work.map(|place| floor + place)
+    }
+
+    /// Learns which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its
+    /// step. If it is another than the switches said, one of them is not in the trace: from the event before until then it
+    /// was one thread or the other.
+    fn meet(&mut self, thread: Pid, at: Nanos, with: &mut Context<'_>) {
+        let Some(current) = self.current else {
+            self.enter(thread, at, with);
+            return;
+        };
+        if current == thread {
+            return;
+        }
+        self.tally.unmatched_switches += 1;
+        if self.ledger.is_open() && at > self.ledger.credited() {
+            let names = [current, thread].map(|pid| self.thread_name(pid, with));
+            let detail = with.labels.intern(&format!("{} or {}", names[0], names[1]));
+            if self.missing.len() < MISSING_PAIRS && !self.missing.contains(&detail) {
+                self.missing.push(detail);
+            }
+            self.tally.missing_switch += at - self.ledger.credited();
+            let start = self.ledger.credited();
+            self.unknown(start, self.names.missing_switch, detail, at, with.labels);
+        }
+        self.leave(current, at);
+        self.enter(thread, at, with);
+    }
+
+    /// Books the time up to `at` as unseen, from an instant up to which all is credited.
+    fn unknown(&mut self, start: Nanos, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
+        let cause = self.causes.label(Kind::Unseen, source, labels);
+        let row = self.ledger.row(Entry { start, kind: Kind::Unseen, source, detail, cause });
+        self.ledger.credit(row, at);
+        self.ledger.end(cause);
+    }
+
+    fn thread_name(&self, pid: Pid, with: &Context<'_>) -> String {
+        if pid == self.thread.pid {
+            return "the measuring thread".to_owned();
+        }
+        match with.tasks.get(pid) {
+            _ if pid == Pid::IDLE => "the idle thread".to_owned(),
+            Some(task) => format!("{}:{}", task.kind, with.labels.text(task.source)),
+            None => format!("pid {}", pid.0),
         }
     }
 
@@ -312,10 +429,13 @@ impl Attributor {
                 let row = match frame.row {
                     Some(row) => row,
                     // It came back from an earlier detour with its thread.
-                    None => {
-                        let detail = if let What::Work(_) = frame.what { self.base_detail } else { frame.detail };
-                        self.ledger.row(self.ledger.credited(), frame.what.kind(), frame.source, detail)
-                    }
+                    None => self.ledger.row(Entry {
+                        start: self.ledger.credited(),
+                        kind: frame.what.kind(),
+                        source: frame.source,
+                        detail: if let What::Work(_) = frame.what { self.base_detail } else { frame.detail },
+                        cause: frame.cause,
+                    }),
                 };
                 frame.row = Some(row);
                 frame.in_detour = true;
@@ -326,38 +446,64 @@ impl Attributor {
         }
     }
 
-    /// A row for a frame that begins, if a detour is open. A work item's detail is its kworker.
-    fn row(&mut self, start: Nanos, what: What, source: Label, detail: Label) -> Option<LedgerRow> {
-        let detail = if let What::Work(_) = what { self.base_detail } else { detail };
-        self.ledger.is_open().then(|| self.ledger.row(start, what.kind(), source, detail))
+    /// The root of a frame that begins now.
+    fn root(&mut self, what: What, source: Label, at: Nanos, labels: &mut Labels) -> Label {
+        let own = (what.kind(), source);
+        match what {
+            What::Softirq => {
+                let on_the_way_out =
+                    |(_, ended): &(Label, Nanos)| self.base_cause.is_none() || saturating_sub(at, *ended) <= WAY_OUT;
+                let root = self.raised.filter(on_the_way_out).map(|(cause, _)| cause).or(self.base_cause);
+                root.unwrap_or_else(|| self.causes.label(own.0, own.1, labels))
+            }
+            What::Irq | What::Work(_) | What::Fault => self.causes.label(own.0, own.1, labels),
+        }
     }
 
-    fn push(&mut self, what: What, source: Label, detail: Label, at: Nanos) {
+    fn push(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
         self.credit(at);
         if self.stack.len() >= DEPTH {
             self.abandon_from(0);
         }
-        let row = self.row(at, what, source, detail);
+        let cause = self.root(what, source, at, with.labels);
+        self.raised = None;
+        let detail = match what {
+            // A work item's is its kworker, a softirq's is its root.
+            What::Work(_) => self.base_detail,
+            What::Softirq if cause != self.causes.label(Kind::Softirq, source, with.labels) => cause,
+            _ => detail,
+        };
+        let entry = Entry { start: at, kind: what.kind(), source, detail, cause };
+        let row = self.ledger.is_open().then(|| self.ledger.row(entry));
         let in_detour = row.is_some();
-        self.stack.push(Frame { what, source, detail, row, in_detour, since: at, before: Nanos::ZERO });
+        self.stack.push(Frame { what, source, detail, cause, row, in_detour, since: at, before: Nanos::ZERO });
     }
 
-    fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos) {
+    fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
         match self.stack.iter().rposition(|frame| frame.ends_with(what, source, detail)) {
             Some(depth) => {
                 self.credit(at);
                 self.abandon_from(depth + 1);
-                if let Some(frame) = self.stack.pop()
-                    && !frame.in_detour
-                    && matches!(frame.what, What::Irq | What::Softirq)
-                {
-                    self.tally.below_threshold(frame.extent(at));
+                if let Some(frame) = self.stack.pop() {
+                    self.ledger.end(frame.cause);
+                    let outermost = !self.stack.iter().any(|below| matches!(below.what, What::Irq | What::Softirq));
+                    let raises = matches!(what, What::Irq | What::Softirq) && outermost;
+                    self.raised = raises.then_some((frame.cause, at));
+                    if !frame.in_detour && matches!(what, What::Irq | What::Softirq) {
+                        self.tally.below_threshold(frame.extent(at));
+                    }
                 }
             }
             None => {
                 self.tally.unmatched_exits += 1;
-                if let Some(row) = self.row(self.ledger.credited(), what, source, detail) {
+                let cause = self.root(what, source, at, with.labels);
+                self.raised = matches!(what, What::Irq | What::Softirq).then_some((cause, at));
+                if self.ledger.is_open() {
+                    let detail = if let What::Work(_) = what { self.base_detail } else { detail };
+                    let start = self.ledger.credited();
+                    let row = self.ledger.row(Entry { start, kind: what.kind(), source, detail, cause });
                     self.ledger.credit(row, at);
+                    self.ledger.end(cause);
                 }
             }
         }
@@ -365,47 +511,51 @@ impl Attributor {
 
     /// Closes the frames from `depth` on, whose ends were not seen.
     fn abandon_from(&mut self, depth: usize) {
+        if let Some(outermost) = self.stack.get(depth) {
+            self.ledger.end(outermost.cause);
+        }
         let ended_unseen = self.stack.drain(depth..).filter(|frame| frame.what != What::Fault).count();
         self.tally.unmatched_entries += ended_unseen as u64;
     }
 
-    fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos) {
-        let start = saturating_sub(at, delta.max(Nanos::ZERO)).max(self.since());
+    /// When a handler of a non-maskable interrupt began that ended now and took `delta`: not before the event before.
+    fn nmi_start(&self, delta: Nanos, at: Nanos) -> Nanos {
+        saturating_sub(at, delta.max(Nanos::ZERO)).max(self.since())
+    }
+
+    fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos, with: &mut Context<'_>) {
+        let start = self.nmi_start(delta, at);
+        self.raised = None;
         if self.ledger.is_open() {
             self.credit(start);
-            let row = self.ledger.row(start, Kind::Nmi, source, Label::EMPTY);
+            let cause = self.causes.label(Kind::Nmi, source, with.labels);
+            let entry = Entry { start, kind: Kind::Nmi, source, detail: Label::EMPTY, cause };
+            let row = self.ledger.row(entry);
             self.ledger.credit(row, at);
+            self.ledger.end(cause);
         } else {
             self.tally.below_threshold(saturating_sub(at, start));
         }
     }
 
-    fn fault(&mut self, source: Label, detail: Label, at: Nanos) {
+    fn fault(&mut self, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
         self.credit(at);
+        self.raised = None;
         let on_thread_alone = matches!(self.stack.last(), None | Some(Frame { what: What::Fault, .. }));
         if self.current == Some(self.thread.pid) && on_thread_alone {
             // The one before is over, or the thread could not have met this one.
             self.stack.pop();
-            self.push(What::Fault, source, detail, at);
+            self.push(What::Fault, source, detail, at, with);
         }
     }
 
-    fn switch(&mut self, prev: Pid, prev_runnable: bool, next: Pid, at: Nanos, tasks: &Tasks) {
-        if let Some(current) = self.current
-            && current != prev
-        {
-            // A switch went unseen; when, nobody knows but that it was not before the last event.
-            self.tally.unmatched_switches += 1;
-            let since = self.since();
-            self.leave(current, since);
-            self.enter(prev, since, tasks);
-        }
+    fn switch(&mut self, prev: Pid, prev_runnable: bool, next: Pid, at: Nanos, with: &mut Context<'_>) {
         self.credit(at);
         self.leave(prev, at);
         if prev == self.thread.pid {
             self.loop_runnable = prev_runnable;
         }
-        self.enter(next, at, tasks);
+        self.enter(next, at, with);
     }
 
     /// The event before, or the step's start if that is later.
@@ -422,10 +572,14 @@ impl Attributor {
             frame.before = frame.extent(at);
         }
         self.tally.unmatched_entries += self.suspended.suspend(pid, &mut self.stack, self.ledger.number()) as u64;
+        self.raised = None;
+        if let Some(cause) = self.base_cause {
+            self.ledger.end(cause);
+        }
     }
 
     /// Makes a thread the current one, with the frames that it left with.
-    fn enter(&mut self, pid: Pid, at: Nanos, tasks: &Tasks) {
+    fn enter(&mut self, pid: Pid, at: Nanos, with: &mut Context<'_>) {
         self.current = Some(pid);
         self.suspended.resume(pid, &mut self.stack, self.ledger.number());
         for frame in &mut self.stack {
@@ -433,48 +587,60 @@ impl Attributor {
         }
         self.base = Base::Loop;
         self.base_detail = Label::EMPTY;
-        // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
-        if self.ledger.is_open() && pid != self.thread.pid {
-            let (kind, source, detail) = match tasks.get(pid) {
-                _ if pid == Pid::IDLE => match self.idle() {
-                    Ok((kind, source)) => (kind, source, Label::EMPTY),
-                    Err(fault) => {
-                        self.base = Base::Row(fault);
-                        return;
+        self.base_cause = None;
+        if pid == self.thread.pid {
+            return;
+        }
+        let (kind, source, detail) = match with.tasks.get(pid) {
+            _ if pid == Pid::IDLE => match self.idle() {
+                Ok((kind, source)) => (kind, source, Label::EMPTY),
+                Err((fault, cause)) => {
+                    if let Some(row) = fault {
+                        self.base = Base::Row(row);
                     }
-                },
-                Some(task) => (task.kind, task.source, task.detail),
-                None => (Kind::Task, self.names.unknown, Label::EMPTY),
-            };
-            self.base = Base::Row(self.ledger.row(at, kind, source, detail));
+                    self.base_cause = Some(cause);
+                    return;
+                }
+            },
+            Some(task) => (task.kind, task.source, task.detail),
+            None => (Kind::Task, self.names.unknown, Label::EMPTY),
+        };
+        let cause = self.causes.label(kind, source, with.labels);
+        self.base_cause = Some(cause);
+        // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
+        if self.ledger.is_open() {
+            self.base = Base::Row(self.ledger.row(Entry { start: at, kind, source, detail, cause }));
             self.base_detail = detail;
         }
     }
 
     /// What the CPU idles for while the loop is away: a limit, the loop's sleep, or a fault of the loop that has a row.
-    fn idle(&self) -> Result<(Kind, Label), LedgerRow> {
+    fn idle(&self) -> Result<(Kind, Label), (Option<LedgerRow>, Label)> {
         if self.loop_runnable {
             return Ok((Kind::Throttling, self.names.throttling));
         }
         let fault = self.suspended.frames(self.thread.pid).iter().find(|frame| frame.what == What::Fault);
-        match fault.and_then(|fault| fault.row) {
-            Some(row) => Err(row),
+        match fault {
+            Some(fault) => Err((fault.row.filter(|_| self.ledger.is_open()), fault.cause)),
             None => Ok((Kind::Task, self.names.blocked)),
         }
     }
 
     /// Events were lost until `at`: nothing that was known holds any more.
-    fn lose(&mut self, at: Nanos) {
+    fn lose(&mut self, at: Nanos, with: &mut Context<'_>) {
         if self.ledger.is_open() {
             self.ledger.mark_incomplete();
-            if at > self.ledger.credited() {
-                let row = self.ledger.row(self.ledger.credited(), Kind::Unseen, self.names.lost, Label::EMPTY);
-                self.ledger.credit(row, at);
+            let since = self.ledger.credited();
+            if at > since {
+                self.unknown(since, self.names.lost, Label::EMPTY, at, with.labels);
             }
+            self.ledger.end(self.causes.label(Kind::Unseen, self.names.lost, with.labels));
         }
         self.stack.clear();
         self.suspended.clear();
         self.current = None;
+        self.base_cause = None;
+        self.raised = None;
         self.loop_runnable = true;
     }
 
@@ -492,6 +658,8 @@ impl Attributor {
         self.current = Some(loop_pid);
         self.base = Base::Loop;
         self.base_detail = Label::EMPTY;
+        self.base_cause = None;
+        self.raised = None;
         self.loop_runnable = true;
     }
 }

@@ -25,6 +25,10 @@ pub struct Tally {
     pub unmatched_exits: u64,
     /// Times at which another thread was on the CPU than the switches before had said.
     pub unmatched_switches: u64,
+    /// The time in detours of which it is not known for that reason which of two threads had it.
+    pub missing_switch: Nanos,
+    /// Activities that took so much longer than their like that the host must have taken the CPU meanwhile.
+    pub preempted_by_host: u64,
     /// Events that were older than what had been processed; nothing was concluded from them.
     pub late_events: u64,
     /// Steps that were empty, or overlapped an earlier one; they became no detour.

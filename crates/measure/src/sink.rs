@@ -37,7 +37,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be taken; the recording ends.
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error>;
+    fn batch(&mut self, batch: Batch<'_>, names: &mut Names) -> Result<(), Self::Error>;
 
     /// Every CPU's part of the segment has been given.
     ///

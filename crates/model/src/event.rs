@@ -18,6 +18,9 @@ impl Pid {
 pub struct Event {
     /// When, since the run's origin.
     pub time: Nanos,
+    /// The thread that was on the CPU when the kernel wrote it; of no meaning for lost events, and the one that leaves for a
+    /// switch.
+    pub thread: Pid,
     /// Which kind of event it is, with what the kernel said of it.
     pub what: Happening,
 }

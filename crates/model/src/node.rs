@@ -3,8 +3,8 @@
 use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::Document;
 use crate::event_count::EventCount;
+use crate::{Document, Platform};
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.run/1";
@@ -81,6 +81,14 @@ pub struct MachineDoc {
     pub nohz_full: CpuList,
     /// The kernel's command line.
     pub command_line: String,
+}
+
+impl MachineDoc {
+    /// What lies below its kernel.
+    #[must_use]
+    pub const fn platform(&self) -> Platform {
+        if self.hypervisor.is_some() { Platform::Guest } else { Platform::Metal }
+    }
 }
 
 /// The counter, its rate, and how well that is known.
@@ -270,6 +278,15 @@ pub struct CpuDoc {
     /// Switches, entries and exits that the trace must have held and does not, although it lost nothing by its own account.
     #[serde(default)]
     pub unmatched_events: u64,
+    /// The time in detours of which it is not known which of two threads had it, as the trace lacks a switch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_switch_ns: Nanos,
+    /// Between whom switches were missing, the first few pairs: `task:sshd or kthread:rcu_preempt`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_switch_threads: Vec<String>,
+    /// Activities that took so much longer than their like that the host must have taken the CPU meanwhile.
+    #[serde(default, skip_serializing_if = "is_none_seen")]
+    pub preempted_by_host: u64,
     /// Interrupts and softirqs that fell in no detour, being shorter than the threshold.
     pub below_threshold_events: u64,
     /// The longest of them; longer than `threshold_ns` only if the trace and the loop contradict each other.
@@ -304,6 +321,9 @@ impl CpuDoc {
             lost_events: 0,
             events: 0,
             unmatched_events: 0,
+            missing_switch_ns: Nanos::ZERO,
+            missing_switch_threads: Vec::new(),
+            preempted_by_host: 0,
             below_threshold_events: 0,
             below_threshold_max_ns: Nanos::ZERO,
             faults: 0,
@@ -312,6 +332,17 @@ impl CpuDoc {
             cut_short: false,
         }
     }
+}
+
+/// Leaves out of a document what most recordings do not have.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_zero(time: &Nanos) -> bool {
+    *time == Nanos::ZERO
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+const fn is_none_seen(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The kernel's trace of a run.
@@ -368,7 +399,7 @@ impl Document for NodeDoc {
     }
 }
 
-const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 8] {
+const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 9] {
     [
         ("duration_ns", cpu.duration_ns),
         ("t_min_ns", cpu.t_min_ns),
@@ -378,5 +409,6 @@ const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 8] {
         ("max_ns", cpu.max_ns),
         ("total_ns", cpu.total_ns),
         ("below_threshold_max_ns", cpu.below_threshold_max_ns),
+        ("missing_switch_ns", cpu.missing_switch_ns),
     ]
 }

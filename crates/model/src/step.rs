@@ -13,6 +13,15 @@ pub struct Step {
     pub end: Nanos,
 }
 
+/// What lies below the kernel of a machine that is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Platform {
+    /// Nothing that shows: the processor itself.
+    Metal,
+    /// A hypervisor, which takes the CPU now and then without a word.
+    Guest,
+}
+
 /// The measuring thread of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopThread {

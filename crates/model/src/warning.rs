@@ -198,13 +198,23 @@ pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
     Warning::new(
         "unmatched_events",
         format!(
-            "on CPU {} the kernel's trace lacks {} among {}, without admitting to a loss",
+            "on CPU {} the kernel's trace lacks {} among {}, without admitting to a loss{}",
             cpu.cpu,
             counted(cpu.unmatched_events, "switch, entry or exit", "switches, entries or exits"),
-            counted(cpu.events, "event", "events")
+            counted(cpu.events, "event", "events"),
+            missing_switch(cpu)
         ),
-        "the time since the event before each goes to the thread that the next one names; all books still close",
+        "time that may be one thread's or another's is booked as unseen: missing_switch; all books still close",
     )
+}
+
+/// The time that lies between two threads because a switch is missing, and which threads.
+fn missing_switch(cpu: &CpuDoc) -> String {
+    if cpu.missing_switch_ns == Nanos::ZERO {
+        return String::new();
+    }
+    let threads = cpu.missing_switch_threads.join("; ");
+    format!("; for {:.3} it is not known who ran: {threads}", cpu.missing_switch_ns)
 }
 
 /// The loop on a CPU ended before the others.

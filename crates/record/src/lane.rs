@@ -2,7 +2,7 @@
 
 use becalm_attribute::{Attributor, Tally};
 use becalm_measure::Batch;
-use becalm_model::{Activity, Detour, Labels, LoopThread, Step, Tasks};
+use becalm_model::{Activity, Detour, Label, Labels, LoopThread, Platform, Step, Tasks};
 use becalm_units::Nanos;
 
 /// What one CPU gave since the part before.
@@ -37,12 +37,12 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Begins the lane of a thread. `traced` says whether kernel events will come.
+    /// Begins the lane of a thread. `traced` says on what the kernel runs, if its events will come.
     #[must_use]
-    pub fn new(thread: LoopThread, traced: bool, labels: &mut Labels) -> Self {
+    pub fn new(thread: LoopThread, traced: Option<Platform>, labels: &mut Labels) -> Self {
         Self {
             thread,
-            attributor: traced.then(|| Attributor::new(thread, labels)),
+            attributor: traced.map(|platform| Attributor::new(thread, platform, labels)),
             detours: Vec::new(),
             activities: Vec::new(),
         }
@@ -50,13 +50,14 @@ impl Lane {
 
     /// Splits the steps of a batch over the kernel events in them. Without a trace each step becomes a detour without
     /// activities. What is returned stays until the next batch.
-    pub fn attribute<'a>(&'a mut self, batch: Batch<'a>, tasks: &Tasks) -> LanePart<'a> {
+    pub fn attribute<'a>(&'a mut self, batch: Batch<'a>, tasks: &Tasks, labels: &mut Labels) -> LanePart<'a> {
         self.detours.clear();
         self.activities.clear();
         match &mut self.attributor {
             Some(attributor) => {
-                attributor.attribute(batch.steps, batch.events, tasks, &mut self.detours, &mut self.activities);
-                attributor.advance(batch.complete_until);
+                let (detours, activities) = (&mut self.detours, &mut self.activities);
+                attributor.attribute(batch.steps, batch.events, tasks, labels, detours, activities);
+                attributor.advance(batch.complete_until, tasks, labels);
             }
             None => self.detours.extend(batch.steps.iter().map(|step| self.thread.detour(*step))),
         }
@@ -73,7 +74,12 @@ impl Lane {
     }
 
     /// Ends the lane, and returns what attribution counted.
-    pub fn finish(&mut self) -> Tally {
-        self.attributor.as_mut().map_or_else(Tally::default, Attributor::finish)
+    pub fn finish(&mut self, labels: &mut Labels) -> Tally {
+        self.attributor.as_mut().map_or_else(Tally::default, |attributor| attributor.finish(labels))
+    }
+
+    /// Between whom switches were missing in detours, the first few pairs.
+    pub fn missing_switches(&self) -> impl Iterator<Item = Label> {
+        self.attributor.iter().flat_map(|attributor| attributor.missing_switches().iter().copied())
     }
 }

@@ -41,4 +41,6 @@ impl BundleOutput {
 /// Switches, entries and exits that the trace of a CPU lacks.
 pub fn enter_unmatched(doc: &mut CpuDoc, tally: &Tally) {
     doc.unmatched_events = tally.unmatched_switches + tally.unmatched_entries + tally.unmatched_exits;
+    doc.missing_switch_ns = tally.missing_switch;
+    doc.preempted_by_host = tally.preempted_by_host;
 }

@@ -67,9 +67,10 @@ impl Session {
         let policy = plan.policy;
         let mut recorder = Recorder { store, lanes: Vec::new() };
         match becalm_measure::record(plan, self.guard.clone(), &self.signals, &mut recorder, progress) {
-            Ok(Recording { node, command }) => Ok(Recorded {
+            Ok(Recording { node, command, names }) => Ok(Recorded {
                 node,
                 command,
+                names,
                 store: recorder.store,
                 lanes: recorder.lanes,
                 root: self.root.clone(),
@@ -89,6 +90,7 @@ pub struct Recorded<S> {
     pub command: Companion,
     /// The store that took what was recorded.
     pub store: S,
+    names: Names,
     lanes: Vec<Lane>,
     root: PathBuf,
     policy: Policy,
@@ -100,8 +102,12 @@ impl<S: Store> Recorded<S> {
     /// # Errors
     /// If it cannot be stored.
     pub fn complete(&mut self) -> Result<(), S::Error> {
-        let tallies: Vec<Tally> = self.lanes.iter_mut().map(Lane::finish).collect();
+        let labels = &mut self.names.labels;
+        let tallies: Vec<Tally> = self.lanes.iter_mut().map(|lane| lane.finish(labels)).collect();
         self.store.enter(&mut self.node.cpus, &tallies);
+        for (doc, lane) in self.node.cpus.iter_mut().zip(&self.lanes) {
+            doc.missing_switch_threads = lane.missing_switches().map(|label| labels.text(label).to_owned()).collect();
+        }
         let limit = realtime_limit(&self.root, self.policy);
         let warnings = closing_warnings(&self.node.cpus, self.node.tracing.as_ref(), limit);
         self.node.warnings.extend(warnings);
@@ -136,13 +142,13 @@ impl<S: Store> Sink for Recorder<S> {
     type Error = S::Error;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), S::Error> {
-        let traced = node.tracing.is_some();
+        let traced = node.tracing.is_some().then(|| node.machine.platform());
         self.lanes = threads.iter().map(|thread| Lane::new(*thread, traced, &mut names.labels)).collect();
         self.store.begin(node, threads, names)
     }
 
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), S::Error> {
-        let part = self.lanes[batch.index].attribute(batch, &names.tasks);
+    fn batch(&mut self, batch: Batch<'_>, names: &mut Names) -> Result<(), S::Error> {
+        let part = self.lanes[batch.index].attribute(batch, &names.tasks, &mut names.labels);
         self.store.take(part, names)
     }
 

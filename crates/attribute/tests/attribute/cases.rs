@@ -1,12 +1,12 @@
 //! Written-out cases. Each is a step of the loop from 1,000 ns on, unless it says otherwise.
 
 use becalm_attribute::Tally;
-use becalm_model::{Kind, Pid};
+use becalm_model::{Kind, Pid, Platform};
 use becalm_units::Nanos;
 
 use crate::scene::{
-    COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, T_MIN, assert_books_close, line, lost, sleep,
-    step, switch,
+    COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, T_MIN, assert_books_close, by, line, lost,
+    sleep, step, switch,
 };
 
 #[test]
@@ -21,14 +21,17 @@ fn a_tick_with_its_softirqs() {
         s.softirq_exit(5_950, "sched"),
     ];
     let (lines, outcome) = s.lines(6_200, &events);
-    // The loop had 100 before, 100 + 50 between and 250 after, of which 20 are its shortest step.
+    // All of it is the tick's; of the 250 after it, 20 are the loop's shortest step.
     assert_eq!(
         lines,
         [
-            line(1_000, 480, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
             line(1_100, 3_000, Kind::Irq, "local_timer", "vector"),
-            line(4_200, 500, Kind::Softirq, "timer", ""),
-            line(4_750, 1_200, Kind::Softirq, "sched", ""),
+            line(4_100, 100, Kind::Edge, "between", "irq:local_timer"),
+            line(4_200, 500, Kind::Softirq, "timer", "irq:local_timer"),
+            line(4_700, 50, Kind::Edge, "between", "irq:local_timer"),
+            line(4_750, 1_200, Kind::Softirq, "sched", "irq:local_timer"),
+            line(5_950, 230, Kind::Edge, "exit", "irq:local_timer"),
         ]
     );
     assert_eq!(outcome.tally, Tally { events: 6, ..Tally::default() });
@@ -49,11 +52,12 @@ fn a_softirq_interrupted_by_an_irq_interrupted_by_two_nmi_handlers() {
     assert_eq!(
         lines,
         [
-            line(1_000, 180, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "softirq:net_rx"),
             line(1_100, 400, Kind::Softirq, "net_rx", ""),
             line(1_200, 260, Kind::Irq, "virtio1-req.0", "vector"),
             line(1_350, 100, Kind::Nmi, "perf", ""),
             line(1_460, 40, Kind::Nmi, "watchdog", ""),
+            line(1_900, 80, Kind::Edge, "exit", "softirq:net_rx"),
         ]
     );
 }
@@ -66,9 +70,10 @@ fn an_nmi_takes_no_time_twice() {
     assert_eq!(
         lines,
         [
-            line(1_000, 180, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "irq:a"),
             line(1_100, 200, Kind::Irq, "a", "vector"),
             line(1_300, 100, Kind::Nmi, "late", ""),
+            line(1_400, 80, Kind::Edge, "exit", "nmi:late"),
         ]
     );
 }
@@ -93,14 +98,16 @@ fn a_switch_in_the_middle_with_an_interrupt_in_each_thread() {
     assert_eq!(
         lines,
         [
-            line(1_000, 280, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "irq:reschedule"),
             line(1_100, 100, Kind::Irq, "reschedule", "vector"),
+            line(1_200, 100, Kind::Edge, "between", "task:sshd"),
             line(1_300, 800, Kind::Task, "sshd", "pid 700"),
             line(1_400, 200, Kind::Irq, "local_timer", "vector"),
             line(2_300, 150, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
-            line(2_400, 100, Kind::Softirq, "rcu", ""),
+            line(2_400, 100, Kind::Softirq, "rcu", "kthread:ksoftirqd"),
             line(2_550, 50, Kind::Becalm, "becalm", "pid 101"),
             line(2_600, 100, Kind::Task, "unknown", ""),
+            line(2_700, 80, Kind::Edge, "exit", "task:unknown"),
         ]
     );
     assert_eq!(outcome.tally.unmatched_switches, 0);
@@ -127,15 +134,18 @@ fn idling_while_the_loop_is_runnable_is_throttling() {
             switch(51_000, Pid::IDLE, LOOP),
         ];
         let (lines, _) = s.lines(51_100, &events);
+        let cause = format!("throttling:{source}");
         assert_eq!(
             lines,
             [
-                line(1_000, 280, Kind::Edge, "edge", ""),
+                line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
                 line(1_100, 200, Kind::Irq, "local_timer", "vector"),
+                line(1_300, 100, Kind::Edge, "between", &cause),
                 line(1_400, 1_000, Kind::Throttling, source, ""),
                 line(2_000, 100, Kind::Irq, "local_timer", "vector"),
                 line(2_500, 200, Kind::Task, "sshd", "pid 700"),
                 line(2_700, 48_300, Kind::Throttling, source, ""),
+                line(51_000, 80, Kind::Edge, "exit", &cause),
             ]
         );
     }
@@ -160,8 +170,8 @@ fn a_fault_that_waits_for_its_page_owns_the_idle_time() {
     assert_eq!(
         lines,
         [
-            line(1_000, 80, Kind::Edge, "edge", ""),
-            line(1_100, 400 + 7_800 - 400 + 300, Kind::Fault, "page_fault_user", ""),
+            line(1_000, 80, Kind::Edge, "entry", "fault:page_fault_user"),
+            line(1_100, 8_100, Kind::Fault, "page_fault_user", ""),
             line(1_500, 200, Kind::Kthread, "kworker", "kworker/1:0 pid 40"),
             line(9_000, 400, Kind::Irq, "nvme0q2", "vector"),
             line(9_800, 200, Kind::Fault, "page_fault_user", ""),
@@ -175,7 +185,14 @@ fn idling_while_the_loop_sleeps_without_a_fault_is_its_own_doing() {
     let mut s = Scene::new();
     let events = [sleep(1_100, LOOP, Pid::IDLE), switch(1_900, Pid::IDLE, LOOP)];
     let (lines, _) = s.lines(2_000, &events);
-    assert_eq!(lines, [line(1_000, 180, Kind::Edge, "edge", ""), line(1_100, 800, Kind::Task, "blocked", "")]);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 100, Kind::Edge, "entry", "task:blocked"),
+            line(1_100, 800, Kind::Task, "blocked", ""),
+            line(1_900, 80, Kind::Edge, "exit", "task:blocked"),
+        ]
+    );
 }
 
 #[test]
@@ -194,11 +211,12 @@ fn a_work_item_is_told_from_its_kworker_also_across_preemption() {
     assert_eq!(
         lines,
         [
-            line(1_000, 150, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "kthread:kworker"),
             line(1_100, 50, Kind::Kthread, "kworker", "kworker/1:0 pid 40"),
             line(1_150, 550, Kind::Workqueue, "kworker:vmstat_update", "kworker/1:0 pid 40"),
             line(1_400, 500, Kind::Task, "sshd", "pid 700"),
             line(1_900, 30, Kind::Kthread, "kworker", "kworker/1:0 pid 40"),
+            line(2_230, 50, Kind::Edge, "exit", "kthread:kworker"),
         ]
     );
 }
@@ -252,7 +270,7 @@ fn a_stale_work_item_is_replaced() {
 fn no_event_at_all_is_unseen() {
     let mut s = Scene::new();
     let (lines, outcome) = s.lines(31_000, &[]);
-    assert_eq!(lines, [line(1_000, 30_000 - T_MIN, Kind::Unseen, "unseen", "")]);
+    assert_eq!(lines, [line(1_000, 29_980, Kind::Unseen, "long", ""),]);
     assert!(!outcome.detours[0].incomplete);
 }
 
@@ -261,7 +279,14 @@ fn what_took_no_time_still_happened() {
     let mut s = Scene::new();
     let events = [s.irq_entry(1_500, "call_function"), s.irq_exit(1_500, "call_function")];
     let (lines, _) = s.lines(2_000, &events);
-    assert_eq!(lines, [line(1_000, 980, Kind::Edge, "edge", ""), line(1_500, 0, Kind::Irq, "call_function", "vector")]);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 500, Kind::Edge, "entry", "irq:call_function"),
+            line(1_500, 0, Kind::Irq, "call_function", "vector"),
+            line(1_500, 480, Kind::Edge, "exit", "irq:call_function"),
+        ]
+    );
 }
 
 #[test]
@@ -308,8 +333,9 @@ fn tracing_that_begins_inside_a_frame_gives_it_the_time_before_its_exit() {
         lines,
         [
             line(1_000, 400, Kind::Irq, "local_timer", "vector"),
-            line(1_400, 180, Kind::Edge, "edge", ""),
-            line(1_500, 100, Kind::Softirq, "timer", ""),
+            line(1_400, 100, Kind::Edge, "between", "irq:local_timer"),
+            line(1_500, 100, Kind::Softirq, "timer", "irq:local_timer"),
+            line(1_600, 80, Kind::Edge, "exit", "irq:local_timer"),
         ]
     );
     assert_eq!(outcome.tally.unmatched_exits, 1);
@@ -328,17 +354,18 @@ fn an_exit_below_the_top_closes_what_is_above() {
     assert_eq!(
         lines,
         [
-            line(1_000, 180, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "softirq:net_rx"),
             line(1_100, 100, Kind::Softirq, "net_rx", ""),
             line(1_200, 100, Kind::Irq, "eth0", "vector"),
             line(1_300, 200, Kind::Workqueue, "kworker:unknown", ""),
+            line(1_500, 80, Kind::Edge, "exit", "workqueue:kworker:unknown"),
         ]
     );
     assert_eq!((outcome.tally.unmatched_entries, outcome.tally.unmatched_exits), (1, 1));
 }
 
 #[test]
-fn a_switch_from_an_unexpected_thread_tells_who_ran() {
+fn a_switch_from_an_unexpected_thread_leaves_open_who_ran_before_it() {
     let mut s = Scene::new();
     let events = [
         switch(1_100, LOOP, KSOFTIRQD),
@@ -350,11 +377,13 @@ fn a_switch_from_an_unexpected_thread_tells_who_ran() {
     assert_eq!(
         lines,
         [
-            line(1_000, 180, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "kthread:ksoftirqd"),
             line(1_100, 50, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
             line(1_150, 0, Kind::Irq, "open", "vector"),
-            line(1_150, 250, Kind::Task, "sshd", "pid 700"),
+            line(1_150, 250, Kind::Unseen, "missing_switch", "kthread:ksoftirqd or task:sshd"),
+            line(1_400, 0, Kind::Task, "sshd", "pid 700"),
             line(1_400, 100, Kind::Throttling, "cfs_bandwidth", ""),
+            line(1_500, 80, Kind::Edge, "exit", "throttling:cfs_bandwidth"),
         ]
     );
     assert_eq!((outcome.tally.unmatched_switches, outcome.tally.unmatched_entries), (1, 1));
@@ -367,7 +396,7 @@ fn a_frame_left_open_ends_with_the_step() {
     let outcome = s.attribute(&[step(1_000, 1_600), step(2_000, 2_500)], &events);
     assert_books_close(&outcome);
     let own: Vec<_> = outcome.activities.iter().map(|row| (row.kind, row.self_time.get())).collect();
-    assert_eq!(own, [(Kind::Edge, 80), (Kind::Irq, 500), (Kind::Edge, 380), (Kind::Irq, 100)]);
+    assert_eq!(own, [(Kind::Edge, 80), (Kind::Irq, 500), (Kind::Edge, 100), (Kind::Irq, 100), (Kind::Edge, 280)]);
     assert_eq!(outcome.tally.unmatched_entries, 1);
 }
 
@@ -377,20 +406,21 @@ fn lost_events_make_their_time_unknown_and_their_detours_incomplete() {
     let events = [
         s.irq_entry(1_100, "local_timer"),
         lost(1_500, Some(12)),
-        s.softirq_entry(1_550, "rcu"),
+        // The first event after the gap tells who ran since.
+        by(SSHD, s.softirq_entry(1_550, "rcu")),
         s.softirq_exit(1_600, "rcu"),
-        // The first switch after the gap tells who ran since.
         sleep(1_800, SSHD, LOOP),
     ];
     let (lines, outcome) = s.lines(2_000, &events);
     assert_eq!(
         lines,
         [
-            line(1_000, 280, Kind::Edge, "edge", ""),
+            line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
             line(1_100, 0, Kind::Irq, "local_timer", "vector"),
             line(1_100, 400, Kind::Unseen, "lost_events", ""),
             line(1_500, 250, Kind::Task, "sshd", "pid 700"),
-            line(1_550, 50, Kind::Softirq, "rcu", ""),
+            line(1_550, 50, Kind::Softirq, "rcu", "task:sshd"),
+            line(1_800, 180, Kind::Edge, "exit", "task:sshd"),
         ]
     );
     assert!(outcome.detours[0].incomplete);
@@ -421,7 +451,7 @@ fn a_gap_spoils_the_steps_that_it_overlaps_and_no_other() {
     let events = [s.irq_entry(100, "a"), lost(200, Some(3)), s.irq_entry(1_100, "a"), s.irq_exit(1_200, "a")];
     let (lines, outcome) = s.lines(1_500, &events);
     assert!(!outcome.detours[0].incomplete);
-    assert_eq!(lines.len(), 2);
+    assert_eq!(lines.len(), 3);
 }
 
 #[test]
@@ -446,20 +476,22 @@ fn what_falls_in_no_detour_is_counted() {
 fn events_may_be_let_go_of_where_no_step_will_come() {
     let mut s = Scene::new();
     let mut attributor = s.attributor();
-    let (mut detours, mut activities) = (Vec::new(), Vec::new());
+    let mut outcome = Outcome::default();
     let first = [s.irq_entry(100, "a"), s.irq_exit(150, "a"), s.irq_entry(1_100, "a"), s.irq_exit(1_300, "a")];
-    attributor.attribute(&[], &first, &s.tasks, &mut detours, &mut activities);
+    let first = first.map(|event| by(LOOP, event));
+    s.hand_over(&mut attributor, &[], &first, &mut outcome);
     assert_eq!(attributor.tally().events, 0);
-    attributor.advance(Nanos::new(1_000));
+    attributor.advance(Nanos::new(1_000), &s.tasks, &mut s.labels);
     assert_eq!((attributor.tally().events, attributor.tally().below_threshold_events), (2, 1));
     // All that is known is attributed already; what comes now from before 1,900 is late.
-    attributor.attribute(&[step(1_050, 1_500)], &[], &s.tasks, &mut detours, &mut activities);
-    attributor.advance(Nanos::new(1_900));
+    s.hand_over(&mut attributor, &[step(1_050, 1_500)], &[], &mut outcome);
+    attributor.advance(Nanos::new(1_900), &s.tasks, &mut s.labels);
     let next = [s.irq_entry(1_890, "b"), s.irq_entry(2_100, "b"), s.irq_exit(2_200, "b")];
+    let next = next.map(|event| by(LOOP, event));
     // The first of these steps breaks the promise.
     let steps = [step(1_850, 2_000), step(2_000, 2_300)];
-    attributor.attribute(&steps, &next, &s.tasks, &mut detours, &mut activities);
-    let tally = attributor.finish();
+    s.hand_over(&mut attributor, &steps, &next, &mut outcome);
+    let Outcome { detours, activities, tally } = s.end(&mut attributor, outcome);
     assert_eq!((tally.late_events, tally.incomplete, tally.events), (1, 1, 7));
     assert_eq!(detours.iter().map(|detour| detour.incomplete).collect::<Vec<_>>(), [false, true, false]);
     let irqs: Vec<_> = activities.iter().filter(|row| row.kind == Kind::Irq).map(|row| row.detour).collect();
@@ -490,4 +522,126 @@ fn steps_that_make_no_sense_are_refused() {
     let outcome = s.attribute(&steps, &[]);
     assert_books_close(&outcome);
     assert_eq!((outcome.detours.len(), outcome.tally.refused_steps), (2, 4));
+}
+
+#[test]
+fn every_event_tells_who_runs_so_that_a_missing_switch_leaves_little_unknown() {
+    let mut s = Scene::new();
+    let events = [
+        switch(1_100, LOOP, KSOFTIRQD),
+        // Here sshd came in, unseen; it is on the CPU when the tick comes, and goes unseen.
+        by(SSHD, s.irq_entry(1_400, "local_timer")),
+        by(SSHD, s.irq_exit(1_450, "local_timer")),
+        by(SSHD, s.irq_entry(5_400, "local_timer")),
+        by(SSHD, s.irq_exit(5_450, "local_timer")),
+        sleep(5_500, KSOFTIRQD, LOOP),
+    ];
+    let (lines, outcome) = s.lines(5_600, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 100, Kind::Edge, "entry", "kthread:ksoftirqd"),
+            line(1_100, 0, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
+            line(1_100, 300, Kind::Unseen, "missing_switch", "kthread:ksoftirqd or task:sshd"),
+            line(1_400, 3_950, Kind::Task, "sshd", "pid 700"),
+            line(1_400, 50, Kind::Irq, "local_timer", "vector"),
+            line(5_400, 50, Kind::Irq, "local_timer", "vector"),
+            line(5_450, 50, Kind::Unseen, "missing_switch", "task:sshd or kthread:ksoftirqd"),
+            line(5_500, 0, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
+            line(5_500, 80, Kind::Edge, "exit", "kthread:ksoftirqd"),
+        ]
+    );
+    assert_eq!((outcome.tally.unmatched_switches, outcome.tally.missing_switch.get()), (2, 350));
+}
+
+#[test]
+fn a_work_item_that_a_softirq_runs_ends_none_that_it_interrupted() {
+    let mut s = Scene::new();
+    let events = [
+        switch(1_100, LOOP, KWORKERS[0]),
+        s.work_start(1_150, "kworker:slow", 7),
+        s.irq_entry(1_200, "eth0"),
+        s.irq_exit(1_250, "eth0"),
+        s.softirq_entry(1_250, "tasklet"),
+        s.work_start(1_300, "kworker:bh", 8),
+        s.work_end(1_400, "kworker:bh", 8),
+        s.softirq_exit(1_450, "tasklet"),
+        s.work_end(1_700, "kworker:slow", 7),
+        sleep(1_750, KWORKERS[0], LOOP),
+    ];
+    let (lines, outcome) = s.lines(1_800, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 100, Kind::Edge, "entry", "kthread:kworker"),
+            line(1_100, 100, Kind::Kthread, "kworker", "kworker/1:0 pid 40"),
+            line(1_150, 300, Kind::Workqueue, "kworker:slow", "kworker/1:0 pid 40"),
+            line(1_200, 50, Kind::Irq, "eth0", "vector"),
+            line(1_250, 100, Kind::Softirq, "tasklet", "irq:eth0"),
+            line(1_300, 100, Kind::Workqueue, "kworker:bh", "kworker/1:0 pid 40"),
+            line(1_750, 30, Kind::Edge, "exit", "kthread:kworker"),
+        ]
+    );
+    assert_eq!((outcome.tally.unmatched_entries, outcome.tally.unmatched_exits), (0, 0));
+}
+
+#[test]
+fn a_softirq_long_after_an_interrupt_is_the_threads_own() {
+    let mut s = Scene::new();
+    let events = [
+        switch(1_100, LOOP, SSHD),
+        s.irq_entry(1_200, "eth0"),
+        s.irq_exit(1_300, "eth0"),
+        s.softirq_entry(6_300, "net_rx"),
+        s.softirq_exit(6_400, "net_rx"),
+        s.softirq_entry(11_401, "net_tx"),
+        s.softirq_exit(11_500, "net_tx"),
+        sleep(11_600, SSHD, LOOP),
+    ];
+    let (lines, _) = s.lines(11_700, &events);
+    let softirqs: Vec<_> =
+        lines.into_iter().filter(|line| line.2 == Kind::Softirq).map(|line| (line.3, line.4)).collect();
+    let expected = [("net_rx", "irq:eth0"), ("net_tx", "task:sshd")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(softirqs, expected);
+}
+
+#[test]
+fn short_steps_right_after_a_detour_are_its_aftermath() {
+    let mut s = Scene::new();
+    let events = [s.irq_entry(1_100, "local_timer"), s.irq_exit(1_200, "local_timer")];
+    // Four that follow each other, a fifth, one that is too long, one that begins later.
+    let mut steps = vec![step(1_000, 1_300)];
+    steps.extend((0..5).map(|n| step(1_300 + n * 100, 1_400 + n * 100)));
+    steps.extend([step(1_800, 3_801), step(4_000, 4_100)]);
+    let outcome = s.attribute(&steps, &events);
+    assert_books_close(&outcome);
+    let lines = s.readable(&outcome);
+    let found: Vec<_> = lines.iter().skip(3).map(|(_, line)| (line.3.as_str(), line.4.as_str())).collect();
+    let after = ("after", "irq:local_timer");
+    assert_eq!(found, [after, after, after, after, ("short", ""), ("stall", ""), ("short", "")]);
+}
+
+#[test]
+fn on_a_guest_what_the_host_takes_is_told_from_the_tick() {
+    let mut s = Scene::new();
+    s.platform = Platform::Guest;
+    let (mut steps, mut events) = (Vec::new(), Vec::new());
+    for tick in 1..=60 {
+        let start = tick * 1_000_000;
+        // The last one is taken away in its handler.
+        let handler = if tick == 60 { 800_000 } else { 5_000 + tick };
+        events.extend([s.irq_entry(start + 1_000, "local_timer"), s.irq_exit(start + 1_000 + handler, "local_timer")]);
+        steps.push(step(start, start + 1_500 + handler));
+    }
+    let outcome = s.attribute(&steps, &events);
+    assert_books_close(&outcome);
+    let lines = s.readable(&outcome);
+    let [handler, host] = [1, 2].map(|row| lines[59 * 3 + row].1.clone());
+    assert!(
+        (handler.3.as_str(), handler.2) == ("local_timer", Kind::Irq) && (4_400..=5_060).contains(&handler.1),
+        "{handler:?}"
+    );
+    assert_eq!((host.2, host.3.as_str(), host.4.as_str()), (Kind::Unseen, "preempted_by_host", "irq:local_timer"));
+    assert_eq!(host.1, 800_000 - handler.1);
+    assert_eq!(outcome.tally.preempted_by_host, 1);
 }

@@ -1,9 +1,10 @@
-//! Attribution the plain way, for legal streams: without a stack and without state. For every interval between two
-//! events it is asked again, of the whole list of events, which thread was on the CPU and which of all the frames of the
-//! run was the innermost one active in it. Takes cubic time.
+//! Attribution the plain way, for streams whose frames are legal and that may lack switches: without a stack and without
+//! state. For every interval between two events it is asked again, of the whole list of events, which thread was on the CPU
+//! and which of all the frames of the run was the innermost one active in it, and of each row what caused it. Takes cubic
+//! time.
 
-use becalm_model::Step;
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid};
+use becalm_attribute::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, root, unseen};
 use becalm_units::Nanos;
 
 use crate::scene::{LOOP, Outcome, Scene};
@@ -34,7 +35,13 @@ enum Owner {
     Nmi(usize),
     /// The gap that the event of that position ends.
     Lost(usize),
+    /// Either the first thread or the second, up to the event of that position: a switch between them is missing.
+    Either(usize, Pid, Pid),
 }
+
+/// Of what a step without events can be the aftermath: the end of the last step, the root of what it ended with, and how many
+/// more steps.
+type Aftermath = (Nanos, String, u8);
 
 pub struct Reference<'a> {
     scene: &'a mut Scene,
@@ -54,23 +61,31 @@ impl<'a> Reference<'a> {
         reference
     }
 
-    /// Detours, activities, and of the tally what a legal stream has.
+    /// Detours, activities, and of the tally what such a stream has.
     pub fn outcome(&mut self) -> Outcome {
-        let (mut detours, mut activities) = (Vec::new(), Vec::new());
+        let mut outcome = Outcome::default();
         let mut seen = vec![false; self.spans.len()];
+        let mut aftermath: Aftermath = (Nanos::new(i64::MIN), String::new(), 0);
         for (number, step) in self.steps.iter().enumerate() {
             let (incomplete, rows) = self.rows(*step);
-            for (owner, ..) in &rows {
-                if let Owner::Span(span) = owner {
-                    seen[*span] = true;
+            for (owner, _, length) in &rows {
+                match owner {
+                    Owner::Span(span) => seen[*span] = true,
+                    Owner::Either(..) => outcome.tally.missing_switch += *length,
+                    _ => {}
                 }
             }
-            let duration = self.close(*step, number as u64, &rows, &mut activities);
-            detours.push(Detour { cpu: self.scene.thread.cpu, start: step.start, duration, incomplete });
+            let duration = self.close(*step, number as u64, &rows, &mut aftermath, &mut outcome.activities);
+            outcome.detours.push(Detour { cpu: self.scene.thread.cpu, start: step.start, duration, incomplete });
         }
-        let mut outcome = Outcome { detours, activities, tally: Default::default() };
+        self.tally(&seen, &mut outcome);
+        outcome
+    }
+
+    fn tally(&self, seen: &[bool], outcome: &mut Outcome) {
         let tally = &mut outcome.tally;
         tally.incomplete = outcome.detours.iter().filter(|detour| detour.incomplete).count() as u64;
+        tally.unmatched_switches = self.unmatched_switches();
         for (at, event) in self.events.iter().enumerate() {
             match event.what {
                 Happening::Lost { count } => {
@@ -92,16 +107,68 @@ impl<'a> Reference<'a> {
         }
         for (span, seen) in self.spans.iter().zip(seen) {
             if let (false, Some(exit), Kind::Irq | Kind::Softirq) = (seen, span.exit, span.kind) {
-                let on_cpu = |at: &usize| span.thread.is_none_or(|thread| thread == self.current(*at).1);
-                let extent = (span.entry + 1..=exit)
-                    .filter(on_cpu)
-                    .map(|at| self.events[at].time - self.events[at - 1].time)
-                    .sum::<Nanos>();
+                let extent = (span.entry + 1..=exit).map(|at| self.on_cpu(span, at)).sum::<Nanos>();
                 tally.below_threshold_events += 1;
                 tally.below_threshold_max = tally.below_threshold_max.max(extent);
             }
         }
-        outcome
+    }
+
+    /// How long the thread of a span is known to have been on the CPU between the event of that position and the one before:
+    /// where a step begins there, the loop has come back, and where another thread writes an event, it was meant to run.
+    fn on_cpu(&self, span: &Span, at: usize) -> Nanos {
+        let (from, to) = (self.events[at - 1].time, self.events[at].time);
+        // At both ends of a step the loop is there.
+        let boundary = self.steps.iter().flat_map(|step| [step.start, step.end]).filter(|time| *time > from).min();
+        let boundary = boundary.filter(|time| *time <= to);
+        let last = if boundary.is_some() { Some(LOOP) } else { self.after(at - 1) };
+        // A handler that could not be interrupted was the other thread's from its begin on.
+        let met = match self.events[at].what {
+            Happening::Nmi { delta, .. } if last != self.before(at) => (to - delta).max(self.stretch(at).0).max(from),
+            _ => to,
+        };
+        let own = |thread| span.thread.is_none_or(|own| Some(own) == thread);
+        let until = met.min(boundary.unwrap_or(to));
+        let before = if own(self.after(at - 1)) { until - from } else { Nanos::ZERO };
+        // An interrupt runs on; a thread goes on when it is back.
+        let since = if span.thread.is_none() { until } else { met };
+        before + if own(self.before(at)) { to - since } else { Nanos::ZERO }
+    }
+
+    /// How often another thread was on the CPU than the one that was there last, with the loop at both ends of each step.
+    fn unmatched_switches(&self) -> u64 {
+        // Each point in time with the thread before and after it, where that is known.
+        let mut points: Vec<(Nanos, u8, Option<Pid>, Option<Pid>)> = Vec::new();
+        for step in self.steps {
+            points.push((step.start, 1, Some(LOOP), Some(LOOP)));
+            // A gap that reaches over the end hides who was there until then.
+            let next = self.events.partition_point(|event| event.time < step.end);
+            let gap = matches!(self.events.get(next), Some(Event { what: Happening::Lost { .. }, .. }));
+            points.push((step.end, 0, (!gap).then_some(LOOP), Some(LOOP)));
+        }
+        for at in 0..self.events.len() {
+            points.push((self.events[at].time, 2, self.before(at), self.after(at)));
+        }
+        points.sort_by_key(|(time, order, ..)| (*time, *order));
+        let differ = |pair: &&[(Nanos, u8, Option<Pid>, Option<Pid>)]| matches!((pair[0].3, pair[1].2), (Some(before), Some(after)) if before != after);
+        points.windows(2).filter(differ).count() as u64
+    }
+
+    /// The thread on the CPU just before an event; unknown where events were lost until then.
+    fn before(&self, at: usize) -> Option<Pid> {
+        match self.events[at].what {
+            Happening::Lost { .. } => None,
+            _ => Some(self.events[at].thread),
+        }
+    }
+
+    /// The thread on the CPU right after an event; after lost ones that of the next event, or unknown.
+    fn after(&self, at: usize) -> Option<Pid> {
+        match self.events[at].what {
+            Happening::Switch { next, .. } => Some(next),
+            Happening::Lost { .. } => None,
+            _ => Some(self.events[at].thread),
+        }
     }
 
     /// The stretch of the run, a step or what lies between two, in which an event lies.
@@ -112,30 +179,39 @@ impl<'a> Reference<'a> {
         (from, bounds().filter(|bound| *bound > time).min().unwrap_or(Nanos::MAX))
     }
 
-    /// The thread on the CPU just before the event of that position, and the event that tells of it, if it is not the
-    /// bound of the stretch.
+    /// The thread on the CPU just before the event of that position, or the loop at the end of its stretch, and the event
+    /// with which its time began, if that was not the beginning of the stretch.
     fn current(&self, at: usize) -> (Option<usize>, Pid) {
         self.current_in(at, self.stretch(at))
     }
 
     fn current_in(&self, at: usize, (from, to): (Nanos, Nanos)) -> (Option<usize>, Pid) {
+        let inside = self.events.get(at).filter(|event| event.time < to);
+        let thread = inside.map_or(Some(LOOP), |_| self.before(at)).unwrap_or(LOOP);
+        let mut since = None;
         for before in (0..at).rev().take_while(|before| self.events[*before].time >= from) {
-            match self.events[before].what {
-                Happening::Switch { next, .. } => return (Some(before), next),
-                Happening::Lost { .. } => {
-                    let next = self.events[before + 1..]
-                        .iter()
-                        .take_while(|event| event.time < to)
-                        .find(|event| matches!(event.what, Happening::Switch { .. } | Happening::Lost { .. }));
-                    return match next {
-                        Some(Event { what: Happening::Switch { prev, .. }, .. }) => (Some(before), *prev),
-                        _ => (Some(before), LOOP),
-                    };
-                }
-                _ => {}
+            // After lost events whoever writes the next one.
+            if self.after(before).is_some_and(|after| after != thread) {
+                return (since.or(Some(at)), thread);
+            }
+            since = Some(before);
+            if self.before(before) != Some(thread) {
+                return (since, thread);
             }
         }
-        (None, LOOP)
+        (if thread == LOOP { None } else { since.or(Some(at)) }, thread)
+    }
+
+    /// The other thread that may have had the time just before the event of that position, or the end of its stretch: the
+    /// one that was there last.
+    fn other(&self, at: usize, (from, to): (Nanos, Nanos)) -> Option<Pid> {
+        let thread = match self.events.get(at).filter(|event| event.time < to) {
+            Some(_) => self.before(at)?,
+            None => LOOP,
+        };
+        let last = at.checked_sub(1).filter(|before| self.events[*before].time >= from);
+        let other = last.map_or(Some(LOOP), |before| self.after(before))?;
+        (other != thread).then_some(other)
     }
 
     fn lost_between(&self, after: usize, before: usize) -> bool {
@@ -205,25 +281,33 @@ impl<'a> Reference<'a> {
 
     /// Who would have it if no frame were active.
     fn thread_owner(&self, at: usize, stretch: (Nanos, Nanos)) -> Owner {
-        match self.current_in(at, stretch) {
-            (Some(since), Pid::IDLE) => {
-                let left = (0..at)
-                    .rev()
-                    .map(|before| (before, self.events[before].what))
-                    .find(|(_, what)| matches!(what, Happening::Lost { .. } | Happening::Switch { prev: LOOP, .. }));
-                let runnable = match left {
-                    Some((left, Happening::Switch { prev_runnable, .. })) if self.events[left].time >= stretch.0 => {
-                        prev_runnable
-                    }
-                    _ => true,
-                };
-                match self.under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault) {
-                    Some(fault) if !runnable => Owner::Span(fault),
-                    _ => Owner::Idle(since, runnable),
-                }
+        let (since, thread) = self.current_in(at, stretch);
+        self.owner_of(thread, since, at, stretch)
+    }
+
+    /// Who has the time of a thread that came with an event, just before another one.
+    fn owner_of(&self, thread: Pid, since: Option<usize>, at: usize, stretch: (Nanos, Nanos)) -> Owner {
+        if thread == LOOP {
+            return Owner::Loop;
+        }
+        let since = since.unwrap_or(at);
+        if thread != Pid::IDLE {
+            return Owner::Stay(since, thread);
+        }
+        // For what the CPU idles was decided when it began to.
+        let left = (0..at.min(since + 1))
+            .rev()
+            .map(|before| (before, self.events[before].what))
+            .find(|(_, what)| matches!(what, Happening::Lost { .. } | Happening::Switch { prev: LOOP, .. }));
+        let runnable = match left {
+            Some((left, Happening::Switch { prev_runnable, .. })) if self.events[left].time >= stretch.0 => {
+                prev_runnable
             }
-            (Some(since), other) if other != LOOP => Owner::Stay(since, other),
-            _ => Owner::Loop,
+            _ => true,
+        };
+        match self.under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault) {
+            Some(fault) if !runnable => Owner::Span(fault),
+            _ => Owner::Idle(since, runnable),
         }
     }
 
@@ -238,25 +322,34 @@ impl<'a> Reference<'a> {
         for at in first..=end {
             let event = self.events.get(at);
             let to = event.map_or(step.end, |event| event.time.min(step.end));
+            let what = event.map(|event| event.what);
+            // What the event tells of began before it only if it was a handler that could not be interrupted.
+            let begin = match what {
+                Some(Happening::Nmi { delta, .. }) if at < end => (to - delta).max(from),
+                _ => to,
+            };
             // The interval before the event.
-            match event.map(|event| event.what) {
-                Some(Happening::Lost { .. }) => {
-                    incomplete = true;
-                    grow(&mut rows, Owner::Lost(at), from, to, false);
+            if let Some(Happening::Lost { .. }) = what {
+                incomplete = true;
+                grow(&mut rows, Owner::Lost(at), from, to, false);
+            } else if let Some(other) = self.other(at, stretch) {
+                let thread = self.current_in(at, stretch).1;
+                grow(&mut rows, Owner::Either(at, other, thread), from, begin, false);
+                if at < end && thread != LOOP {
+                    grow(&mut rows, self.thread_owner(at, stretch), begin, begin, true);
                 }
-                Some(Happening::Nmi { delta, .. }) if at < end => {
-                    let start = (to - delta).max(from);
-                    grow(&mut rows, self.owner(at, stretch), from, start, false);
-                    grow(&mut rows, Owner::Nmi(at), start, to, true);
-                }
-                _ => grow(&mut rows, self.owner(at, stretch), from, to, false),
+            } else {
+                grow(&mut rows, self.owner(at, stretch), from, begin, false);
+            }
+            if at < end && matches!(what, Some(Happening::Nmi { .. })) {
+                grow(&mut rows, Owner::Nmi(at), begin, to, true);
             }
             // What begins with it has a row even if it takes no time.
             if at < end {
                 let begun = self.spans.iter().position(|span| span.entry == at).map(Owner::Span);
                 let begun = begun.or_else(|| match self.events[at].what {
                     Happening::Switch { .. } | Happening::Lost { .. } => {
-                        Some(self.thread_owner(at + 1, stretch)).filter(|owner| *owner != Owner::Loop)
+                        self.begun_thread(at, stretch).filter(|owner| *owner != Owner::Loop)
                     }
                     _ => None,
                 });
@@ -269,56 +362,182 @@ impl<'a> Reference<'a> {
         (incomplete, rows)
     }
 
+    /// Who has the time of the thread that a switch brought in, or that goes on after lost events.
+    fn begun_thread(&self, at: usize, stretch: (Nanos, Nanos)) -> Option<Owner> {
+        match self.after(at) {
+            Some(thread) => Some(self.owner_of(thread, Some(at), at + 1, stretch)),
+            None => Some(self.thread_owner(at + 1, stretch)),
+        }
+    }
+
     /// Writes the rows down, with `t_min` taken off; returns the detour's duration.
     fn close(
         &mut self,
         step: Step,
         detour: u64,
         rows: &[(Owner, Nanos, Nanos)],
+        aftermath: &mut Aftermath,
         activities: &mut Vec<Activity>,
     ) -> Nanos {
         let t_min = self.scene.thread.t_min.get().min((step.end - step.start).get());
         let duration = step.end - step.start - Nanos::new(t_min);
         let cpu = self.scene.thread.cpu;
         if rows.iter().all(|(owner, ..)| *owner == Owner::Loop) {
-            let source = self.scene.labels.intern("unseen");
-            let (start, detail) = (step.start, Label::EMPTY);
-            activities.push(Activity { cpu, detour, start, self_time: duration, kind: Kind::Unseen, source, detail });
+            let (kind, source, detail) = self.without_events(step, duration, aftermath);
+            activities.push(Activity { cpu, detour, start: step.start, self_time: duration, kind, source, detail });
             return duration;
         }
+        let exit = rows.len() - 1;
         let mut lengths: Vec<i64> = rows.iter().map(|(.., length)| length.get()).collect();
-        // From the edge first, then from the others, the longest first, of equal ones the first.
+        // From the exit first, then from the other rests, then from the others, the longest first, of equal ones the first.
         let mut payers: Vec<usize> = (0..rows.len()).collect();
-        payers.sort_by_key(|row| (rows[*row].0 != Owner::Loop, -lengths[*row]));
+        payers.sort_by_key(|row| match rows[*row].0 {
+            Owner::Loop => (0, i64::from(*row != exit)),
+            _ => (1, -lengths[*row]),
+        });
         for _ in 0..t_min {
             let payer = payers.iter().find(|row| lengths[**row] > 0).expect("the rows have more than t_min");
             lengths[*payer] -= 1;
         }
-        for ((owner, start, _), length) in rows.iter().zip(lengths) {
+        let ended = self.ended(step, rows);
+        for (row, ((owner, start, _), length)) in rows.iter().zip(lengths).enumerate() {
             if *owner == Owner::Loop && length == 0 {
                 continue;
             }
-            let (kind, source, detail) = self.name(*owner);
+            let (kind, source, detail) = match owner {
+                Owner::Loop => {
+                    let cause = rows.get(row + 1).map_or(ended.clone(), |(next, ..)| self.root(*next));
+                    let place = if row == exit {
+                        "exit"
+                    } else if row == 0 {
+                        "entry"
+                    } else {
+                        "between"
+                    };
+                    (Kind::Edge, self.scene.labels.intern(place), self.scene.labels.intern(&cause))
+                }
+                _ => self.name(*owner),
+            };
             let self_time = Nanos::new(length);
             activities.push(Activity { cpu, detour, start: *start, self_time, kind, source, detail });
         }
+        *aftermath = (step.end, ended, AFTERMATH_STEPS);
         duration
     }
 
-    fn name(&mut self, owner: Owner) -> (Kind, Label, Label) {
-        let mut rest = |kind, text: &str| (kind, self.scene.labels.intern(text), Label::EMPTY);
+    /// What a step without events is.
+    fn without_events(&mut self, step: Step, duration: Nanos, aftermath: &mut Aftermath) -> (Kind, Label, Label) {
+        let (since, cause, left) = aftermath.clone();
+        if since == step.start && step.end - step.start <= AFTERMATH_LONGEST && left > 0 {
+            *aftermath = (step.end, cause.clone(), left - 1);
+            return (Kind::Edge, self.scene.labels.intern("after"), self.scene.labels.intern(&cause));
+        }
+        let source = unseen::source(duration, self.scene.platform);
+        let left = if source == unseen::SHORT { 0 } else { AFTERMATH_STEPS };
+        *aftermath = (step.end, root::text(Kind::Unseen, source), left);
+        (Kind::Unseen, self.scene.labels.intern(source), Label::EMPTY)
+    }
+
+    /// The root of what a step with events ended with.
+    fn ended(&mut self, step: Step, rows: &[(Owner, Nanos, Nanos)]) -> String {
+        let stretch = (step.start, step.end);
+        let end = self.events.partition_point(|event| event.time < step.end);
+        let last = self.events[..end].iter().rposition(|event| event.time >= step.start);
+        if let Some(Event { what: Happening::Lost { .. }, .. }) = self.events.get(end) {
+            return root::text(Kind::Unseen, unseen::LOST_EVENTS);
+        }
+        if let Some(outermost) = self.active(end, stretch).min_by_key(|span| self.spans[*span].entry) {
+            return self.root(Owner::Span(outermost));
+        }
+        if let Some(other) = self.other(end, stretch)
+            && other != LOOP
+        {
+            return self.root(self.owner_of(other, None, end, stretch));
+        }
+        let Some(last) = last else { return self.root(rows[rows.len() - 1].0) };
+        match self.events[last].what {
+            Happening::Lost { .. } => root::text(Kind::Unseen, unseen::LOST_EVENTS),
+            Happening::Nmi { .. } => self.root(Owner::Nmi(last)),
+            Happening::Switch { .. } => self.root(self.thread_owner(last, stretch)),
+            _ => {
+                let span = self.spans.iter().position(|span| span.exit == Some(last)).expect("a frame ended last");
+                self.root(Owner::Span(span))
+            }
+        }
+    }
+
+    /// The root of an owner, as `kind:source`.
+    fn root(&self, owner: Owner) -> String {
+        let text = |kind, source: Label| root::text(kind, self.scene.labels.text(source));
         match owner {
-            Owner::Loop => rest(Kind::Edge, "edge"),
+            Owner::Loop => unreachable!("the loop's own time has the cause of what is beside it"),
+            Owner::Idle(_, true) => root::text(Kind::Throttling, "cfs_bandwidth"),
+            Owner::Idle(_, false) => root::text(Kind::Task, "blocked"),
+            Owner::Lost(_) => root::text(Kind::Unseen, unseen::LOST_EVENTS),
+            Owner::Either(..) => root::text(Kind::Unseen, unseen::MISSING_SWITCH),
+            Owner::Stay(_, pid) => match self.scene.tasks.get(pid) {
+                Some(task) => text(task.kind, task.source),
+                None => root::text(Kind::Task, "unknown"),
+            },
+            Owner::Span(span) => {
+                let Span { kind, source, entry, thread, .. } = self.spans[span];
+                if kind != Kind::Softirq {
+                    return text(kind, source);
+                }
+                let thread = thread.expect("a softirq runs in a thread's time");
+                if let Some(raised) = self.raised_by(entry, thread) {
+                    return self.root(Owner::Span(raised));
+                }
+                match self.thread_owner(entry, self.stretch(entry)) {
+                    Owner::Loop => text(kind, source),
+                    owner => self.root(owner),
+                }
+            }
+            Owner::Nmi(at) => match self.events[at].what {
+                Happening::Nmi { source, .. } => text(Kind::Nmi, source),
+                _ => unreachable!("only an NMI's event begins an NMI's row"),
+            },
+        }
+    }
+
+    /// The interrupt or softirq on whose way out a softirq begins.
+    fn raised_by(&self, entry: usize, thread: Pid) -> Option<usize> {
+        let before = entry.checked_sub(1)?;
+        let ended = self.spans.iter().position(|span| span.exit == Some(before))?;
+        let interrupts = |span: &usize| matches!(self.spans[*span].kind, Kind::Irq | Kind::Softirq);
+        let stretch = self.stretch(entry);
+        let gap = self.events[entry].time - self.events[before].time;
+        let soon = thread == LOOP || gap <= Nanos::new(5_000);
+        (interrupts(&ended)
+            && self.stretch(before) == stretch
+            && self.after(before) == Some(thread)
+            && soon
+            && !self.active(entry, stretch).any(|span| interrupts(&span)))
+        .then_some(ended)
+    }
+
+    fn name(&mut self, owner: Owner) -> (Kind, Label, Label) {
+        let detail = match owner {
+            Owner::Span(span) if self.spans[span].kind == Kind::Softirq => self.root(owner),
+            Owner::Either(_, one, other) => format!("{} or {}", self.thread_name(one), self.thread_name(other)),
+            _ => String::new(),
+        };
+        let mut rest = |kind, text: &str| (kind, self.scene.labels.intern(text), self.scene.labels.intern(&detail));
+        match owner {
+            Owner::Loop => unreachable!("the loop's own time is named by its place"),
             Owner::Idle(_, true) => rest(Kind::Throttling, "cfs_bandwidth"),
             Owner::Idle(_, false) => rest(Kind::Task, "blocked"),
-            Owner::Lost(_) => rest(Kind::Unseen, "lost_events"),
+            Owner::Lost(_) => rest(Kind::Unseen, unseen::LOST_EVENTS),
+            Owner::Either(..) => rest(Kind::Unseen, unseen::MISSING_SWITCH),
             Owner::Stay(_, pid) => match self.scene.tasks.get(pid) {
                 Some(task) => (task.kind, task.source, task.detail),
                 None => rest(Kind::Task, "unknown"),
             },
             Owner::Span(span) => {
-                let Span { kind, source, detail, .. } = self.spans[span];
-                (kind, source, detail)
+                let Span { kind, source, detail: own, .. } = self.spans[span];
+                let own_root = root::text(kind, self.scene.labels.text(source));
+                let names_another = !detail.is_empty() && detail != own_root;
+                (kind, source, if names_another { self.scene.labels.intern(&detail) } else { own })
             }
             Owner::Nmi(at) => match self.events[at].what {
                 Happening::Nmi { source, .. } => (Kind::Nmi, source, Label::EMPTY),
@@ -326,11 +545,22 @@ impl<'a> Reference<'a> {
             },
         }
     }
+
+    fn thread_name(&self, pid: Pid) -> String {
+        match self.scene.tasks.get(pid) {
+            _ if pid == LOOP => "the measuring thread".to_owned(),
+            _ if pid == Pid::IDLE => "the idle thread".to_owned(),
+            Some(task) => root::text(task.kind, self.scene.labels.text(task.source)),
+            None => format!("pid {}", pid.0),
+        }
+    }
 }
 
-/// Adds an interval to its owner's row, which begins with its first interval that is not empty, or here if `real`.
+/// Adds an interval to its owner's row, which begins with its first interval that is not empty, or here if `real`. The loop
+/// has a row of its own between any two others.
 fn grow(rows: &mut Vec<(Owner, Nanos, Nanos)>, owner: Owner, from: Nanos, to: Nanos, real: bool) {
-    match rows.iter_mut().find(|(other, ..)| *other == owner) {
+    let first = if owner == Owner::Loop { rows.len().saturating_sub(1) } else { 0 };
+    match rows[first..].iter_mut().find(|(other, ..)| *other == owner) {
         Some((.., length)) => *length += to - from,
         None if real || to > from => rows.push((owner, from, to - from)),
         None => {}

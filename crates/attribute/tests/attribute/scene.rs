@@ -2,7 +2,7 @@
 
 use becalm_attribute::{Attributor, Tally};
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid};
-use becalm_model::{LoopThread, Step, Task, Tasks};
+use becalm_model::{LoopThread, Platform, Step, Task, Tasks};
 use becalm_units::{CpuId, Nanos};
 
 /// The thread that measures.
@@ -15,6 +15,8 @@ pub const KWORKERS: [Pid; 2] = [Pid(40), Pid(41)];
 pub const SSHD: Pid = Pid(700);
 /// One of becalm's own threads.
 pub const COLLECTOR: Pid = Pid(101);
+/// No thread: of an event that does not say its own.
+const UNSAID: Pid = Pid(i32::MIN);
 /// A thread that nobody named.
 pub const STRANGER: Pid = Pid(999);
 
@@ -26,13 +28,14 @@ pub struct Scene {
     pub labels: Labels,
     pub tasks: Tasks,
     pub thread: LoopThread,
+    pub platform: Platform,
 }
 
 /// What a test compares of a row: start, self time, kind, source, detail.
 pub type Line = (i64, i64, Kind, String, String);
 
 /// What attribution gives for a stream of events.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Outcome {
     pub detours: Vec<Detour>,
     pub activities: Vec<Activity>,
@@ -53,19 +56,31 @@ impl Scene {
             tasks.set(pid, Task { kind, source: labels.intern(source), detail: labels.intern(detail) });
         }
         let thread = LoopThread { cpu: CpuId::new(1), pid: LOOP, t_min: Nanos::new(T_MIN), realtime: false };
-        Self { labels, tasks, thread }
+        Self { labels, tasks, thread, platform: Platform::Metal }
     }
 
     pub fn attributor(&mut self) -> Attributor {
-        Attributor::new(self.thread, &mut self.labels)
+        Attributor::new(self.thread, self.platform, &mut self.labels)
     }
 
-    /// Attributes everything in one call.
+    /// Attributes everything in one call. Events that do not say their thread are of the one that the switches say.
     pub fn attribute(&mut self, steps: &[Step], events: &[Event]) -> Outcome {
+        let events = with_threads(events);
         let mut attributor = self.attributor();
-        let (mut detours, mut activities) = (Vec::new(), Vec::new());
-        attributor.attribute(steps, events, &self.tasks, &mut detours, &mut activities);
-        Outcome { detours, activities, tally: attributor.finish() }
+        let mut outcome = Outcome::default();
+        self.hand_over(&mut attributor, steps, &events, &mut outcome);
+        self.end(&mut attributor, outcome)
+    }
+
+    /// Attributes a part of a run.
+    pub fn hand_over(&mut self, attributor: &mut Attributor, steps: &[Step], events: &[Event], outcome: &mut Outcome) {
+        let Outcome { detours, activities, .. } = outcome;
+        attributor.attribute(steps, events, &self.tasks, &mut self.labels, detours, activities);
+    }
+
+    /// Ends a run.
+    pub fn end(&mut self, attributor: &mut Attributor, outcome: Outcome) -> Outcome {
+        Outcome { tally: attributor.finish(&mut self.labels), ..outcome }
     }
 
     /// The rows of the only detour of a step from 1,000 to `end`, after a check that the books close.
@@ -76,6 +91,11 @@ impl Scene {
         assert_books_close(&outcome);
         let lines = outcome.activities.iter().map(|row| self.line(row)).collect();
         (lines, outcome)
+    }
+
+    /// The rows of all detours, to be read by people.
+    pub fn readable(&self, outcome: &Outcome) -> Vec<(u64, Line)> {
+        outcome.activities.iter().map(|row| (row.detour, self.line(row))).collect()
     }
 
     fn line(&self, row: &Activity) -> Line {
@@ -133,7 +153,31 @@ pub fn lost(time: i64, count: Option<u64>) -> Event {
 }
 
 pub fn at(time: i64, what: Happening) -> Event {
-    Event { time: Nanos::new(time), what }
+    Event { time: Nanos::new(time), thread: UNSAID, what }
+}
+
+/// The event, of that thread.
+pub fn by(thread: Pid, event: Event) -> Event {
+    Event { thread, ..event }
+}
+
+/// Enters the thread that the switches say where an event does not say it.
+fn with_threads(events: &[Event]) -> Vec<Event> {
+    let mut current = LOOP;
+    let mut events = events.to_vec();
+    for event in &mut events {
+        if event.thread != UNSAID {
+            current = event.thread;
+        }
+        if let Happening::Switch { prev, .. } = event.what {
+            current = prev;
+        }
+        event.thread = current;
+        if let Happening::Switch { next, .. } = event.what {
+            current = next;
+        }
+    }
+    events
 }
 
 pub fn step(start: i64, end: i64) -> Step {

@@ -6,7 +6,7 @@ use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, STRANGER, Scene, at, step};
+use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, STRANGER, Scene, at, by, step};
 
 /// One choice: what to do, with which variant, after how long.
 type Choice = (u8, u8, i64);
@@ -80,18 +80,19 @@ impl<'a> Cpu<'a> {
     fn act(&mut self, action: u8, variant: usize) {
         match action {
             0..5 => self.irq(variant % IRQS.len()),
-            5..13 => self.end_top(),
+            5..12 => self.end_top(),
+            12 => self.switch_unseen(variant % THREADS.len()),
             13..17 => self.softirq(variant % SOFTIRQS.len()),
             17..22 => self.switch(variant / 2 % THREADS.len(), variant.is_multiple_of(2)),
             22..24 => self.work(variant % WORKS.len()),
             24..26 => {
                 self.open_fault();
                 let event = self.scene.fault(self.time, "page_fault_user");
-                self.events.push(event);
+                self.write(event);
             }
             26..28 => {
                 let event = self.scene.nmi(self.time, "perf", (variant / 8) as i64);
-                self.events.push(event);
+                self.write(event);
             }
             28 => self.lose(variant),
             _ => {
@@ -104,18 +105,23 @@ impl<'a> Cpu<'a> {
         }
     }
 
+    /// Writes an event down, as the current thread's.
+    fn write(&mut self, event: Event) {
+        self.events.push(Event { thread: THREADS[self.current], ..event });
+    }
+
     fn irq(&mut self, which: usize) {
         if !self.irqs.contains(&which) {
             self.irqs.push(which);
             let event = self.scene.irq_entry(self.time, IRQS[which]);
-            self.events.push(event);
+            self.write(event);
         }
     }
 
     fn end_top(&mut self) {
         if let Some(which) = self.irqs.pop() {
             let event = self.scene.irq_exit(self.time, IRQS[which]);
-            self.events.push(event);
+            self.write(event);
             return;
         }
         let event = match self.open[self.current].last() {
@@ -127,7 +133,7 @@ impl<'a> Cpu<'a> {
             Some(Open::Fault) | None => return,
         };
         self.open[self.current].pop();
-        self.events.push(event);
+        self.write(event);
     }
 
     fn softirq(&mut self, which: usize) {
@@ -135,17 +141,19 @@ impl<'a> Cpu<'a> {
         if self.irqs.is_empty() && !open.iter().any(|open| matches!(open, Open::Softirq(other) if *other == which)) {
             open.push(Open::Softirq(which));
             let event = self.scene.softirq_entry(self.time, SOFTIRQS[which]);
-            self.events.push(event);
+            self.write(event);
         }
     }
 
     fn work(&mut self, which: usize) {
-        let kworker = KWORKERS.contains(&THREADS[self.current]);
-        if self.irqs.is_empty() && kworker && self.open[self.current].is_empty() {
+        let open = &self.open[self.current];
+        // A kworker's own, or one of those that softirqs run since Linux 6.9.
+        let kworker = KWORKERS.contains(&THREADS[self.current]) && open.is_empty();
+        if self.irqs.is_empty() && (kworker || matches!(open.last(), Some(Open::Softirq(_)))) {
             self.works += 1;
             self.open[self.current].push(Open::Work(which, self.works));
             let event = self.scene.work_start(self.time, WORKS[which], self.works);
-            self.events.push(event);
+            self.write(event);
         }
     }
 
@@ -155,10 +163,17 @@ impl<'a> Cpu<'a> {
         }
     }
 
+    /// Goes to another thread without a word.
+    fn switch_unseen(&mut self, next: usize) {
+        if self.irqs.is_empty() {
+            self.current = next;
+        }
+    }
+
     fn switch(&mut self, next: usize, prev_runnable: bool) {
         if self.irqs.is_empty() && next != self.current {
             let (prev, next_pid) = (THREADS[self.current], THREADS[next]);
-            self.events.push(at(self.time, Happening::Switch { prev, prev_runnable, next: next_pid }));
+            self.write(at(self.time, Happening::Switch { prev, prev_runnable, next: next_pid }));
             self.current = next;
         }
     }
@@ -169,7 +184,7 @@ impl<'a> Cpu<'a> {
         self.open = Default::default();
         self.current = variant / 4 % THREADS.len();
         let count = (!variant.is_multiple_of(4)).then_some(variant as u64);
-        self.events.push(at(self.time, Happening::Lost { count }));
+        self.write(at(self.time, Happening::Lost { count }));
     }
 
     /// Comes back to the loop, then begins or ends a step.
@@ -177,6 +192,9 @@ impl<'a> Cpu<'a> {
         while !self.irqs.is_empty() {
             self.end_top();
             self.time += 1;
+        }
+        if self.time % 8 == 0 {
+            self.switch_unseen(0);
         }
         self.switch(0, true);
         while self.open[0].len() > usize::from(matches!(self.open[0].first(), Some(Open::Fault))) {
@@ -218,7 +236,7 @@ pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8,
     let which = usize::from(which);
     let (irq, softirq, work) = (IRQS[which % 3], SOFTIRQS[which % 3], WORKS[which % 2]);
     let thread = |n: usize| THREADS[n % THREADS.len()];
-    match what {
+    let event = match what {
         0 | 1 => scene.irq_entry(time, irq),
         2 => scene.irq_exit(time, irq),
         3 => scene.softirq_entry(time, softirq),
@@ -234,5 +252,6 @@ pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8,
             let (prev, next) = (thread(which), thread(usize::from(more / 2)));
             at(time, Happening::Switch { prev, prev_runnable: more % 2 == 0, next })
         }
-    }
+    };
+    by(thread(usize::from(more / 16)), event)
 }

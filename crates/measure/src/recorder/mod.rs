@@ -21,6 +21,7 @@ use crate::error::RecordError;
 use crate::loops::{Loop, WatchLoop, WorkLoop};
 use crate::plan::{LoopTask, RecordPlan};
 use crate::sink::Sink;
+use crate::trace::Names;
 
 /// How far a recording is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +41,8 @@ pub struct Recording {
     pub node: NodeDoc,
     /// The command that ran meanwhile, and may run still.
     pub command: Companion,
+    /// All that was named.
+    pub names: Names,
 }
 
 /// What a recording is given from outside while it runs.

@@ -92,7 +92,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 .remove()
                 .map_err(|source| RecordError::Trace { action: "remove the trace instance", source })?;
         }
-        Ok(Recording { node, command })
+        Ok(Recording { node, command, names: self.names.clone() })
     }
 
     /// Starts the threads of the loops, which calibrate themselves and then sleep.

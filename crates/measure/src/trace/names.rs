@@ -16,6 +16,8 @@ pub struct Names {
     pub tasks: Tasks,
     comms: HashMap<Pid, Box<[u8]>>,
     own: HashSet<Pid>,
+    /// The thread met last: most events in a row are of one.
+    last: Pid,
     proc_root: PathBuf,
 }
 
@@ -28,6 +30,7 @@ impl Names {
             tasks: Tasks::new(),
             comms: HashMap::new(),
             own: HashSet::new(),
+            last: Pid::IDLE,
             proc_root: root.to_owned(),
         }
     }
@@ -38,6 +41,19 @@ impl Names {
         // Where the trace named it before we knew, it is named again.
         if let Some(comm) = self.comms.remove(&pid) {
             self.see(pid, &comm);
+        }
+    }
+
+    /// A thread was on the CPU when an event was written. One that no switch brought in is named by /proc.
+    pub fn meet(&mut self, pid: Pid) {
+        if pid == self.last || pid == Pid::IDLE {
+            return;
+        }
+        self.last = pid;
+        if !self.comms.contains_key(&pid)
+            && let Ok(Some(stat)) = TaskStat::read(&self.proc_root, pid.0)
+        {
+            self.see(pid, stat.comm.as_bytes());
         }
     }
 

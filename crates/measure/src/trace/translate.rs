@@ -131,7 +131,9 @@ impl Translator {
                 Happening::Fault { source, detail }
             }
         };
-        Event { time, what }
+        let thread = Pid(raw.pid);
+        names.meet(thread);
+        Event { time, thread, what }
     }
 
     fn irq(&mut self, irq: i32, name: &[u8], labels: &mut Labels) -> (Label, Label) {

@@ -14,7 +14,7 @@ use becalm_measure::loops::acquire::{LoopTally, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_measure::{Batch, Collector, EventClock, Names, RecordPlan, Sink, TraceSide, Translator};
 use becalm_model::node::{Ended, NodeDoc};
-use becalm_model::{Activity, Detour, Kind, LoopThread, Pid};
+use becalm_model::{Activity, Detour, Kind, LoopThread, Pid, Platform};
 use becalm_record::{Lane, MemoryStore, Session};
 use becalm_testing::{Need, machine_has};
 use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
@@ -237,8 +237,8 @@ impl Sink for OneCpu {
         Ok(())
     }
 
-    fn batch(&mut self, batch: Batch<'_>, names: &Names) -> Result<(), Self::Error> {
-        let part = self.lane.attribute(batch, &names.tasks);
+    fn batch(&mut self, batch: Batch<'_>, names: &mut Names) -> Result<(), Self::Error> {
+        let part = self.lane.attribute(batch, &names.tasks, &mut names.labels);
         self.detours.extend_from_slice(part.detours);
         self.activities.extend_from_slice(part.activities);
         Ok(())
@@ -294,7 +294,7 @@ fn attributed(root: &Path, instance: &Instance, ring: &Arc<Ring>, cpu: CpuId, ti
     let mut collector = Collector::new(vec![(cpu, Arc::clone(ring))], axis, Some(trace));
     collector.take(true).expect("the trace can be read");
     let thread = LoopThread { cpu, pid: Pid(tid), t_min: Nanos::ZERO, realtime: false };
-    let lane = Lane::new(thread, true, &mut names.labels);
+    let lane = Lane::new(thread, Some(Platform::Metal), &mut names.labels);
     let mut sink = OneCpu { lane, detours: Vec::new(), activities: Vec::new() };
     let Ok(()) = collector.hand_over(&mut sink, &mut names, None, true);
     sink

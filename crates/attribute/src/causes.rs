@@ -1,0 +1,21 @@
+//! Roots as labels: `irq:local_timer`.
+
+use std::collections::HashMap;
+
+use becalm_model::{Kind, Label, Labels, root};
+
+/// The labels of the roots named so far, so that naming one again formats nothing.
+#[derive(Default, Debug)]
+pub(super) struct Causes {
+    labels: HashMap<(Kind, Label), Label>,
+}
+
+impl Causes {
+    /// The label of the root of that kind and source.
+    pub fn label(&mut self, kind: Kind, source: Label, labels: &mut Labels) -> Label {
+        *self.labels.entry((kind, source)).or_insert_with(|| {
+            let text = root::text(kind, labels.text(source));
+            labels.intern(&text)
+        })
+    }
+}

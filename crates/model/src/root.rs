@@ -1,0 +1,49 @@
+//! Roots: the activity that began a chain on its CPU, on which the whole chain can be booked.
+//!
+//! A tick, the softirqs that it raised, the way in and out of it and the caches that recover after it go away with the tick.
+//! The rows that belong to another activity name it in their `detail`, as `kind:source`.
+
+use crate::Kind;
+
+/// How the `detail` of a row names the root of that kind and source: `irq:local_timer`.
+#[must_use]
+pub fn text(kind: Kind, source: &str) -> String {
+    format!("{kind}:{source}")
+}
+
+/// The kind and the source of a row's root, from what the row says: itself, unless it is of a kind that belongs to others
+/// and its detail names one. Rows of older recordings name none.
+#[must_use]
+pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
+    match kind {
+        Kind::Edge | Kind::Softirq => parse(detail).unwrap_or((kind, source)),
+        _ => (kind, source),
+    }
+}
+
+/// Reads what [`text`] wrote.
+fn parse(text: &str) -> Option<(Kind, &str)> {
+    let (kind, source) = text.split_once(':')?;
+    Some((kind.parse().ok()?, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rests_and_softirqs_belong_to_what_they_name() {
+        for (kind, source) in
+            [(Kind::Irq, "local_timer"), (Kind::Workqueue, "kworker:vmstat_update"), (Kind::Becalm, "")]
+        {
+            let detail = text(kind, source);
+            assert_eq!(of_row(Kind::Edge, "entry", &detail), (kind, source));
+            assert_eq!(of_row(Kind::Softirq, "rcu", &detail), (kind, source));
+            // A thread of that name is a thread.
+            assert_eq!(of_row(Kind::Task, "sshd", &detail), (Kind::Task, "sshd"));
+        }
+        for detail in ["", "vector 236", "nothing:of the kind"] {
+            assert_eq!(of_row(Kind::Edge, "edge", detail), (Kind::Edge, "edge"), "{detail}");
+        }
+    }
+}
