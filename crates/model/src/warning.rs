@@ -441,7 +441,7 @@ pub fn cpus_differ(a: &str, b: &str) -> Warning {
 pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
     Warning::new(
         "cpus_left_out",
-        format!("only {run} measured {cpus}, which the comparison leaves out"),
+        format!("{run} measured {cpus}, and not every run did: the comparison leaves that out"),
         "--cpus-a and --cpus-b compare different CPUs as a whole",
     )
 }
@@ -452,8 +452,8 @@ pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, 
     Warning::new(
         "below_common_threshold",
         format!(
-            "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, which the loops of the other \
-             run did not keep; {} left out",
+            "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, and not all loops kept such \
+             ones; {} left out",
             counted(all, "detour", "detours"),
             plural(dropped, "is", "are"),
             plural(dropped, "it is", "they are")

@@ -7,20 +7,19 @@ use becalm_model::Kind;
 
 use super::CompareError;
 use super::gathered::{Gathered, SourceSample};
-use super::ground::{Ground, LoopSpan};
+use super::ground::{ComparedRun, Ground, LoopSpan};
 use super::sample::DetourSample;
 use crate::summary::{SummaryError, runs};
 
-/// Reads one of the two runs.
-pub(super) fn gather(bundle: &Bundle, ground: &Ground, which: usize) -> Result<Gathered, CompareError> {
-    let side = &ground.sides[which];
-    let read = Reading::new(ground, which).all(bundle);
-    read.map_err(|cause| CompareError::Run { path: side.path.clone(), cause: SummaryError::Bundle(cause) })
+/// Reads one of the runs.
+pub(super) fn gather(bundle: &Bundle, ground: &Ground, run: &ComparedRun) -> Result<Gathered, CompareError> {
+    let read = Reading::new(ground, run).all(bundle);
+    read.map_err(|cause| CompareError::Run { path: run.path.clone(), cause: SummaryError::Bundle(cause) })
 }
 
 struct Reading<'a> {
     ground: &'a Ground,
-    which: usize,
+    run: &'a ComparedRun,
     gathered: Gathered,
     /// Which detours of each CPU are kept, in the order of the loops.
     kept: Vec<KeptDetours>,
@@ -32,21 +31,20 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(ground: &'a Ground, which: usize) -> Self {
-        let side = &ground.sides[which];
+    fn new(ground: &'a Ground, run: &'a ComparedRun) -> Self {
         let stretch = ground.stretch_ns;
         let several = ground.places.len() > 1;
         let of_loop = |of_cpu: &LoopSpan| DetourSample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
         let gathered = Gathered {
-            all: DetourSample::new(0, side.length_ns, side.observed_ns, stretch),
-            places: if several { side.loops.iter().map(of_loop).collect() } else { Vec::new() },
+            all: DetourSample::new(0, run.length_ns, run.observed_ns, stretch),
+            places: if several { run.loops.iter().map(of_loop).collect() } else { Vec::new() },
             sources: BTreeMap::new(),
             dropped: 0,
             dropped_ns: 0,
             incomplete: 0,
         };
-        let kept = vec![KeptDetours::default(); side.loops.len()];
-        Self { ground, which, gathered, kept, at: HashMap::new(), sources: Vec::new(), source_ids: HashMap::new() }
+        let kept = vec![KeptDetours::default(); run.loops.len()];
+        Self { ground, run, gathered, kept, at: HashMap::new(), sources: Vec::new(), source_ids: HashMap::new() }
     }
 
     fn all(mut self, bundle: &Bundle) -> Result<Gathered, BundleError> {
@@ -79,8 +77,8 @@ impl<'a> Reading<'a> {
         mut read: impl FnMut(&mut Self, &str) -> Result<(), BundleError>,
     ) -> Result<(), BundleError> {
         let mut first = 0;
-        let ground = self.ground;
-        for doc in &ground.sides[self.which].docs {
+        let run = self.run;
+        for doc in &run.docs {
             let number = |cpu: &becalm_model::node::CpuDoc| cpu.cpu.get() as i32;
             self.at = doc.cpus.iter().map(number).zip(first..).collect();
             first += doc.cpus.len();
@@ -92,7 +90,7 @@ impl<'a> Reading<'a> {
     fn detours(&mut self, batch: &DetourBatch) {
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = self.ground.sides[self.which].loops[at].start;
+            let origin = self.run.loops[at].start;
             for row in range {
                 let (start, duration) = (batch.starts()[row], batch.durations()[row]);
                 let keep = duration >= self.ground.shortest_ns;
@@ -114,7 +112,7 @@ impl<'a> Reading<'a> {
     fn detours_above(&mut self, batch: &DetourBatch) {
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = self.ground.sides[self.which].loops[at].start;
+            let origin = self.run.loops[at].start;
             for row in range {
                 let (start, duration) = (batch.starts()[row], batch.durations()[row]);
                 if duration < self.ground.shortest_ns {
@@ -129,13 +127,12 @@ impl<'a> Reading<'a> {
     }
 
     fn activities(&mut self, batch: &ActivityBatch) {
-        let side = &self.ground.sides[self.which];
         let sources = batch.source_values();
         // Names are looked up once a batch and pair, not once a row.
         let mut ids: Vec<Option<usize>> = vec![None; Kind::ALL.len() * sources.len()];
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = side.loops[at].start;
+            let origin = self.run.loops[at].start;
             for row in range {
                 if !self.kept[at].holds(batch.detours()[row] as u64) {
                     continue;
@@ -146,7 +143,7 @@ impl<'a> Reading<'a> {
                     *self.source_ids.entry((kind, sources[source].to_owned())).or_insert(next)
                 });
                 if id == self.sources.len() {
-                    self.sources.push(SourceSample::empty(side.length_ns));
+                    self.sources.push(SourceSample::empty(self.run.length_ns));
                 }
                 self.sources[id].add(batch.starts()[row].saturating_sub(origin), batch.self_times()[row]);
             }

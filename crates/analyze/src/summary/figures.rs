@@ -161,7 +161,7 @@ pub struct SourceSummary {
     pub share: Option<f64>,
     /// Its share of the time observed in the same place.
     pub time_ratio: Option<f64>,
-    /// How long to run to see it at least once with 95 %, from its rate in this run.
+    /// How long to run to see it again with 95 %, from how often it was seen in this run; `None` where that is not known.
     pub run_at_least_ns: Option<i64>,
 }
 

@@ -12,6 +12,7 @@ mod peers;
 mod recurring;
 mod run;
 mod scan;
+mod tails;
 mod timeline;
 
 pub use books::{Books, OpenBook};

@@ -15,7 +15,7 @@ use super::{
     ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, Scan, SourceSummary,
     Summary, SummaryError, books,
 };
-use becalm_stats::chance::{rarest_seen, run_at_least};
+use becalm_stats::chance::{rarest_seen, run_again_for};
 use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
 /// Which part of a run is read.
@@ -88,11 +88,12 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         (true, false) => Books::NoActivities,
     };
     findings.of_books(&books);
-    let total = gathered.together.figures(&gathered.cpus, nodes.len());
+    let mut total = gathered.together.figures(&gathered.cpus, nodes.len());
     let observed = total.duration_ns;
     // All CPUs are observed at the same time.
     let elapsed = gathered.cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
     let sources = ranked(gathered.sources, None, total.durations.total(), observed, elapsed);
+    super::tails::hold_together(&mut total, &sources, &mut gathered.cpus, &gathered.cpu_sources);
     let (periods, spectrum) = gathered.recurring.found(&sources);
     let peers = gathered.peers.of_nodes();
     Ok(Summary {
@@ -406,7 +407,7 @@ fn ranked(
             place: place.clone(),
             share: share(&times, noise),
             time_ratio: observed.and_then(|ns| share(&times, ns)),
-            run_at_least_ns: elapsed.and_then(|ns| run_at_least(times.count() as f64 / (ns as f64 / 1e9))),
+            run_at_least_ns: elapsed.and_then(|ns| run_again_for(times.count(), ns)),
             source,
             kind,
             times,

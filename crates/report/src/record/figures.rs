@@ -8,13 +8,13 @@ use becalm_analyze::summary::{
     Summary,
 };
 use becalm_model::node::CounterGrowth;
-use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
+use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle, run_for_blocks};
 use becalm_units::{CpuId, Nanos};
 
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::fields;
-use crate::form::value::three_digits;
+use crate::form::value::{self, three_digits};
 use crate::record::tails;
 
 /// A CPU, or all together where there is none.
@@ -277,11 +277,15 @@ fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
     observed_ns.filter(|ns| *ns > 0).map(|ns| growth as f64 / (ns as f64 / 1e9))
 }
 
-/// Why the noise ratio has no interval, or only its lower end.
+/// Why the noise ratio has no interval, or only its lower end, or a rough one; with the length of a run that has a good one.
 pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
     match figures.interval {
         None => Some("it is not known how long the loop ran".to_owned()),
         Some(Interval::Between { .. }) => None,
+        Some(Interval::Rough { needed_ns, .. }) => Some(format!(
+            "the interval is rough, as the noise drifts; a good one takes about {}",
+            value::time(needed_ns)
+        )),
         Some(Interval::Unknown(why)) => Some(match why {
             TooLittle::NoDetour => match figures.duration_ns {
                 // With 95 % probability fewer than one a T/3, as exp(-3) = 5 %.
@@ -291,13 +295,15 @@ pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
                 ),
                 _ => "the loop did not run".to_owned(),
             },
-            TooLittle::FewTrains { trains } => format!(
-                "the noise rests on about {} stretches of the run, fewer than 10; record longer",
-                three_digits(trains)
+            TooLittle::FewTrains { trains, needed_ns } => format!(
+                "the noise rests on about {} stretches of the run, fewer than 10; record about {}",
+                three_digits(trains),
+                value::time(needed_ns)
             ),
             TooLittle::LongTrains { block_ns } => format!(
-                "the noise drifts over stretches of about {}, of which fewer than 20 fit; record longer",
-                Nanos::new(block_ns)
+                "the noise drifts over stretches of about {}, of which fewer than 8 fit; record about {}",
+                Nanos::new(block_ns),
+                value::time(run_for_blocks(block_ns))
             ),
             TooLittle::ShortRun => "the run is too short to be cut into 20 parts".to_owned(),
         }),

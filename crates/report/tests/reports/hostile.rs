@@ -72,7 +72,7 @@ fn of_a_recording(name: &str) {
     let detours = longest(&bundle, &everything, 3).unwrap();
     check(&DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
     let mut comparison = compare((&bundle, &everything), (&bundle, &everything)).unwrap();
-    (comparison.a.path, comparison.b.path) = (name.into(), name.into());
+    (comparison.a.runs[0].path, comparison.b.runs[0].path) = (name.into(), name.into());
     check(&CompareReport { comparison: &comparison, checks: &[] });
 
     let warning = Warning { code: name.to_owned(), message: name.to_owned(), advice: name.to_owned() };
