@@ -34,6 +34,8 @@ struct CpuSums {
     /// When the loop of this recording began, and until when its detours are known.
     span: Option<(Nanos, Nanos)>,
     durations: Moments,
+    /// Detours that were only counted, and their sum.
+    unstored: (u64, Nanos),
     incomplete: u64,
     last: Option<Nanos>,
     /// Detours of this recording, for their numbers.
@@ -65,6 +67,7 @@ impl CpuSums {
             before: Nanos::ZERO,
             span: None,
             durations: Moments::EMPTY,
+            unstored: (0, Nanos::ZERO),
             incomplete: 0,
             last: None,
             number: 0,
@@ -109,6 +112,8 @@ impl CpuSums {
             rate_interval: None,
             rarest_seen_ns: None,
             tail: None,
+            unstored: self.unstored.0,
+            unstored_ns: self.unstored.1.get(),
             incomplete: self.incomplete,
             lost_events: 0,
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
@@ -173,6 +178,8 @@ impl Live {
         if let (Some(began), None) = (began, cpu.span) {
             cpu.history.advance(*base + began);
         }
+        cpu.unstored.0 += part.unstored.0;
+        cpu.unstored.1 += part.unstored.1;
         let mut activities = part.activities;
         for detour in part.detours {
             let duration = detour.duration;
@@ -279,6 +286,8 @@ impl Live {
         for cpu in self.picked(pick) {
             total.before += cpu.observed();
             total.durations.merge(&cpu.durations);
+            total.unstored.0 += cpu.unstored.0;
+            total.unstored.1 += cpu.unstored.1;
             total.incomplete += cpu.incomplete;
         }
         Figures { unseen_ns: None, ..total.figures(false, &[]) }

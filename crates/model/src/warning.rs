@@ -217,6 +217,25 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
     )
 }
 
+/// There was no room for all short detours of a CPU, so that some were only counted.
+#[must_use]
+pub fn unstored(cpu: &CpuDoc) -> Warning {
+    let noise = cpu.noise_ns().get().max(1) as f64;
+    let below = cpu.unstored_lengths.iter().map(|class| class.below_ns).max().unwrap_or_default();
+    Warning::new(
+        "unstored",
+        format!(
+            "on CPU {} {} shorter than {below} came faster than they could be stored, and were only counted: {:.1} % of its noise, {:.3}",
+            cpu.cpu,
+            counted(cpu.unstored, "detour", "detours"),
+            cpu.unstored_ns.get() as f64 / noise * 100.0,
+            cpu.unstored_ns,
+        ),
+        "noise ratios hold their time; counts, rates, lengths and sources do not: take a higher --threshold, a larger --buffer, or \
+         leave one CPU unmeasured",
+    )
+}
+
 /// Loops ended before the others in a recording that did not live to say so itself.
 #[must_use]
 pub fn cut_short_untold(list: &[CpuId]) -> Warning {
@@ -308,8 +327,8 @@ pub fn imported() -> Warning {
 pub fn not_ended() -> Warning {
     Warning::new(
         "not_ended",
-        "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time is \
-         taken to end with the last stored detour",
+        "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time ends \
+         where that does",
         "record again for exact noise ratios",
     )
 }

@@ -102,7 +102,8 @@ pub struct Figures {
     pub p999_ns: Option<i64>,
     /// The interval that holds the true value of `p999_ns`.
     pub p999_bounds: QuantileBounds,
-    /// The interval of the noise ratio; `None` where the observed time is unknown.
+    /// The interval of the noise ratio; `None` where the observed time is unknown, or some detours were only counted, so that
+    /// nobody knows when they were.
     pub interval: Option<Interval>,
     /// The interval of the rate of detours; `None` as above.
     pub rate_interval: Option<Interval>,
@@ -112,6 +113,10 @@ pub struct Figures {
     /// Which length is exceeded how seldom, or why that cannot be said; `None` where the observed time is unknown, and over
     /// several nodes, whose clocks have nothing to do with each other.
     pub tail: Option<Result<LongTail, NoTail>>,
+    /// Detours that were only counted, for want of room. They are in the noise ratio, and in no other figure.
+    pub unstored: u64,
+    /// The sum of the detours that were only counted.
+    pub unstored_ns: i64,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Kernel events that were lost.
@@ -135,7 +140,7 @@ impl Figures {
     #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some(self.durations.total() as f64 / observed as f64)
+        Some((self.durations.total() as f64 + self.unstored_ns as f64) / observed as f64)
     }
 
     /// Detours a second; `None` where the observed time is unknown or 0.

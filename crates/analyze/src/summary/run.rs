@@ -223,8 +223,9 @@ impl Spans {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
             Observed::LastDetour => {
-                let end = i32::try_from(cpu.cpu.get()).ok().and_then(|number| self.ends.get(&number))?;
-                Some(end.saturating_sub(cpu.start_ns.get()).max(cpu.duration_ns.get()))
+                let end = i32::try_from(cpu.cpu.get()).ok().and_then(|number| self.ends.get(&number));
+                let noted = Some(cpu.duration_ns.get()).filter(|ns| *ns > 0);
+                end.map(|end| end.saturating_sub(cpu.start_ns.get())).max(noted)
             }
         }
     }
@@ -317,11 +318,14 @@ impl Together {
             interval: self
                 .cells
                 .as_ref()
+                .filter(|_| each().all(|figures| figures.unstored == 0))
                 .zip(duration_ns)
                 .map(|(cells, observed)| Interval::from_cells(cells, observed)),
             rate_interval: self.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
             rarest_seen_ns: elapsed.map(rarest_seen),
             tail: elapsed.filter(|_| nodes == 1).map(|elapsed| long_tail(self.longest, elapsed)),
+            unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
+            unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
             incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
             lost_events: each().map(|figures| figures.lost_events).fold(0, u64::saturating_add),
             unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
@@ -355,10 +359,17 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         p99_bounds,
         p999_ns: rows.quantiles.at(SHARES[2]),
         p999_bounds,
-        interval: rows.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::from_cells(cells, observed)),
+        interval: rows
+            .cells
+            .as_ref()
+            .filter(|_| cpu.unstored == 0)
+            .zip(duration_ns)
+            .map(|(cells, observed)| Interval::from_cells(cells, observed)),
         rate_interval: rows.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
         rarest_seen_ns: duration_ns.map(rarest_seen),
         tail: duration_ns.map(|observed| long_tail(longest, observed)),
+        unstored: cpu.unstored,
+        unstored_ns: cpu.unstored_ns.get(),
         incomplete: rows.incomplete,
         lost_events: cpu.lost_events,
         unseen_ns: (doc.rung == Rung::Tracepoints).then_some(unseen_ns),

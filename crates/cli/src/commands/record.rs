@@ -242,7 +242,7 @@ fn limits(args: &RecordArgs, node: &NodeDoc) -> Exit {
             say(format_args!("CPU {} lost {:.1} in one detour, more than --max-detour {limit}", cpu.cpu, cpu.max_ns));
             exit = Exit::LimitExceeded;
         }
-        let lost = cpu.total_ns.get() as f64 / cpu.duration_ns.get().max(1) as f64;
+        let lost = cpu.noise_ns().get() as f64 / cpu.duration_ns.get().max(1) as f64;
         if let Some(limit) = args.max_noise
             && lost > limit.ratio()
         {

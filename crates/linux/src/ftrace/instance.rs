@@ -54,6 +54,9 @@ pub struct InstanceConfig {
     /// The size of a sub-buffer, in KiB; the kernel's own, normally a page, where nothing is given or where the kernel
     /// cannot choose (before 6.8).
     pub subbuf_kb: Option<u32>,
+    /// Page faults are recorded of the threads alone whose names begin so, and of all where nothing is given. Whoever takes
+    /// many of them beside would pay for each, and fill the buffers.
+    pub faults_of: Option<&'static str>,
 }
 
 /// A tracing instance, which is removed on drop. Its [`PageReader`]s must be closed by then.
@@ -178,7 +181,7 @@ impl Instance {
             }
         }
         self.set("tracing_cpumask", &config.cpus.to_mask())?;
-        self.enable_events()
+        self.enable_events(config.faults_of)
     }
 
     fn set_clock(&self, clock: TraceClock) -> Result<(), TracefsError> {
@@ -210,11 +213,12 @@ impl Instance {
     }
 
     /// Enables the wanted events one by one. One that cannot be described or enabled is missing.
-    fn enable_events(&mut self) -> Result<(), TracefsError> {
+    fn enable_events(&mut self, faults_of: Option<&str>) -> Result<(), TracefsError> {
         let found = discover(&self.folder.join("events"), std::env::consts::ARCH)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
-            match self.enable(&event) {
+            let filter = faults_of.filter(|_| event.system == "exceptions").map(|name| format!("comm ~ \"{name}*\""));
+            match self.enable(&event, filter.as_deref()) {
                 Ok(()) => self.enabled.push(event),
                 Err(error) => self.missing.push(MissingEvent {
                     event: event.to_string(),
@@ -226,10 +230,13 @@ impl Instance {
         Ok(())
     }
 
-    fn enable(&mut self, event: &EventPath) -> Result<(), TracefsError> {
+    fn enable(&mut self, event: &EventPath, filter: Option<&str>) -> Result<(), TracefsError> {
         let file = self.folder.join(format!("events/{event}/format"));
         let format = EventFormat::parse(&file.display().to_string(), &read(&file)?)?;
         if self.decoder.learn(&event.system, &format)? {
+            if let Some(filter) = filter {
+                self.set(&format!("events/{event}/filter"), filter)?;
+            }
             self.set(&format!("events/{event}/enable"), "1")?;
         }
         Ok(())
@@ -350,7 +357,7 @@ impl Instance {
         Ok(())
     }
 
-    fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
+    pub(super) fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
         let path = self.folder.join(file);
         let written = fs::OpenOptions::new().write(true).truncate(true).open(&path);
         let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
@@ -375,7 +382,13 @@ mod tests {
     use super::*;
 
     fn config() -> InstanceConfig {
-        InstanceConfig { cpus: "0".parse().unwrap(), clock: TraceClock::MonoRaw, buffer_kb: 64, subbuf_kb: None }
+        InstanceConfig {
+            cpus: "0".parse().unwrap(),
+            clock: TraceClock::MonoRaw,
+            buffer_kb: 64,
+            subbuf_kb: None,
+            faults_of: None,
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The measuring threads: each places itself, calibrates its loop, waits for the common start, measures.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use becalm_linux::clock::Counter;
+use becalm_linux::ftrace::Marks;
 use becalm_linux::placed::Thread;
 use becalm_linux::rights;
 use becalm_linux::sched::{self, Policy, SchedError, Usage};
@@ -14,6 +16,9 @@ use becalm_units::{CpuId, TickRate, Ticks};
 
 use super::kind::{Loop, LoopError, Measured, StepRing};
 use super::start::{Go, StartSignal};
+
+/// How the names of measuring threads begin; the CPU's number follows.
+pub const LOOP_NAME: &str = "becalm/";
 
 /// A CPU that is measured, with the way from its loop to the collector.
 pub struct LoopLane<L: Loop> {
@@ -72,6 +77,7 @@ struct Common<L> {
     policy: Policy,
     rate: TickRate,
     start: Arc<StartSignal>,
+    marks: Option<Arc<Marks>>,
 }
 
 /// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
@@ -79,17 +85,19 @@ type ThreadReady = (usize, Pid, Result<(), LoopError>);
 
 impl<L: Loop> Lanes<L> {
     /// Starts one thread on each CPU, and the other copies of its work, and waits until all loops are calibrated. They
-    /// sleep then until [`Self::go`].
+    /// sleep then until [`Self::go`]. Where there are `marks`, each measuring thread makes itself known there.
     ///
     /// # Errors
     /// If the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
     pub fn start<C: Counter>(
         kind: &Arc<L>,
         (policy, rate): (Policy, TickRate),
+        marks: Option<&Arc<Marks>>,
         places: impl Iterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {
         let start = Arc::new(StartSignal::default());
-        let common = Arc::new(Common { kind: Arc::clone(kind), policy, rate, start: Arc::clone(&start) });
+        let common =
+            Arc::new(Common { kind: Arc::clone(kind), policy, rate, start: Arc::clone(&start), marks: marks.cloned() });
         let (sender, ready) = channel();
         let mut lanes = Self { lanes: Vec::new(), start };
         for (index, (cpu, ring)) in places.enumerate() {
@@ -125,6 +133,13 @@ impl<L: Loop> Lanes<L> {
     /// Moves the deadline of the loops that were not asked to end.
     pub fn renew(&self, deadline: Ticks) {
         self.lanes.iter().for_each(|lane| lane.ring.readings().renew_deadline(deadline));
+    }
+
+    /// Numbers the measuring threads as the kernel's events do, by the numbers that they have for themselves.
+    pub fn renumber(&mut self, numbers: &BTreeMap<i32, i32>) {
+        for pid in self.lanes.iter_mut().filter_map(|lane| lane.pid.as_mut()) {
+            *pid = numbers.get(&pid.0).copied().map_or(*pid, Pid);
+        }
     }
 
     /// The measured CPUs, in rising order.
@@ -167,7 +182,7 @@ impl<L: Loop> LoopLane<L> {
         ready: Sender<ThreadReady>,
     ) -> io::Result<()> {
         let (cpu, ring, calibration) = (self.cpu, Arc::clone(&self.ring), Arc::clone(&self.calibration));
-        let thread = || Thread { name: format!("becalm/{cpu}"), cpu, policy: common.policy.unless_other() };
+        let thread = || Thread { name: format!("{LOOP_NAME}{cpu}"), cpu, policy: common.policy.unless_other() };
         let own = Arc::clone(common);
         let measured =
             thread().spawn(move |placed| measure::<C, L>(&own, (index, cpu), placed, &ring, &calibration, ready))?;
@@ -200,6 +215,8 @@ fn measure<C: Counter, L: Loop>(
         Ok(made) => (Some(made), Ok(())),
         Err(error) => (None, Err(error)),
     };
+    // One that fails is missed afterwards.
+    let _ = common.marks.as_ref().map(|marks| marks.mark());
     // Nobody listens any more if another thread failed; the start then says so.
     let _ = ready.send((index, Pid(sched::current_tid()), said));
     drop(ready);

@@ -1,16 +1,18 @@
 //! The run itself: the loops measure while the recorder collects.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Counter, MonotonicRaw};
+use becalm_linux::ftrace::Marks;
 use becalm_linux::memory;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals;
+use becalm_model::LoopThread;
 use becalm_model::node::Ended;
-use becalm_model::{LoopThread, Pid};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, TraceSide};
@@ -47,8 +49,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         &mut self,
         mut outside: Outside<'_, S>,
     ) -> Result<Recording, RecordError<S::Error>> {
-        let mut lanes = self.start_loops()?;
-        let onset = self.onset(&lanes);
+        let marks = self.open_marks();
+        let mut lanes = self.start_loops(marks.as_ref())?;
+        self.name_own_threads(&mut lanes, marks.as_deref());
+        drop(marks);
+        let onset = self.onset();
         let mut node = self.document(&onset, &lanes);
         let threads: Vec<LoopThread> = self.threads(&lanes, onset.axis);
         outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
@@ -96,9 +101,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 
     /// Starts the threads of the loops, which calibrate themselves and then sleep.
-    fn start_loops<E>(&self) -> Result<Lanes<L>, RecordError<E>> {
+    fn start_loops<E>(&self, marks: Option<&Arc<Marks>>) -> Result<Lanes<L>, RecordError<E>> {
         let places = self.cpus.iter().zip(self.rings.iter().cloned());
-        let lanes = Lanes::start::<C>(&self.kind, (self.plan.policy, self.calibration.rate), places)?;
+        let lanes = Lanes::start::<C>(&self.kind, (self.plan.policy, self.calibration.rate), marks, places)?;
         if L::ALLOCATES {
             memory::lock_current_pages();
         }
@@ -125,18 +130,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
     }
 
-    /// Chooses the origin, a little ahead, and names our own threads.
-    fn onset(&mut self, lanes: &Lanes<L>) -> Onset {
+    /// Chooses the origin, a little ahead.
+    fn onset(&self) -> Onset {
         let rate = self.calibration.rate;
         let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
-        // Whatever else this process does is not becalm's work: a benchmark or an MPI rank may record itself.
-        self.names.set_own(Pid(sched::current_tid()));
-        for lane in lanes.iter() {
-            self.names.set_own(lane.pid());
-        }
-        if let Ok(janitor) = &self.guard {
-            self.names.set_own(Pid(janitor.pid()));
-        }
         let anchor = Anchor::take::<C>();
         let origin = Ticks::new(anchor.ticks.get() + rate.ticks_in(wake_up).get());
         Onset { anchor, wake_up, axis: TicksToNanos::new(origin, rate) }
@@ -171,7 +168,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 })
             }
         };
-        let rings = lanes.iter().map(|lane| (lane.cpu, std::sync::Arc::clone(&lane.ring))).collect();
+        let rings = lanes.iter().map(|lane| (lane.cpu, Arc::clone(&lane.ring))).collect();
         let mut collector = Collector::new(rings, onset.axis, trace);
         if let Some(variation) = self.kind.variation() {
             collector.watch_repetitions(variation);

@@ -13,6 +13,7 @@ use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuList, Named};
 
+use crate::loops::LOOP_NAME;
 use crate::plan::RecordPlan;
 
 /// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
@@ -78,8 +79,13 @@ impl Tracing {
         let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
         let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
         let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
-        let config =
-            InstanceConfig { cpus: cpus.clone(), clock, buffer_kb: kib(plan.trace_bytes), subbuf_kb: Some(SUBBUF_KB) };
+        let config = InstanceConfig {
+            cpus: cpus.clone(),
+            clock,
+            buffer_kb: kib(plan.trace_bytes),
+            subbuf_kb: Some(SUBBUF_KB),
+            faults_of: Some(LOOP_NAME),
+        };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
         let missing: Vec<String> = instance
             .missing()
