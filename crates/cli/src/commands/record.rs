@@ -57,9 +57,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     max_noise: Option<Share>,
 
-    /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed
-    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
-    segment: Nanos,
+    /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed [default: 10s; where every
+    /// CPU is measured, 60s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    segment: Option<Nanos>,
 
     /// Store only the name of COMMAND and not its arguments, which may hold what is secret
     #[arg(long)]
@@ -179,7 +180,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
         return Err(usage("--duration is shorter than 1ms, in which nothing can be seen").into());
     }
-    if args.segment < Nanos::from_millis(100) {
+    if args.segment.is_some_and(|segment| segment < Nanos::from_millis(100)) {
         return Err(usage("--segment is shorter than 100ms, which would store more than it measures").into());
     }
     let mut plan = args.measuring.plan(root);

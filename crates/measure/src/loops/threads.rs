@@ -5,6 +5,7 @@ use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::ftrace::Marks;
@@ -15,10 +16,13 @@ use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
 
 use super::kind::{Loop, LoopError, Measured, StepRing};
-use super::start::{Go, StartSignal};
+use super::start::{Busy, Go, StartSignal};
 
 /// How the names of measuring threads begin; the CPU's number follows.
 pub const LOOP_NAME: &str = "becalm/";
+
+/// For how long a loop that is calibrated keeps its CPU busy beside those that are not, at most.
+const LONGEST_CALIBRATION: Duration = Duration::from_secs(1);
 
 /// A CPU that is measured, with the way from its loop to the collector.
 pub struct LoopLane<L: Loop> {
@@ -57,6 +61,7 @@ impl<L: Loop> LoopLane<L> {
 /// All measured CPUs, in rising order, with their threads.
 pub struct Lanes<L: Loop> {
     lanes: Vec<LoopLane<L>>,
+    calibrate: Arc<StartSignal>,
     start: Arc<StartSignal>,
 }
 
@@ -78,6 +83,9 @@ struct Common<L> {
     rate: TickRate,
     start: Arc<StartSignal>,
     marks: Option<Arc<Marks>>,
+    /// Given when all threads are there: then they calibrate, together.
+    calibrate: Arc<StartSignal>,
+    calibrating: Busy,
 }
 
 /// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
@@ -93,19 +101,27 @@ impl<L: Loop> Lanes<L> {
         kind: &Arc<L>,
         (policy, rate): (Policy, TickRate),
         marks: Option<&Arc<Marks>>,
-        places: impl Iterator<Item = (CpuId, Arc<L::Ring>)>,
+        places: impl ExactSizeIterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {
-        let start = Arc::new(StartSignal::default());
-        let common =
-            Arc::new(Common { kind: Arc::clone(kind), policy, rate, start: Arc::clone(&start), marks: marks.cloned() });
+        let (calibrate, start) = (Arc::new(StartSignal::default()), Arc::new(StartSignal::default()));
+        let common = Arc::new(Common {
+            kind: Arc::clone(kind),
+            policy,
+            rate,
+            start: Arc::clone(&start),
+            marks: marks.cloned(),
+            calibrate: Arc::clone(&calibrate),
+            calibrating: Busy::new(places.len()),
+        });
         let (sender, ready) = channel();
-        let mut lanes = Self { lanes: Vec::new(), start };
+        let mut lanes = Self { lanes: Vec::new(), calibrate, start };
         for (index, (cpu, ring)) in places.enumerate() {
             let calibration = Arc::default();
             lanes.lanes.push(LoopLane { cpu, ring, pid: None, calibration, thread: None, copies: Vec::new() });
             lanes.lanes[index].spawn::<C>(index, &common, sender.clone()).map_err(ThreadError::Spawn)?;
         }
         drop(sender);
+        lanes.calibrate.give(Go::At(Ticks::new(0)));
         let mut failed: Option<(usize, LoopError)> = None;
         for (index, pid, prepared) in ready {
             lanes.lanes[index].pid = Some(pid);
@@ -167,6 +183,7 @@ impl<L: Loop> Lanes<L> {
 /// A recording that fails on its way must not leave threads that wait or measure forever.
 impl<L: Loop> Drop for Lanes<L> {
     fn drop(&mut self) {
+        self.calibrate.give(Go::Not);
         self.start.give(Go::Not);
         // Whoever panicked, the recording has failed already or has said so.
         let _ = self.stop();
@@ -205,12 +222,14 @@ fn measure<C: Counter, L: Loop>(
     calibration: &OnceLock<L::Calibration>,
     ready: Sender<ThreadReady>,
 ) -> Option<Measured> {
+    let Go::At(_) = common.calibrate.wait() else { return None };
     let prepared = placed.map_err(LoopError::from).and_then(|()| common.kind.prepare::<C>(cpu, common.rate, ring)).map(
         |(made, found)| {
             let _ = calibration.set(found);
             made
         },
     );
+    common.calibrating.until_all_are_done(LONGEST_CALIBRATION);
     let (made, said) = match prepared {
         Ok(made) => (Some(made), Ok(())),
         Err(error) => (None, Err(error)),

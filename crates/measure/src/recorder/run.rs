@@ -29,8 +29,13 @@ use crate::trace::{EventClock, Translator};
 
 /// How often the collector looks, where it has a CPU of its own.
 const QUIET_INTERVAL: Duration = Duration::from_millis(100);
-/// How often it looks where it disturbs a measured CPU.
-const SHARED_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it looks where it disturbs a measured CPU: so often that what it takes at once takes well below a millisecond.
+const SHARED_INTERVAL: Duration = Duration::from_millis(250);
+
+/// When a segment is stored, unless its length was asked for.
+const SEGMENT: Nanos = Nanos::from_secs(10);
+/// When one is stored that takes time from the loops, and how many bytes may wait until then.
+const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 8 << 20);
 
 /// What runs while the loops do.
 struct Running<'a, L: Loop> {
@@ -214,6 +219,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let elapsed = || axis.instant(Ticks::new(C::read())) - start;
         let shared = self.free.is_empty();
         let interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let (segment, backlog) = match self.plan.segment {
+            None if shared => SHARED_SEGMENT,
+            asked => (asked.unwrap_or(SEGMENT), self.plan.backlog_bytes),
+        };
         let mut renewed = Nanos::ZERO;
         let mut detours = 0;
         let mut segment_began = Nanos::ZERO;
@@ -241,8 +250,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             detours += collector
                 .take(false)
                 .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
-            let segment_is_full = now - segment_began >= self.plan.segment;
-            if !shared || segment_is_full || collector.backlog() >= self.plan.backlog_bytes {
+            let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
+            if !shared || segment_is_full {
                 let anchor = collector.needs_anchors().then(Anchor::take::<C>);
                 collector.hand_over(outside.sink, &mut self.names, anchor, false).map_err(RecordError::Sink)?;
             }
