@@ -66,7 +66,7 @@ fn a_storm_of_short_detours_ends_no_recording() {
     let lengths = cpu["unstored_lengths"].as_array().unwrap();
     let sum = |name: &str| lengths.iter().map(|length| number(length, name)).sum::<i64>();
     assert_eq!((sum("detours"), sum("total_ns")), (of("unstored"), of("unstored_ns")));
-    assert!(lengths.iter().all(|length| number(length, "from_ns") < 1_000), "{lengths:#?}");
+    assert!(lengths.iter().all(|length| number(length, "below_ns") < 1_000), "{lengths:#?}");
     // The noise is that of all of them.
     let report = report(&bundle);
     let ratio = report["cpus"][0]["noise_ratio"].as_f64().unwrap();

@@ -7,7 +7,7 @@ use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, FeedCounts};
 use super::prepared::Prepared;
-use crate::loops::acquire::{End, LoopTally};
+use crate::loops::acquire::{ALWAYS_STORED, End, LoopTally};
 use crate::loops::unstored::{LengthClass, UnstoredSteps};
 use crate::loops::{Lanes, Loop, Measured, StepRing};
 use crate::machine::{self, KernelCounters};
@@ -116,7 +116,8 @@ fn enter_unstored(doc: &mut CpuDoc, unstored: &UnstoredSteps, axis: TicksToNanos
     let detour = |step: Ticks| (axis.duration(step) - doc.t_min_ns).max(Nanos::ZERO);
     let class = |class: LengthClass| UnstoredLengths {
         from_ns: detour(class.from),
-        below_ns: detour(Ticks::new(class.from.get().saturating_mul(2))),
+        // The last class ends where detours are stored again.
+        below_ns: detour(Ticks::new(class.from.get().saturating_mul(2))).min(ALWAYS_STORED - doc.t_min_ns),
         detours: class.steps,
         total_ns: Step::sum_of_detours(class.steps, axis.duration(class.total), doc.t_min_ns),
     };

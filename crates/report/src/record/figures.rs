@@ -280,6 +280,7 @@ fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
 /// Why the noise ratio has no interval, or only its lower end.
 pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
     match figures.interval {
+        None if figures.unstored > 0 => Some("it is not known when the detours were that were only counted".to_owned()),
         None => Some("it is not known how long the loop ran".to_owned()),
         Some(Interval::Between { .. }) => None,
         Some(Interval::Unknown(why)) => Some(match why {
