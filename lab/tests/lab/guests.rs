@@ -16,7 +16,7 @@ use crate::recording::Run;
 /// How long a guest may take; without load the longest takes a third of it. One that hangs is waited for as long.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// How long it may take to boot, which lasts 6 s without load. Most of those that hang do so before that.
+/// How long it may take to boot: without load, a guest whose scenario does nothing takes 6 s in all.
 pub const BOOT_LIMIT: Duration = Duration::from_secs(40);
 
 /// Where the lab finds its parts.
