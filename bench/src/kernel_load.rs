@@ -91,6 +91,7 @@ impl MadeUpMachine {
             cpu,
             tick: self.rate.hz() / 1e9,
             events: Vec::with_capacity(events as usize + 16),
+            current: LOOP + cpu.get() as i32,
             now: 0.0,
         };
         // 75 events in 16 detours.
@@ -180,6 +181,8 @@ struct Making {
     /// Ticks in a nanosecond.
     tick: f64,
     events: Vec<RawEvent<'static>>,
+    /// The thread on the CPU.
+    current: i32,
     now: f64,
 }
 
@@ -190,7 +193,10 @@ impl Making {
 
     fn happen(&mut self, after_ns: f64, what: RawHappening<'static>) {
         self.wait(after_ns);
-        self.events.push(RawEvent { time: self.now as u64, pid: LOOP + self.cpu.get() as i32, what });
+        self.events.push(RawEvent { time: self.now as u64, pid: self.current, what });
+        if let RawHappening::SchedSwitch { next_pid, .. } = what {
+            self.current = next_pid;
+        }
     }
 
     fn softirq(&mut self, vec: u32) {
@@ -265,9 +271,9 @@ mod tests {
             let mut events = Vec::new();
             machine.decode(&stretch, &mut translator, &mut names, &mut events);
             assert_eq!(events.len() as u64, stretch.events);
-            attributed.attribute(&mut attributor, &stretch.steps(machine.axis), &events, &names);
+            attributed.attribute(&mut attributor, &stretch.steps(machine.axis), &events, &mut names);
         }
-        let tally = attributor.finish();
+        let tally = attributor.finish(&mut names.labels);
         assert_eq!((first.events, attributed.detours.len()), (7_500, 4_800));
         assert_eq!((tally.events, tally.late_events, tally.refused_steps), (22_500, 0, 0));
         assert_eq!((tally.unmatched_entries, tally.unmatched_exits, tally.unmatched_switches), (0, 0, 0));

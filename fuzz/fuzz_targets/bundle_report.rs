@@ -36,7 +36,7 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const WORDS: [&str; 3] = ["page", "compare", "longest"];
 
-const EVERYTHING: Selection = Selection { node: None, cpus: None };
+const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false };
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 2] = [64, 1 << 10];

@@ -69,6 +69,14 @@ pub enum LabError {
         /// The last lines of its console.
         console: String,
     },
+    /// A guest did not begin with its scenario in time.
+    #[error("the guest had not booted after {limit:?} and was ended; the end of its console:\n{console}")]
+    NoBoot {
+        /// How long it was given.
+        limit: Duration,
+        /// The last lines of its console.
+        console: String,
+    },
     /// A guest ended without leaving its files: it did not boot, or it crashed.
     #[error("the guest left no result ({why}); the end of its console:\n{console}")]
     NoResult {

@@ -19,6 +19,9 @@ const INIT: &[u8] = include_bytes!("../guest/init");
 const BUSYBOX: &str = "/bin/busybox";
 const PROGRAMS: &str = "/usr/bin";
 
+/// What the first process says before it begins with the scenario.
+const UP: &str = "the guest is up";
+
 const DISK: &str = "disk";
 const OUT: &str = "out";
 /// Room for what a guest leaves; the file behind it is sparse.
@@ -49,6 +52,8 @@ pub struct Guest<'a> {
     pub console: Console,
     /// How long it may take, from power-on to power-off.
     pub limit: Duration,
+    /// How long it may take from power-on until its scenario begins.
+    pub boot_limit: Duration,
 }
 
 /// What a guest left.
@@ -115,7 +120,7 @@ impl Guest<'_> {
     ///
     /// # Errors
     ///
-    /// When the guest cannot be started, takes longer than its limit, or ends without leaving a result. A scenario
+    /// When the guest cannot be started, takes longer than its limits, or ends without leaving a result. A scenario
     /// that fails is no error here: see [`Outcome::status`].
     pub fn run(&self) -> Result<Outcome, LabError> {
         let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
@@ -191,34 +196,41 @@ impl Guest<'_> {
             .stdin(Stdio::null())
             .spawn()
             .map_err(|source| LabError::Start { program: "qemu-system-x86_64", package: "qemu-system-x86", source })?;
-        let shown = (self.console == Console::Shown).then_some(console);
-        wait(&mut child, self.limit, shown)?.ok_or_else(|| LabError::Hang {
-            limit: self.limit,
-            console: fs::read(console).map(|bytes| end_of(&String::from_utf8_lossy(&bytes))).unwrap_or_default(),
-        })
+        self.wait(&mut child, console)
     }
-}
 
-/// Waits for the emulator, and ends it when it takes too long; then there is no exit status. Copies a console that is to
-/// be shown to standard output as it grows.
-fn wait(child: &mut Child, limit: Duration, console: Option<&Path>) -> Result<Option<ExitStatus>, LabError> {
-    let failed = || LabError::file("wait for", Path::new("qemu-system-x86_64"));
-    let deadline = Instant::now() + limit;
-    let mut shown = None;
-    loop {
-        let ended = child.try_wait().map_err(failed())?;
-        if let Some(console) = console {
-            show(console, &mut shown).map_err(LabError::file("show", console))?;
+    /// Waits for the emulator, and ends it when it takes too long. Copies a console that is to be shown to standard
+    /// output as it grows.
+    fn wait(&self, child: &mut Child, console: &Path) -> Result<ExitStatus, LabError> {
+        let failed = || LabError::file("wait for", Path::new("qemu-system-x86_64"));
+        let written =
+            || fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let start = Instant::now();
+        let mut shown = None;
+        let mut up = false;
+        loop {
+            let ended = child.try_wait().map_err(failed())?;
+            if self.console == Console::Shown {
+                show(console, &mut shown).map_err(LabError::file("show", console))?;
+            }
+            if let Some(status) = ended {
+                return Ok(status);
+            }
+            let taken = start.elapsed();
+            // The console is read once, and not every time, until what is asked of it must be there.
+            up = up || (taken >= self.boot_limit && written().contains(UP));
+            if taken >= self.limit || (taken >= self.boot_limit && !up) {
+                child.kill().map_err(failed())?;
+                child.wait().map_err(failed())?;
+                let console = end_of(&written());
+                return Err(if taken >= self.limit {
+                    LabError::Hang { limit: self.limit, console }
+                } else {
+                    LabError::NoBoot { limit: self.boot_limit, console }
+                });
+            }
+            thread::sleep(Duration::from_millis(20));
         }
-        if let Some(status) = ended {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= deadline {
-            child.kill().map_err(failed())?;
-            child.wait().map_err(failed())?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(20));
     }
 }
 

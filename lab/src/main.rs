@@ -83,7 +83,8 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
 fn boot(scenario: &Scenario) -> Result<ExitCode> {
     let kernel = Kernel::debian(scenario.flavor, &path("BECALM_LAB_CACHE")?)?;
     let becalm = path("BECALM_LAB_PROGRAM")?;
-    let guest = Guest { scenario, kernel: &kernel, becalm: &becalm, console: Console::Shown, limit: LIMIT };
+    let console = Console::Shown;
+    let guest = Guest { scenario, kernel: &kernel, becalm: &becalm, console, limit: LIMIT, boot_limit: LIMIT };
     let outcome = guest.run()?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab").join(&scenario.name);
     outcome.keep(&folder)?;

@@ -121,7 +121,7 @@ fn attribution(claims: &mut Claims, effort: Effort) {
         machine.decode(&piece, &mut translator, &mut names, &mut events);
         decoding += began.elapsed();
         let began = Instant::now();
-        attributed.attribute(&mut attributor, &steps, &events, &names);
+        attributed.attribute(&mut attributor, &steps, &events, &mut names);
         attributing += began.elapsed();
         count += events.len() as u64;
         closed &= attributed.closes();
@@ -153,7 +153,7 @@ fn large_machine(claims: &mut Claims, effort: Effort) {
         for ((stretch, (_, attributor)), attributed) in arrived.iter().zip(&mut cpus).zip(&mut attributed) {
             events.clear();
             machine.decode(stretch, &mut translator, &mut names, &mut events);
-            attributed.attribute(attributor, &stretch.steps(machine.axis), &events, &names);
+            attributed.attribute(attributor, &stretch.steps(machine.axis), &events, &mut names);
             count += events.len() as u64;
         }
         busy += began.elapsed();

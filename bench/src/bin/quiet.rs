@@ -13,7 +13,7 @@ use becalm_bundle::Bundle;
 use becalm_linux::sched;
 use becalm_measure::{Batch, Names, RecordPlan, Sink, record};
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
-use becalm_model::{LoopThread, Step};
+use becalm_model::{Kind, LoopThread, Step};
 use becalm_record::Session;
 use becalm_units::{CpuList, Nanos};
 
@@ -30,6 +30,13 @@ const STORM: u64 = 10;
 /// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
 const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
 
+/// How long all CPUs are recorded for becalm's own time on them, in seconds.
+const OWN: u64 = 20;
+/// How much of the time may be becalm's own, in percent.
+const MOST_OWN_PERCENT: f64 = 0.1;
+/// How long becalm may stay on a measured CPU at most.
+const LONGEST_OWN: Nanos = Nanos::from_millis(1);
+
 fn main() -> ExitCode {
     // While the process has one thread.
     let session = Session::begin("/".as_ref(), true);
@@ -39,6 +46,9 @@ fn main() -> ExitCode {
         session.map_err(|error| error.to_string()).and_then(|session| tracing_cost(&mut claims, effort, session))
     {
         claims.fail_as_root("what tracing adds to a kernel event", &error);
+    }
+    if let Err(error) = own_time(&mut claims, effort) {
+        claims.fail_as_root("becalm's own time where every CPU is measured", &error);
     }
     if let Err(error) = storm(&mut claims, effort) {
         claims.fail_as_root("no event lost at 50,000 a second", &error);
@@ -152,6 +162,40 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result
         let remark = format!("95 % interval {low:.0} to {high:.0}ns, {pairs} pairs of {RECORDING}");
         claims.state("  tracing adds to each kernel event", Figure::ns(added.median()), &remark);
     }
+    Ok(())
+}
+
+/// Records all CPUs with the program itself, which has none for its collector then, and asks how much of their time that took.
+fn own_time(claims: &mut Claims, effort: Effort) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("own.becalm");
+    let duration = format!("{}s", effort.share(OWN).max(2));
+    let mut command = Command::new(programs::becalm());
+    command.args(["record", "--duration", &duration, "--quiet", "--output"]).arg(&path);
+    let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
+    if !cost.success {
+        return Err("becalm record failed".to_owned());
+    }
+    let bundle = Bundle::open(&path).map_err(|error| error.to_string())?;
+    let node = &bundle.nodes()[0];
+    if node.rung != Rung::Tracepoints {
+        return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
+    }
+    let (mut total, mut longest) = (0, 0);
+    for batch in bundle.activities(&node.node).map_err(|error| error.to_string())? {
+        let batch = batch.map_err(|error| error.to_string())?;
+        for row in (0..batch.len()).filter(|row| batch.kind(*row) == Kind::Becalm) {
+            total += batch.self_times()[row];
+            longest = longest.max(batch.self_times()[row]);
+        }
+    }
+    let watched: Nanos = node.cpus.iter().map(|cpu| cpu.duration_ns).sum();
+    let share = total as f64 / watched.get() as f64 * 100.0;
+    claims.at_most("becalm's own time, all CPUs measured", Figure::percent(share), MOST_OWN_PERCENT);
+    claims.remark(&format!("{duration} of {} CPUs", node.cpus.len()));
+    claims.at_most("  its longest stay on a measured CPU", Figure::ns(longest as f64), LONGEST_OWN.get() as f64);
+    claims.none("  events lost", node.cpus.iter().map(|cpu| cpu.lost_events).sum());
+    claims.none("  detours only counted", node.cpus.iter().map(|cpu| cpu.unstored).sum());
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use becalm_bench::programs;
 use becalm_linux::clock::{self, Counter, Native};
 use becalm_linux::sched;
 use becalm_measure::StepProfile;
-use becalm_measure::loops::acquire::acquire;
+use becalm_measure::loops::acquire::{Lengths, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 
@@ -86,7 +86,7 @@ impl Bench {
         self.ring.clear();
         let start = Native::read();
         self.ring.set_deadline(Ticks::new(start + ticks));
-        let tally = acquire::<Native>(&self.ring, self.cpu, Ticks::new(start), threshold);
+        let tally = acquire::<Native>(&self.ring, self.cpu, Ticks::new(start), Lengths::new(threshold, self.rate));
         tally.below.get() as f64 / (tally.iterations - tally.kept_steps).max(1) as f64
     }
 

@@ -70,7 +70,7 @@ fn kinds_and_sources_take_memory_by_their_number_and_not_by_their_product() {
     // 60,000 times 60,000 would be 14 GB and more.
     write_many_kinds(&path.join("activities/node=node1/0000.parquet"), 60_000);
     let bundle = Bundle::open(&path).unwrap();
-    let everything = Selection { node: None, cpus: None };
+    let everything = Selection { node: None, cpus: None, with_self: false };
     let summary = summarize(&bundle, &everything).unwrap();
     assert_eq!(summary.sources.len(), 60_000);
     NoiseInput::from_run(&bundle, &everything, true).unwrap();

@@ -88,9 +88,9 @@ impl ReadingProgress {
     }
 
     /// Of runs that are going to be compared: each one's detours are read twice, its activities once.
-    pub fn to_compare(bundles: [&Bundle; 2]) -> Self {
-        let bytes = bundles.map(|bundle| bundle.bytes().saturating_add(bundle.detour_bytes()));
-        Self::watch("comparing", bytes.iter().sum(), bundles.map(Bundle::progress).to_vec())
+    pub fn to_compare<'a>(bundles: impl Iterator<Item = &'a Bundle> + Clone) -> Self {
+        let bytes = bundles.clone().map(|bundle| bundle.bytes().saturating_add(bundle.detour_bytes()));
+        Self::watch("comparing", bytes.sum(), bundles.map(Bundle::progress).collect())
     }
 
     fn watch(what: &'static str, bytes: u64, progress: Vec<ReadProgress>) -> Self {

@@ -34,11 +34,20 @@ unsafe impl Send for LockedWords {}
 unsafe impl Sync for LockedWords {}
 
 impl LockedWords {
-    /// Maps this many words, all zero.
+    /// Maps this many words, all zero, where the kernel likes.
     ///
     /// # Errors
     /// If there is not so much memory.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
+        Self::near(words, None)
+    }
+
+    /// Maps this many words, all zero, in the memory of a NUMA node as far as it has some. Memory with a place of its own is also passed over
+    /// when the kernel looks for memory to move, for which it would make whoever uses it take page faults.
+    ///
+    /// # Errors
+    /// If there is not so much memory.
+    pub fn near(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let words = words.max(1);
         let bytes = words
             .checked_mul(size_of::<AtomicU64>())
@@ -49,7 +58,7 @@ impl LockedWords {
                 std::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
                 0,
             )
@@ -58,10 +67,14 @@ impl LockedWords {
             Some(start) if address != libc::MAP_FAILED => start,
             _ => return Err(MemoryError::Map { bytes, source: io::Error::last_os_error() }),
         };
+        if let Some(node) = node {
+            // Before the first use, which decides where a page is. A kernel that knows no nodes needs no place.
+            prefer_node(address, bytes, node);
+        }
         // SAFETY: the range was mapped just above.
         let locked = unsafe { libc::mlock(address, bytes) } == 0;
         let memory = Self { start, words, locked };
-        // MAP_POPULATE gives up silently when memory is short, and maps for reading; a write settles both.
+        // Where it could not be locked, its pages come with the first writes.
         for word in memory.iter().step_by(512) {
             word.store(0, std::sync::atomic::Ordering::Relaxed);
         }
@@ -91,6 +104,21 @@ impl Drop for LockedWords {
         // SAFETY: exactly the range that `new` mapped, and nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
     }
+}
+
+/// `MPOL_PREFERRED` of `linux/mempolicy.h`: pages come from the node, or from others where it has none left.
+const PREFERRED: libc::c_int = 1;
+
+/// Lets the pages of a mapping come from a NUMA node. Answers whether the kernel does.
+fn prefer_node(address: *mut libc::c_void, bytes: usize, node: u32) -> bool {
+    let bits = libc::c_ulong::BITS;
+    let mut nodes = vec![0 as libc::c_ulong; (node / bits) as usize + 1];
+    nodes[(node / bits) as usize] = 1 << (node % bits);
+    // The kernel reads one bit less than it is told.
+    let count = nodes.len() * bits as usize + 1;
+    // SAFETY: changes where pages of the mapping come from, not what they hold; the kernel reads `count` bits at most, which are there.
+    let result = unsafe { libc::syscall(libc::SYS_mbind, address, bytes, PREFERRED, nodes.as_ptr(), count, 0) };
+    result == 0
 }
 
 /// Locks everything that the process has mapped now (code, data, stacks of threads), so that no measuring thread meets a page
@@ -157,6 +185,24 @@ mod tests {
     fn the_first_stack_is_found() {
         let (start, length) = first_stack().unwrap();
         assert!(start > 0 && length >= 4096 && start.is_multiple_of(4096), "{start:x} {length}");
+    }
+
+    #[test]
+    fn words_have_the_place_that_was_asked_for() {
+        let policy = |words: &LockedWords| {
+            let mut mode: libc::c_int = -1;
+            let none = std::ptr::null_mut::<libc::c_ulong>();
+            // `MPOL_F_ADDR`: of the mapping at this address.
+            // SAFETY: the kernel writes one number, for which there is room.
+            let asked = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, none, 0, words.as_ptr(), 2) };
+            (asked == 0).then_some(mode)
+        };
+        let Some(default) = policy(&LockedWords::new(4096).unwrap()) else { return };
+        let near = LockedWords::near(4096, Some(0)).unwrap();
+        assert_eq!((default, policy(&near)), (0, Some(PREFERRED)));
+        assert!(near.iter().all(|word| word.load(std::sync::atomic::Ordering::Relaxed) == 0));
+        // A node that is not there is no reason to have no memory.
+        assert_eq!(LockedWords::near(512, Some(1_000)).unwrap().len(), 512);
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn all_cpus() -> CpuList {
 
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
-    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None }
+    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None, faults_of: None }
 }
 
 fn create(tracefs: &Tracefs, config: &InstanceConfig) -> Instance {
@@ -366,6 +366,37 @@ fn only_the_measured_cpus_are_recorded_and_given_memory() {
     assert_eq!(instance.stats(other).unwrap().entries, 0);
     assert!(instance.missing().iter().all(|missing| !missing.why.is_empty() && !missing.unseen.is_empty()));
     assert!(!fs::read_to_string(instance.folder().join("trace_options")).unwrap().lines().any(|l| l == "record-cmd"));
+}
+
+/// Takes page faults in a thread of this name; gives the thread's number.
+fn faulting(name: &str) -> i32 {
+    let act = || {
+        (0..50).for_each(|_| touch_fresh_pages(1 << 18));
+        becalm_linux::sched::current_tid()
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(act).unwrap().join().unwrap()
+}
+
+#[test]
+fn faults_of_other_threads_are_not_recorded() {
+    let Some(tracefs) = tracefs() else { return };
+    let instance = create(&tracefs, &InstanceConfig { faults_of: Some("measuring/"), ..config(4 << 10) });
+    if instance.enabled().iter().all(|event| event.system != "exceptions") {
+        return skip("this kernel does not trace page faults");
+    }
+    instance.start().unwrap();
+    let (ours, other) = (faulting("measuring/1"), faulting("beside"));
+    instance.stop().unwrap();
+    let mut faults: BTreeMap<i32, u64> = BTreeMap::new();
+    for cpu in all_cpus().iter() {
+        for event in decode(instance.decoder(), &pages(&instance, cpu)) {
+            if matches!(event.what, RawHappening::PageFault { .. }) {
+                *faults.entry(event.pid).or_default() += 1;
+            }
+        }
+    }
+    assert!(faults.get(&ours).is_some_and(|count| *count >= 50 * 64), "{faults:?}");
+    assert_eq!(faults.len(), 1, "{other} among them, or others: {faults:?}");
 }
 
 #[test]

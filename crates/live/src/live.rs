@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use becalm_analyze::summary::{DetourId, Figures, Observed, SourceSummary, Timeline, TimelineEntry};
 use becalm_model::node::{CounterGrowth, NodeDoc, Rung, Warning};
-use becalm_model::{Activity, Kind, Label, Labels, LoopThread};
+use becalm_model::{Activity, Kind, Label, Labels, LoopThread, root, unseen};
 use becalm_record::LanePart;
 use becalm_report::top::LiveCpu;
 use becalm_stats::{Moments, QuantileBounds};
@@ -34,12 +34,20 @@ struct CpuSums {
     /// When the loop of this recording began, and until when its detours are known.
     span: Option<(Nanos, Nanos)>,
     durations: Moments,
+    /// The detours of 1 us and more.
+    long: Moments,
+    /// What becalm itself took, which is in no other sum.
+    own: Nanos,
+    /// Detours that were only counted, and their sum.
+    unstored: (u64, Nanos),
     incomplete: u64,
     last: Option<Nanos>,
     /// Detours of this recording, for their numbers.
     number: u64,
     /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
+    /// The time of which each source is the root, in the same order.
+    wholes: Vec<Nanos>,
     history: History,
     /// The longest detours with what happened in them, the longest first.
     longest: Vec<Arc<Timeline>>,
@@ -65,6 +73,10 @@ impl CpuSums {
             before: Nanos::ZERO,
             span: None,
             durations: Moments::EMPTY,
+            long: Moments::EMPTY,
+            own: Nanos::ZERO,
+            wholes: Vec::new(),
+            unstored: (0, Nanos::ZERO),
             incomplete: 0,
             last: None,
             number: 0,
@@ -99,6 +111,10 @@ impl CpuSums {
             t_min_ns: Some(self.t_min.get()),
             threshold_ns: Some(self.threshold.get()),
             durations: self.durations,
+            long: self.long,
+            long_median_ns: None,
+            own_ns: tracing.then_some(self.own.get()),
+            own_longest_ns: None,
             median_ns: None,
             median_bounds: QuantileBounds::UNKNOWN,
             p99_ns: None,
@@ -109,6 +125,8 @@ impl CpuSums {
             rate_interval: None,
             rarest_seen_ns: None,
             tail: None,
+            unstored: self.unstored.0,
+            unstored_ns: self.unstored.1.get(),
             incomplete: self.incomplete,
             lost_events: 0,
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
@@ -128,8 +146,8 @@ pub struct Live {
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
     names: Vec<(Kind, Arc<str>)>,
-    /// Places in `names`, by the labels of this recording.
-    ids: HashMap<(Kind, Label), usize>,
+    /// Places in `names` of a source and of its root, by the labels of this recording.
+    ids: HashMap<(Kind, Label, Label), (usize, usize)>,
     /// What this recording's origin is on the view's axis: zero for the first, so that its detours begin in the view
     /// when they do in its report.
     base: Nanos,
@@ -173,32 +191,48 @@ impl Live {
         if let (Some(began), None) = (began, cpu.span) {
             cpu.history.advance(*base + began);
         }
+        cpu.unstored.0 += part.unstored.0;
+        cpu.unstored.1 += part.unstored.1;
         let mut activities = part.activities;
         for detour in part.detours {
             let duration = detour.duration;
             let count = activities.iter().take_while(|activity| activity.detour == cpu.number).count();
-            let (own, rest) = activities.split_at(count);
+            let (rows, rest) = activities.split_at(count);
             activities = rest;
+            // Becalm's own time is not the machine's.
+            let mut duration = duration;
+            for activity in rows {
+                let (id, root) = *ids.entry((activity.kind, activity.source, activity.detail)).or_insert_with(|| {
+                    let [source, detail] = [activity.source, activity.detail].map(|label| labels.text(label));
+                    let (root_kind, root) = root::of_row(activity.kind, source, detail);
+                    (place_of(names, activity.kind, source), place_of(names, root_kind, root))
+                });
+                let sources = names.len();
+                cpu.sources.resize(sources.max(cpu.sources.len()), Moments::default());
+                cpu.wholes.resize(cpu.sources.len(), Nanos::ZERO);
+                if names[root].0 == Kind::Becalm {
+                    duration -= activity.self_time;
+                    cpu.own += activity.self_time;
+                } else {
+                    cpu.sources[id].add(activity.self_time.get());
+                    cpu.wholes[root] += activity.self_time;
+                }
+            }
+            let duration = duration.max(Nanos::ZERO);
+            if duration == Nanos::ZERO && detour.duration > Nanos::ZERO {
+                cpu.number += 1;
+                continue;
+            }
             cpu.durations.add(duration.get());
+            if duration >= unseen::SHORTEST_OF_SYSTEM {
+                cpu.long.add(duration.get());
+            }
             cpu.incomplete += u64::from(detour.incomplete);
             cpu.last = Some(duration);
             cpu.history.add(*base + detour.start, duration);
-            for activity in own {
-                let id = *ids.entry((activity.kind, activity.source)).or_insert_with(|| {
-                    let text = labels.text(activity.source);
-                    let known = names.iter().position(|(kind, name)| *kind == activity.kind && **name == *text);
-                    known.unwrap_or_else(|| {
-                        names.push((activity.kind, text.into()));
-                        names.len() - 1
-                    })
-                });
-                if id >= cpu.sources.len() {
-                    cpu.sources.resize(id + 1, Moments::default());
-                }
-                cpu.sources[id].add(activity.self_time.get());
-            }
             if cpu.is_long(duration) {
-                let entries = own.iter().map(|activity| entry(activity, *base, labels)).collect();
+                let machines = rows.iter().filter(|row| !is_own(row, labels));
+                let entries = machines.map(|activity| entry(activity, *base, labels)).collect();
                 let node = node.as_ref().map_or_else(String::new, |doc| doc.node.clone());
                 let id = DetourId { node, cpu: cpu.cpu, number: cpu.number };
                 cpu.keep(Timeline::new(id, *base + detour.start, duration, detour.incomplete, entries));
@@ -279,6 +313,10 @@ impl Live {
         for cpu in self.picked(pick) {
             total.before += cpu.observed();
             total.durations.merge(&cpu.durations);
+            total.long.merge(&cpu.long);
+            total.own += cpu.own;
+            total.unstored.0 += cpu.unstored.0;
+            total.unstored.1 += cpu.unstored.1;
             total.incomplete += cpu.incomplete;
         }
         Figures { unseen_ns: None, ..total.figures(false, &[]) }
@@ -287,42 +325,41 @@ impl Live {
     /// The sources over all CPUs, or of one, those that took most first.
     pub fn sources(&self, pick: Option<CpuId>) -> Vec<SourceSummary> {
         let (mut noise, mut observed) = (0_i64, 0_i64);
-        let mut times = vec![Moments::default(); self.names.len()];
+        let mut times = vec![(Moments::default(), Nanos::ZERO); self.names.len()];
         for cpu in self.picked(pick) {
             noise = noise.saturating_add(cpu.durations.total());
             observed = observed.saturating_add(cpu.observed().get());
-            for (sum, own) in times.iter_mut().zip(&cpu.sources) {
+            for ((sum, whole), (own, of_cpu)) in times.iter_mut().zip(cpu.sources.iter().zip(&cpu.wholes)) {
                 sum.merge(own);
+                *whole += *of_cpu;
             }
         }
-        let ratio = |times: &Moments, of: i64| (of > 0).then(|| times.total() as f64 / of as f64);
+        let ratio = |whole: Nanos, of: i64| (of > 0).then(|| whole.get() as f64 / of as f64);
         let mut sources: Vec<SourceSummary> = self
             .names
             .iter()
             .zip(times)
-            .filter(|(_, times)| times.count() > 0)
-            .map(|((kind, source), times)| SourceSummary {
+            .filter(|(_, (times, whole))| times.count() > 0 || *whole > Nanos::ZERO)
+            .map(|((kind, source), (times, whole))| SourceSummary {
                 place: None,
                 source: source.to_string(),
                 kind: *kind,
                 times,
-                share: ratio(&times, noise),
-                time_ratio: ratio(&times, observed),
+                whole_ns: whole.get(),
+                share: ratio(whole, noise),
+                time_ratio: ratio(whole, observed),
                 run_at_least_ns: None,
             })
             .collect();
-        sources.sort_by(|a, b| b.times.total().cmp(&a.times.total()).then_with(|| a.source.cmp(&b.source)));
+        let size = |source: &SourceSummary| (source.whole_ns, source.times.total());
+        sources.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.source.cmp(&b.source)));
         sources
     }
 
     /// The share of the observed time that becalm's own threads took; `None` where that cannot be seen.
     pub fn own_ratio(&self) -> Option<f64> {
         let observed: i64 = self.cpus.iter().map(|cpu| cpu.observed().get()).sum();
-        let of = |cpu: &CpuSums| -> i64 {
-            let own = self.names.iter().zip(&cpu.sources).filter(|((kind, _), _)| *kind == Kind::Becalm);
-            own.map(|(_, times)| times.total()).sum()
-        };
-        let own: i64 = self.cpus.iter().map(of).sum();
+        let own: i64 = self.cpus.iter().map(|cpu| cpu.own.get()).sum();
         (self.is_tracing() && observed > 0).then(|| own as f64 / observed as f64)
     }
 
@@ -352,6 +389,19 @@ impl Live {
     fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &CpuSums> {
         self.cpus.iter().filter(move |cpu| pick.is_none_or(|pick| pick == cpu.cpu))
     }
+}
+
+/// Whether becalm's own threads are the root of an activity.
+fn is_own(activity: &Activity, labels: &Labels) -> bool {
+    root::of_row(activity.kind, labels.text(activity.source), labels.text(activity.detail)).0 == Kind::Becalm
+}
+
+/// The place of a source among the names, to which it is added if it is new.
+fn place_of(names: &mut Vec<(Kind, Arc<str>)>, kind: Kind, source: &str) -> usize {
+    names.iter().position(|(known, name)| *known == kind && **name == *source).unwrap_or_else(|| {
+        names.push((kind, source.into()));
+        names.len() - 1
+    })
 }
 
 fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> TimelineEntry {

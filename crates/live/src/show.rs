@@ -92,7 +92,7 @@ fn measure(
     let mut saved = Vec::new();
     loop {
         // Where every CPU is measured, the interval is how often the detours are looked at.
-        let plan = RecordPlan { duration: None, segment: settings.interval, ..plan() };
+        let plan = RecordPlan { duration: None, segment: Some(settings.interval), ..plan() };
         // Text for a pipe is not saved.
         let keep = matches!(settings.front, Front::Terminal).then(|| HiddenBundle::new(&names));
         let recorded = once(recording, plan, keep.as_ref().map(HiddenBundle::path), settings.keep, session, watcher)?;

@@ -69,7 +69,7 @@ impl Default for View {
             cover: None,
             pick: None,
             paused: None,
-            orders: [order("cpu"), order("total_ns"), order("duration_ns")],
+            orders: [order("cpu"), order("whole_ns"), order("duration_ns")],
             cursors: Default::default(),
             scroll: 0,
         }

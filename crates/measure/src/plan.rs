@@ -87,8 +87,9 @@ pub struct RecordPlan {
     pub sources: bool,
     /// The program that runs meanwhile, ready to be started, and how it was written.
     pub command: Option<(Command, Vec<String>)>,
-    /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed.
-    pub segment: Nanos,
+    /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed. `None` means 10 s;
+    /// where no CPU is free of loops, 60 s or 8 MiB of what waits, as attributing and storing it takes time from the loops.
+    pub segment: Option<Nanos>,
     /// The size of the ring between each loop and the collector, in bytes; 16 a detour.
     pub ring_bytes: usize,
     /// The size of the kernel's trace buffer of each measured CPU, in bytes.
@@ -127,7 +128,7 @@ impl RecordPlan {
             policy: Policy::Other,
             sources: true,
             command: None,
-            segment: Nanos::from_secs(10),
+            segment: None,
             ring_bytes: 4 << 20,
             trace_bytes: 16 << 20,
             backlog_bytes: 256 << 20,

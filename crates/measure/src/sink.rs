@@ -20,6 +20,8 @@ pub struct Batch<'a> {
     pub began: Option<Nanos>,
     /// No step that begins before this instant will come any more.
     pub complete_until: Nanos,
+    /// The steps that the loop only counted, as there was no room for them, and their sum.
+    pub unstored: (u64, Nanos),
 }
 
 /// Something that takes a recording while it is made, segment by segment.

@@ -261,14 +261,24 @@ pub struct CpuDoc {
     pub median_step_ns: Nanos,
     /// Steps of at least this length were kept as detours.
     pub threshold_ns: Nanos,
-    /// How many steps were kept as detours.
+    /// How many steps were stored as detours.
     pub detours: u64,
-    /// The sum of all steps below the threshold; with the kept steps it is `duration_ns`.
+    /// The sum of all steps below the threshold; with the steps that were stored, and those that were only counted, it is
+    /// `duration_ns`.
     pub below_threshold_ns: Nanos,
     /// The longest detour; 0 if there was none.
     pub max_ns: Nanos,
-    /// The sum of all detours.
+    /// The sum of all stored detours.
     pub total_ns: Nanos,
+    /// Detours that were only counted: those below 1 us of a storm for which there was no room.
+    #[serde(default)]
+    pub unstored: u64,
+    /// The sum of the detours that were only counted. The noise is `total_ns` and this.
+    #[serde(default)]
+    pub unstored_ns: Nanos,
+    /// The detours that were only counted, by length, from the shortest on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unstored_lengths: Vec<UnstoredLengths>,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Kernel events that were lost.
@@ -301,7 +311,26 @@ pub struct CpuDoc {
     pub cut_short: bool,
 }
 
+/// Detours of like length that were counted and not stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UnstoredLengths {
+    /// The shortest of their lengths.
+    pub from_ns: Nanos,
+    /// The length that none of them reaches.
+    pub below_ns: Nanos,
+    /// How many there were.
+    pub detours: u64,
+    /// Their sum.
+    pub total_ns: Nanos,
+}
+
 impl CpuDoc {
+    /// The time that the loop lost: in the detours that were stored, and in those that were only counted.
+    #[must_use]
+    pub fn noise_ns(&self) -> Nanos {
+        self.total_ns + self.unstored_ns
+    }
+
     /// The document of a CPU before anything was measured on it.
     #[must_use]
     pub const fn new(cpu: CpuId) -> Self {
@@ -317,6 +346,9 @@ impl CpuDoc {
             below_threshold_ns: Nanos::ZERO,
             max_ns: Nanos::ZERO,
             total_ns: Nanos::ZERO,
+            unstored: 0,
+            unstored_ns: Nanos::ZERO,
+            unstored_lengths: Vec::new(),
             incomplete: 0,
             lost_events: 0,
             events: 0,
@@ -399,7 +431,7 @@ impl Document for NodeDoc {
     }
 }
 
-const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 9] {
+const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 10] {
     [
         ("duration_ns", cpu.duration_ns),
         ("t_min_ns", cpu.t_min_ns),
@@ -408,6 +440,7 @@ const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 9] {
         ("below_threshold_ns", cpu.below_threshold_ns),
         ("max_ns", cpu.max_ns),
         ("total_ns", cpu.total_ns),
+        ("unstored_ns", cpu.unstored_ns),
         ("below_threshold_max_ns", cpu.below_threshold_max_ns),
         ("missing_switch_ns", cpu.missing_switch_ns),
     ]

@@ -169,6 +169,29 @@ catalogue! {
     /// A limit of the time that a class or a cgroup may run.
     Throttling: Throttling "*", [Throttling],
         Some("a bandwidth limit took the CPU: see kernel.sched_rt_runtime_us, and cpu.max of the cgroup");
+    /// Slow steps of the processor itself.
+    UnseenShort: Unseen "short", [], Some(
+        "below 1 us: the processor, its caches and who shares them; a whole core for each CPU (no SMT sibling) lessens it",
+    );
+    /// Ways from a guest to its host and back.
+    UnseenExit: Unseen "exit_to_host", [], Some(
+        "the hypervisor handles something of this guest: pin its CPUs, give them to it alone, pass devices through",
+    );
+    /// Short stops of a processor without a hypervisor.
+    UnseenStall: Unseen "stall", [], Some("hardware or firmware: look for power states, and for SMI sources in the BIOS");
+    /// The host of a guest ran something else, or the firmware did.
+    UnseenLong: Unseen "long", [], Some(
+        "not the kernel: on a guest the host ran something else (dedicate its CPUs); else firmware (turn off SMI sources)",
+    );
+    /// The host of a guest ran something else in the middle of the kernel's work.
+    PreemptedByHost: Unseen "preempted_by_host", [], Some(
+        "the host took the CPU in the middle of the guest kernel's work: dedicate its CPUs to this guest",
+    );
+    /// Time of one of two threads.
+    MissingSwitch: Unseen "missing_switch", [],
+        Some("the kernel's trace lacks switches of threads, so that nobody knows who ran: see the warning");
+    /// Time of which the events were lost.
+    LostEvents: Unseen "lost_events", [], Some("the kernel lost events of its trace: see the warning");
     /// What takes time without the kernel knowing.
     Unseen: Unseen "*", [], Some(
         "not the kernel: the hypervisor (dedicate its CPUs), firmware (turn off SMI sources), or a hardware sibling",

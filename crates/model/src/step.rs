@@ -13,6 +13,15 @@ pub struct Step {
     pub end: Nanos,
 }
 
+impl Step {
+    /// The detours in so many steps that are together so long: what they took more than as many shortest ones, of `t_min`.
+    #[must_use]
+    pub fn sum_of_detours(steps: u64, total: Nanos, t_min: Nanos) -> Nanos {
+        let shortest = t_min.get().saturating_mul(i64::try_from(steps).unwrap_or(i64::MAX));
+        Nanos::new(total.get().saturating_sub(shortest).max(0))
+    }
+}
+
 /// What lies below the kernel of a machine that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Platform {

@@ -103,7 +103,7 @@ pub fn not_locked(advice: &str) -> Warning {
 pub fn no_free_cpu() -> Warning {
     Warning::new(
         "no_free_cpu",
-        "all CPUs that becalm may use are measured, so its collector runs on them: its time shows as kind self"
+        "all CPUs that becalm may use are measured, so its collector runs on them; its time is kept out of the figures and said apart"
             .to_owned(),
         "leave one CPU out of --cpus to keep the collector off the measured ones",
     )
@@ -227,6 +227,25 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
     )
 }
 
+/// There was no room for all short detours of a CPU, so that some were only counted.
+#[must_use]
+pub fn unstored(cpu: &CpuDoc) -> Warning {
+    let noise = cpu.noise_ns().get().max(1) as f64;
+    let below = cpu.unstored_lengths.iter().map(|class| class.below_ns).max().unwrap_or_default();
+    Warning::new(
+        "unstored",
+        format!(
+            "on CPU {} {} shorter than {below} came faster than they could be stored, and were only counted: {:.1} % of its noise, {:.3}",
+            cpu.cpu,
+            counted(cpu.unstored, "detour", "detours"),
+            cpu.unstored_ns.get() as f64 / noise * 100.0,
+            cpu.unstored_ns,
+        ),
+        "noise ratios hold their time; counts, rates, lengths and sources do not: take a higher --threshold, a larger --buffer, or \
+         leave one CPU unmeasured",
+    )
+}
+
 /// Loops ended before the others in a recording that did not live to say so itself.
 #[must_use]
 pub fn cut_short_untold(list: &[CpuId]) -> Warning {
@@ -318,8 +337,8 @@ pub fn imported() -> Warning {
 pub fn not_ended() -> Warning {
     Warning::new(
         "not_ended",
-        "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time is \
-         taken to end with the last stored detour",
+        "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time ends \
+         where that does",
         "record again for exact noise ratios",
     )
 }
@@ -451,7 +470,7 @@ pub fn cpus_differ(a: &str, b: &str) -> Warning {
 pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
     Warning::new(
         "cpus_left_out",
-        format!("only {run} measured {cpus}, which the comparison leaves out"),
+        format!("{run} measured {cpus}, and not every run did: the comparison leaves that out"),
         "--cpus-a and --cpus-b compare different CPUs as a whole",
     )
 }
@@ -462,8 +481,8 @@ pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, 
     Warning::new(
         "below_common_threshold",
         format!(
-            "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, which the loops of the other \
-             run did not keep; {} left out",
+            "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, and not all loops kept such \
+             ones; {} left out",
             counted(all, "detour", "detours"),
             plural(dropped, "is", "are"),
             plural(dropped, "it is", "they are")

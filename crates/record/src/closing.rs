@@ -20,12 +20,18 @@ pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, realtime_
     for cpu in cpus.iter().filter(|cpu| cpu.cut_short) {
         warnings.push(warning::cut_short(cpu));
     }
+    for cpu in cpus.iter().filter(|cpu| cpu.unstored > 0) {
+        warnings.push(warning::unstored(cpu));
+    }
     let disturbed = |cpu: &&CpuDoc| cpu.faults > 0 || cpu.voluntary_switches > 0;
     for cpu in cpus.iter().filter(disturbed) {
         warnings.push(warning::loop_disturbed(cpu));
     }
     if tracing.is_some() {
-        let contradicted = |cpu: &&CpuDoc| cpu.below_threshold_max_ns > cpu.threshold_ns;
+        // Detours that were not stored are no place for events either.
+        let limit = |cpu: &CpuDoc| cpu.unstored_lengths.iter().map(|class| class.below_ns + cpu.t_min_ns).max();
+        let contradicted =
+            |cpu: &&CpuDoc| cpu.below_threshold_max_ns > cpu.threshold_ns.max(limit(cpu).unwrap_or_default());
         for cpu in cpus.iter().filter(contradicted) {
             warnings.push(warning::clocks_disagree(cpu));
         }

@@ -22,6 +22,28 @@ struct CpuDetours {
     longest: Nanos,
     total: Nanos,
     incomplete: u64,
+    stored: u64,
+    unstored: (u64, Nanos),
+    /// From when to when the CPU was watched so far; `None` before its loop has begun.
+    watched: Option<(Nanos, Nanos)>,
+}
+
+impl CpuDetours {
+    /// The CPU's document as far as the recording has come; `None` before its loop has begun.
+    fn so_far(&self, started: &CpuDoc) -> Option<CpuDoc> {
+        let (began, until) = self.watched?;
+        Some(CpuDoc {
+            start_ns: began,
+            duration_ns: (until - began).max(Nanos::ZERO),
+            detours: self.stored,
+            max_ns: self.longest,
+            total_ns: self.total,
+            incomplete: self.incomplete,
+            unstored: self.unstored.0,
+            unstored_ns: self.unstored.1,
+            ..started.clone()
+        })
+    }
 }
 
 /// Writes detours and their activities into a bundle.
@@ -108,6 +130,15 @@ impl Store for DetourStore {
             cpu.total += detour.duration;
             cpu.incomplete += u64::from(detour.incomplete);
         }
+        cpu.stored += part.detours.len() as u64;
+        cpu.unstored.0 += part.unstored.0;
+        cpu.unstored.1 += part.unstored.1;
+        if let Some(began) = part.began {
+            // After the last part nothing comes any more, and the loop itself will say how long it ran.
+            let until = if part.complete_until == Nanos::MAX { began } else { part.complete_until };
+            let known = cpu.watched.map_or(began, |(_, known)| known);
+            cpu.watched = Some((began, until.max(known)));
+        }
         cpu.detours.extend_from_slice(part.detours);
         cpu.activities.extend_from_slice(part.activities);
         self.rows += part.detours.len() + part.activities.len();
@@ -115,7 +146,10 @@ impl Store for DetourStore {
     }
 
     fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {
-        self.write_segment(names)
+        self.write_segment(names)?;
+        let Self { output: Some(output), cpus, .. } = self else { return Ok(()) };
+        let so_far: Vec<_> = cpus.iter().enumerate().map(|(index, cpu)| cpu.so_far(output.cpu(index)?)).collect();
+        output.note(so_far.into_iter())
     }
 
     fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {

@@ -24,6 +24,8 @@ pub struct LanePart<'a> {
     pub began: Option<Nanos>,
     /// No detour that begins before this instant will come any more.
     pub complete_until: Nanos,
+    /// The detours that were only counted, as there was no room for them, and their sum.
+    pub unstored: (u64, Nanos),
 }
 
 /// A measured CPU, and what is known of its time so far.
@@ -61,6 +63,7 @@ impl Lane {
             }
             None => self.detours.extend(batch.steps.iter().map(|step| self.thread.detour(*step))),
         }
+        let (unstored, total) = batch.unstored;
         LanePart {
             index: batch.index,
             thread: self.thread,
@@ -70,6 +73,7 @@ impl Lane {
             activities: &self.activities,
             began: batch.began,
             complete_until: batch.complete_until,
+            unstored: (unstored, Step::sum_of_detours(unstored, total, self.thread.t_min)),
         }
     }
 

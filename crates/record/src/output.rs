@@ -29,6 +29,22 @@ impl BundleOutput {
         Ok(Self { writer: BundleWriter::resume(path, &node)?, started: node })
     }
 
+    /// Says in the document what the CPUs came to so far, in its order, so that a killed recording tells for how long it
+    /// watched. CPUs of which nothing is known yet are `None`.
+    pub fn note(&mut self, so_far: impl Iterator<Item = Option<CpuDoc>>) -> Result<(), BundleError> {
+        for (doc, so_far) in self.started.cpus.iter_mut().zip(so_far) {
+            if let Some(so_far) = so_far {
+                *doc = so_far;
+            }
+        }
+        self.writer.write_doc(&self.started)
+    }
+
+    /// The document of a CPU as it was written last.
+    pub fn cpu(&self, index: usize) -> Option<&CpuDoc> {
+        self.started.cpus.get(index)
+    }
+
     /// Says in the document that the recording failed, and why.
     pub fn fail(&mut self, why: Warning) {
         self.started.ended = Some(Ended::Failed);

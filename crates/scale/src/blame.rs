@@ -2,6 +2,8 @@
 //!
 //! All predictions draw the same offsets, so that they differ by the sources and not by luck.
 
+use becalm_units::Nanos;
+
 use crate::ScaleError;
 use crate::books::BookedNoise;
 use crate::predict::{Prediction, Question};
@@ -70,7 +72,15 @@ pub fn blame(
             next: Vec::new(),
         })
         .collect();
-    let candidates: Vec<usize> = (0..out.len()).filter(|source| !out[*source]).collect();
+    // A source that is nowhere the root goes with others, and not by itself.
+    let candidates: Vec<usize> = noise
+        .totals()
+        .iter()
+        .enumerate()
+        .filter(|(_, whole)| **whole > Nanos::ZERO)
+        .map(|(source, _)| source)
+        .filter(|source| !out[*source])
+        .collect();
     for source in &candidates {
         // One table without a source serves all numbers of ranks.
         for (blame, slowdown) in blames.iter_mut().zip(slowdowns(&without(out, *source), ranks)?) {

@@ -254,7 +254,7 @@ fn d09(configuration: &str) -> Study {
         let start = start.max(end);
         end = start + duration;
         detours.push((Nanos::new(start), Nanos::new(duration)));
-        entries.push(BookEntry { detour, source, self_time: Nanos::new(duration) });
+        entries.push(BookEntry { detour, source, root: source, self_time: Nanos::new(duration) });
     }
     Study { sources: table.into_iter().map(|source| source.name).collect(), detours, entries, length }
 }

@@ -4,15 +4,24 @@
 //! That is 95 % at rt = 3 (-ln 0.05 = 2.996): the "rule of three" of J. A. Hanley, A. Lippman-Hand, *If nothing goes
 //! wrong, is everything all right?*, JAMA 249 (1983). Events in trains are rarer than their rate says; the rate to be put
 //! in is that of trains.
+//!
+//! Of an event that was seen k times the rate is not known, and k / T is too high an estimate for what was seen by luck: of many
+//! rare causes those show that happen to come. With all magnitudes of rates alike (density 1/r) the rate of what was seen k
+//! times in T is gamma distributed with shape k and rate T, and within t none comes with the probability (T / (T + t))^k:
+//! A. Gelman et al., *Bayesian Data Analysis*, 3rd edition, section 2.6. So 95 % need t = T (20^(1/k) - 1).
 
 /// How many events must be expected so that at least one comes with a probability of 95 %.
 pub const CERTAIN_COUNT: f64 = 3.0;
 
-/// How long to run, in nanoseconds, to see with 95 % an event that comes `rate_hz` times a second on average; `None` of
-/// rates that are not above 0, and of times above 292 years.
+/// One in so many runs may miss the event.
+const MISSED_IN: f64 = 20.0;
+
+/// How long to run, in nanoseconds, to see with 95 % an event again that was seen `count` times in `observed` nanoseconds:
+/// 19 times as long for what was seen once, 3.5 times for what was seen twice. `None` of events that were not seen, and of
+/// times above 292 years.
 #[must_use]
-pub fn run_at_least(rate_hz: f64) -> Option<i64> {
-    let ns = CERTAIN_COUNT / rate_hz * 1e9;
+pub fn run_again_for(count: u64, observed: i64) -> Option<i64> {
+    let ns = observed as f64 * (MISSED_IN.powf(1.0 / count as f64) - 1.0);
     (ns > 0.0 && ns < i64::MAX as f64).then_some(ns as i64)
 }
 
@@ -29,18 +38,36 @@ mod tests {
     use becalm_testing::noise::Source;
 
     #[test]
-    fn ask_and_answer_agree() {
-        assert_eq!(run_at_least(1.0), Some(3_000_000_000));
+    fn times_are_those_of_the_formula() {
+        assert_eq!(run_again_for(1, 10_000_000_000), Some(190_000_000_000));
+        assert_eq!(run_again_for(2, 1_000_000_000), Some(3_472_135_954));
         assert_eq!(rarest_seen(30_000_000_000), 10_000_000_000);
-        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300] {
-            assert_eq!(run_at_least(rate), None, "{rate}");
+        for (count, observed) in [(0, 10), (1, 0), (1, -5), (1, i64::MAX)] {
+            assert_eq!(run_again_for(count, observed), None, "{count} in {observed}");
         }
     }
 
+    /// Sources whose rates lie anywhere between one in 10,000 runs and 10,000 a run, all magnitudes alike; of those that were seen
+    /// k times in a first run, how many come in a second one that is as long as it says. Measured: 0.950, 0.953, 0.953, 0.952
+    /// for 1, 2, 3 and 5 times. With the rate taken to be k / T it was 0.76 for what was seen once.
     #[test]
-    fn an_event_is_seen_95_times_in_100() {
+    fn what_was_seen_a_few_times_is_seen_again_95_times_in_100() {
+        const RUN: f64 = 1e9;
         let mut source = Source::seeded(1);
-        let seen = (0..10_000).filter(|_| source.exponential(1e9) < run_at_least(1.0).unwrap() as f64).count();
-        assert!((9_430..9_570).contains(&seen), "{seen}");
+        for seen in [1, 2, 3, 5] {
+            let (mut given, mut again) = (0, 0);
+            while given < 4_000 {
+                let hz = 10.0_f64.powf(-4.0 + 8.0 * source.uniform());
+                // Rates of which so many events have a chance; the others only take time.
+                if hz > 60.0 || source.poisson(hz, RUN).len() as u64 != seen {
+                    continue;
+                }
+                given += 1;
+                let time = run_again_for(seen, RUN as i64).unwrap() as f64;
+                again += i32::from(source.exponential(RUN / hz) < time);
+            }
+            let share = f64::from(again) / 4_000.0;
+            assert!((0.94..=0.965).contains(&share), "seen {seen} times: {share} come again");
+        }
     }
 }

@@ -14,13 +14,16 @@
 //!   R. Tibshirani, *An Introduction to the Bootstrap*, 1993, section 12.5. Noise is skewed, with rare long detours,
 //!   and the plain percentile interval ends too low for it.
 //!
-//! Where the run cannot carry an interval, there is none, with the reason ([`TooLittle`]). What it covers is measured by
-//! a test of this module: on synthetic Poisson, bursty, heavy-tailed and periodic noise.
+//! A run that holds only 8 to 19 such blocks has a *rough* interval: Student's t over their spread, as there are too few blocks to
+//! draw from. Where the run cannot carry that either, there is none, with the reason ([`TooLittle`]). Both say how long a run
+//! would have to be. What they cover is measured by tests of this module: on synthetic Poisson, bursty, heavy-tailed,
+//! periodic and slowly changing noise.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::TimeCells;
+use crate::distributions::student_quantile;
 use crate::order::nearest_rank;
 
 /// The share of intervals that hold the true ratio, if the run is like the time around it.
@@ -38,6 +41,15 @@ pub const METHOD: &str = "circular block bootstrap, studentized";
 /// Fewer blocks than this are not drawn from: their spread, which scales the interval, would itself be a guess.
 pub const BLOCKS_MIN: usize = 20;
 
+/// Of fewer blocks than this nothing is said; of as many and fewer than [`BLOCKS_MIN`] the interval is rough.
+pub const ROUGH_BLOCKS_MIN: usize = 8;
+
+/// A rough interval must rest on this many of its blocks, counted by their weight.
+const ROUGH_TRAINS_MIN: f64 = 5.0;
+
+/// By how much longer than what just suffices a run should be, as another run's blocks need not be those of this one.
+const RESERVE: f64 = 1.5;
+
 /// Correlations up to half of this lag count in full, even where they cannot be told from none.
 const WINDOW_MIN: usize = 4;
 
@@ -54,6 +66,15 @@ pub enum Interval {
         /// The upper end; of a ratio at most 1.
         high: f64,
     },
+    /// The same from so few stretches of time that the share of intervals which hold the true ratio is not well kept.
+    Rough {
+        /// The lower end, at least 0.
+        low: f64,
+        /// The upper end; of a ratio at most 1.
+        high: f64,
+        /// About how long a run for a better one would be, in nanoseconds.
+        needed_ns: i64,
+    },
     /// The run is too short to say.
     Unknown(TooLittle),
 }
@@ -69,10 +90,12 @@ pub enum TooLittle {
     FewTrains {
         /// How many equal blocks would weigh the same.
         trains: f64,
+        /// About how long a run with enough of them would be, in nanoseconds.
+        needed_ns: i64,
     },
-    /// The noise drifts, or comes in trains so long, that fewer than 20 independent stretches fit into the run.
+    /// The noise drifts, or comes in trains so long, that fewer than 8 independent stretches fit into the run.
     LongTrains {
-        /// The stretch that would be needed, in nanoseconds.
+        /// The stretch that would be needed, in nanoseconds; see [`run_for_blocks`].
         block_ns: i64,
     },
     /// The run is so short that it has fewer than 20 cells.
@@ -86,10 +109,7 @@ impl Interval {
     pub fn from_cells(cells: &TimeCells, observed: i64) -> Self {
         match mean_of_cells(cells.noise(), cells.width()) {
             Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
-            Ok((low, high)) => {
-                let per_cell = observed as f64 / cells.noise().len() as f64;
-                Self::Between { low: (low / per_cell).max(0.0), high: (high / per_cell).min(1.0) }
-            }
+            Ok(mean) => mean.over(observed as f64 / cells.noise().len() as f64, 1.0),
             Err(why) => Self::Unknown(why),
         }
     }
@@ -101,10 +121,7 @@ impl Interval {
         let seconds = observed as f64 / 1e9;
         match mean_of_cells(counts, width) {
             Ok(_) | Err(TooLittle::NoDetour) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
-            Ok((low, high)) => {
-                let per_cell = seconds / counts.len() as f64;
-                Self::Between { low: (low / per_cell).max(0.0), high: high / per_cell }
-            }
+            Ok(mean) => mean.over(seconds / counts.len() as f64, f64::INFINITY),
             Err(TooLittle::NoDetour) => Self::Between { low: 0.0, high: super::chance::CERTAIN_COUNT / seconds },
             Err(why) => Self::Unknown(why),
         }
@@ -114,7 +131,7 @@ impl Interval {
     #[must_use]
     pub const fn low(self) -> Option<f64> {
         match self {
-            Self::Between { low, .. } => Some(low),
+            Self::Between { low, .. } | Self::Rough { low, .. } => Some(low),
             Self::Unknown(TooLittle::NoDetour) => Some(0.0),
             Self::Unknown(_) => None,
         }
@@ -124,14 +141,46 @@ impl Interval {
     #[must_use]
     pub const fn high(self) -> Option<f64> {
         match self {
-            Self::Between { high, .. } => Some(high),
+            Self::Between { high, .. } | Self::Rough { high, .. } => Some(high),
             Self::Unknown(_) => None,
+        }
+    }
+
+    /// Whether it is given, and rough.
+    #[must_use]
+    pub const fn is_rough(self) -> bool {
+        matches!(self, Self::Rough { .. })
+    }
+}
+
+/// How long a run would have to be for an interval that is not rough, where independent stretches last `block_ns`, in nanoseconds.
+#[must_use]
+pub const fn run_for_blocks(block_ns: i64) -> i64 {
+    (block_ns as f64 * BLOCKS_MIN as f64 * RESERVE) as i64
+}
+
+/// Between which values lies what a cell holds on average.
+#[derive(Clone, Copy, Debug)]
+struct MeanOfCells {
+    low: f64,
+    high: f64,
+    /// If it is rough, how long a run for a better one would be.
+    needed_ns: Option<i64>,
+}
+
+impl MeanOfCells {
+    /// In units of so much a cell, and of at most `most` of those.
+    fn over(self, per_cell: f64, most: f64) -> Interval {
+        let (low, high) = ((self.low / per_cell).max(0.0), (self.high / per_cell).min(most));
+        match self.needed_ns {
+            None => Interval::Between { low, high },
+            Some(needed_ns) => Interval::Rough { low, high, needed_ns },
         }
     }
 }
 
 /// The interval of what a cell holds on average.
-fn mean_of_cells(values: &[i64], width: i64) -> Result<(f64, f64), TooLittle> {
+fn mean_of_cells(values: &[i64], width: i64) -> Result<MeanOfCells, TooLittle> {
     let values: Vec<f64> = values.iter().map(|value| *value as f64).collect();
     if values.len() < BLOCKS_MIN {
         return Err(TooLittle::ShortRun);
@@ -140,13 +189,45 @@ fn mean_of_cells(values: &[i64], width: i64) -> Result<(f64, f64), TooLittle> {
     if sum <= 0.0 {
         return Err(TooLittle::NoDetour);
     }
-    let dependence = blocks(&values)
-        .map_err(|cells_needed| TooLittle::LongTrains { block_ns: width.saturating_mul(cells_needed as i64) })?;
+    let few_trains = |trains: f64| {
+        let run = width as f64 * values.len() as f64;
+        TooLittle::FewTrains { trains, needed_ns: (run * TRAINS_MIN / trains * RESERVE) as i64 }
+    };
+    let dependence = match blocks(&values) {
+        Ok(dependence) => dependence,
+        Err(cells_needed) => {
+            let block_ns = width.saturating_mul(cells_needed as i64);
+            let dependence = rough_blocks(&values, cells_needed).ok_or(TooLittle::LongTrains { block_ns })?;
+            let trains = trains(&values, dependence.length);
+            if trains < ROUGH_TRAINS_MIN {
+                return Err(few_trains(trains));
+            }
+            let (low, high) = over_few_blocks(&values, dependence);
+            return Ok(MeanOfCells { low, high, needed_ns: Some(run_for_blocks(block_ns)) });
+        }
+    };
     let trains = trains(&values, dependence.length);
     if trains < TRAINS_MIN {
-        return Err(TooLittle::FewTrains { trains });
+        return Err(few_trains(trains));
     }
-    Ok(studentized(&values, dependence, &mut Xoshiro256PlusPlus::seed_from_u64(SEED)))
+    let (low, high) = studentized(&values, dependence, &mut Xoshiro256PlusPlus::seed_from_u64(SEED));
+    Ok(MeanOfCells { low, high, needed_ns: None })
+}
+
+/// Of cells that hold too few blocks of the `needed` length to draw from: [`ROUGH_BLOCKS_MIN`] that are as long or longer, if there
+/// are as many. The longest that are left depend on each other least, and Student's t knows how few they are.
+pub(super) fn rough_blocks(values: &[f64], needed: usize) -> Option<Blocks> {
+    let longest = values.len() / ROUGH_BLOCKS_MIN;
+    (longest >= needed.max(1)).then(|| Blocks::new(values, longest, 0.0))
+}
+
+/// The interval of the mean of a cell by Student's t, with the blocks' number less one as its degrees of freedom.
+fn over_few_blocks(values: &[f64], dependence: Blocks) -> (f64, f64) {
+    let n = values.len();
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let freedom = (n / dependence.length) as f64 - 1.0;
+    let half = student_quantile((1.0 - CONFIDENCE) / 2.0, freedom) * (dependence.variance / n as f64).sqrt();
+    (mean - half, mean + half)
 }
 
 /// How many equal blocks would weigh the same as these; see [`TooLittle::FewTrains`].

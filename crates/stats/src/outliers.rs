@@ -52,7 +52,7 @@ pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> 
         .iter()
         .enumerate()
         .filter_map(|(place, (ratio, interval))| match interval {
-            Interval::Between { low, high } if *ratio > 0.0 && *low > 0.0 => {
+            Interval::Between { low, high } | Interval::Rough { low, high, .. } if *ratio > 0.0 && *low > 0.0 => {
                 Some((place, ratio.ln(), (high / low).ln() / (2.0 * 1.96)))
             }
             _ => None,

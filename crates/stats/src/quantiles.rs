@@ -69,6 +69,22 @@ impl Quantiles {
         }
     }
 
+    /// The value of that rank, 1 for the smallest; `None` if there are not so many. Beyond 16,384 values it is rounded like
+    /// [`Self::at`].
+    #[must_use]
+    pub fn ranked(&mut self, rank: u64) -> Option<i64> {
+        let at = usize::try_from(rank).ok()?.checked_sub(1)?;
+        match &mut self.state {
+            State::Exact(values) => (at < values.len()).then(|| *values.select_nth_unstable(at).1),
+            State::Rounded(histogram) if rank > histogram.len() => None,
+            // In the middle of the share of that rank, so that rounding cannot lead to its neighbor.
+            State::Rounded(histogram) => {
+                let share = (rank as f64 - 0.5) / histogram.len() as f64;
+                Some((histogram.value_at_quantile(share) as i64).min(self.max))
+            }
+        }
+    }
+
     /// The values as a histogram, into which they go if they are not yet.
     fn histogram(&mut self) -> &mut Histogram<u32> {
         if let State::Exact(values) = &self.state {
@@ -118,6 +134,22 @@ mod tests {
         assert_eq!((quantiles.at(0.1), quantiles.at(1.0)), (Some(0), Some(i64::MAX)));
         quantiles.histogram();
         assert_eq!((quantiles.at(0.1), quantiles.at(1.0)), (Some(0), Some(i64::MAX)));
+    }
+
+    #[test]
+    fn ranks_are_places_in_order() {
+        for count in [1_i64, 7, 1_000, 40_000] {
+            let mut quantiles = Quantiles::default();
+            (0..count).rev().for_each(|value| quantiles.add(value));
+            for rank in [1, count / 3, count / 2, count - 1, count].into_iter().filter(|rank| *rank > 0) {
+                let found = quantiles.ranked(rank as u64).unwrap();
+                assert!(
+                    (rank - 1..=(rank - 1) * 1_001 / 1_000 + 1).contains(&found),
+                    "{found} for rank {rank} of {count}"
+                );
+            }
+            assert_eq!((quantiles.ranked(0), quantiles.ranked(count as u64 + 1)), (None, None));
+        }
     }
 
     proptest! {

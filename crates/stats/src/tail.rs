@@ -14,6 +14,10 @@
 //!   shown; and the shape is stable: fitted to the upper half of the exceedances it differs by no more than chance gives
 //!   once in 100 (the variance of the difference is that of the half less that of the whole, J. A. Hausman, Econometrica
 //!   46 (1978)).
+//! - *The longest are no exceptions.* The fit must rest on clusters all the way up: at least [`LONG_MIN`] of them are longer than
+//!   the geometric mean of the threshold and the longest. A daemon that came twice with 5 ms among interrupts of 50 us leaves a
+//!   gap that no test of fit sees in 40 clusters, and of which two events say nothing. Measured by a test of this module: of 10 s with a tick, a host and such a daemon, 7 of
+//!   600 runs get a level; without this 535 of 600 did, of which 82 held the truth.
 //! - *Refusal.* Where no step passes, or there are too few clusters, there is no tail, with the reason ([`NoTail`]).
 //!   Nothing is said of times over [`EXTRAPOLATION`] times the run's.
 //!
@@ -31,7 +35,14 @@ pub const METHOD: &str = "peaks over threshold, generalized Pareto by maximum li
 pub const CLUSTERS_MIN: usize = 40;
 
 /// How many times as long as the run the time of a return level may be.
-pub const EXTRAPOLATION: i64 = 10;
+pub const EXTRAPOLATION: i64 = 3;
+
+/// So many clusters must be longer than the geometric mean of the threshold and the longest.
+pub const LONG_MIN: usize = 5;
+
+/// A cause that came less often than this has shown too little of its lengths; what knows the causes refuses by it
+/// ([`NoTail::RareCause`]).
+pub const CAUSE_EVENTS_MIN: u64 = 10;
 
 /// One of so many detours may exceed the threshold.
 const DETOURS_PER_EXCEEDANCE: u64 = 10;
@@ -39,9 +50,8 @@ const DETOURS_PER_EXCEEDANCE: u64 = 10;
 /// By how many standard errors the shape may differ above: 1 % by chance.
 const DRIFT_MAX: f64 = 2.576;
 
-/// The times in which people think, in nanoseconds: 1 s, 10 s, 1 min, 10 min, 1 h, 1 day.
-const PERIODS: [i64; 6] =
-    [1_000_000_000, 10_000_000_000, 60_000_000_000, 600_000_000_000, 3_600_000_000_000, 86_400_000_000_000];
+/// The times in which people think, in seconds: 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h, 1 day.
+const PERIODS_S: [i64; 8] = [1, 10, 30, 60, 600, 1_800, 3_600, 86_400];
 
 /// The fitted tail of a run's detours.
 #[derive(Clone, Debug)]
@@ -103,6 +113,21 @@ pub enum NoTail {
         /// The shape of the longer half.
         above: f64,
     },
+    /// The longest clusters are exceptions: between them and the others there is a gap.
+    FewLong {
+        /// How many are longer than the geometric mean of the threshold and the longest.
+        clusters: usize,
+    },
+    /// The cause of the longest detour came fewer than [`CAUSE_EVENTS_MIN`] times.
+    RareCause {
+        /// How often it came.
+        events: u64,
+    },
+    /// Of several CPUs together: the level would be below that of one of them.
+    BelowPart {
+        /// The highest level of a part, in nanoseconds.
+        part_ns: i64,
+    },
     /// The fit leaves the level open upward.
     Unbounded,
     /// The time asked for is longer than [`EXTRAPOLATION`] runs.
@@ -151,6 +176,10 @@ impl Tail {
     fn diagnosed(threshold: i64, clusters: &Clusters, above: &Clusters, observed: i64) -> Result<Self, NoTail> {
         let no_fit = NoTail::BadFit { misfit: None, limit: 0.0 };
         let fit = Pareto::fit(&clusters.excesses).ok_or(no_fit)?;
+        let long = clusters_that_are_long(threshold, &clusters.excesses);
+        if long < LONG_MIN {
+            return Err(NoTail::FewLong { clusters: long });
+        }
         let (misfit, limit) = (fit.anderson_darling(), fit.anderson_darling_limit());
         if misfit > limit {
             return Err(NoTail::BadFit { misfit: Some(misfit), limit });
@@ -192,14 +221,15 @@ impl Tail {
         Ok(ReturnLevel { period_ns: period, level_ns: ns(level.best), low_ns: ns(level.low), high_ns: ns(level.high) })
     }
 
-    /// The level for the longest of 1 s, 10 s, 1 min, 10 min, 1 h and 1 day that the run allows.
+    /// The level for the longest of 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h and 1 day that the run allows.
     ///
     /// # Errors
     /// If it allows none.
     pub fn longest_return_level(&self) -> Result<ReturnLevel, NoTail> {
         let reach = self.observed.saturating_mul(EXTRAPOLATION);
-        let period = PERIODS.into_iter().rev().find(|period| *period <= reach);
-        self.return_level(period.ok_or(NoTail::TooFar { needed_ns: PERIODS[0] / EXTRAPOLATION })?)
+        let periods = PERIODS_S.map(|seconds| seconds * 1_000_000_000);
+        let period = periods.into_iter().rev().find(|period| *period <= reach);
+        self.return_level(period.ok_or(NoTail::TooFar { needed_ns: periods[0] / EXTRAPOLATION })?)
     }
 
     /// Twice the mean time between two clusters.
@@ -208,11 +238,21 @@ impl Tail {
     }
 }
 
+/// How many clusters lie in the upper half of their range, on a logarithmic scale of length.
+fn clusters_that_are_long(threshold: i64, excesses: &[f64]) -> usize {
+    let threshold = threshold.max(1) as f64;
+    let longest = excesses.iter().copied().fold(0.0, f64::max);
+    let middle = (threshold * (threshold + longest)).sqrt();
+    excesses.iter().filter(|excess| threshold + *excess > middle).count()
+}
+
 /// Of two refusals the one that comes nearer to a fit.
 fn nearer(a: NoTail, b: NoTail) -> NoTail {
     let distance = |why: &NoTail| match why {
         NoTail::BadFit { misfit: Some(misfit), limit } => misfit / limit,
         NoTail::ShapeDrifts { .. } => 1.0,
+        // Where nothing else is wrong.
+        NoTail::FewLong { .. } => f64::MAX,
         _ => f64::INFINITY,
     };
     if distance(&b) < distance(&a) { b } else { a }

@@ -18,7 +18,7 @@
 //! proportion, and the chance of that division is added to the variance.
 
 use super::distributions::student_quantile;
-use super::interval::{CONFIDENCE, blocks, trains};
+use super::interval::{CONFIDENCE, blocks, rough_blocks, trains};
 use super::{LengthCells, Quantiles};
 
 /// Detours above the quantile must come from at least this many blocks, counted by weight, for their spread to be known;
@@ -32,22 +32,25 @@ pub struct QuantileBounds {
     pub low: Option<i64>,
     /// The upper end; `None` where there are too few values for one.
     pub high: Option<i64>,
+    /// Whether they rest on so few stretches of time that the share of intervals which hold the truth is not well kept.
+    pub rough: bool,
 }
 
 impl QuantileBounds {
     /// Bounds of which neither end is known.
-    pub const UNKNOWN: Self = Self { low: None, high: None };
+    pub const UNKNOWN: Self = Self { low: None, high: None, rough: false };
 
     /// Of the quantile for this share, which is above 0 and below 1.
     #[must_use]
     pub fn of_quantile(quantiles: &mut Quantiles, lengths: &LengthCells, share: f64) -> Self {
         let Some(above) = Above::from_lengths(lengths, 1.0 - share) else { return Self::UNKNOWN };
-        let Some((low, high)) = above.interval() else { return Self::UNKNOWN };
+        let Some(Share { low, high, rough }) = above.interval() else { return Self::UNKNOWN };
         Self {
             // Of the shares that may lie above the quantile the largest gives the shortest length. Where less than one
             // detour lies above, the true quantile may be longer than all that was seen; and so below.
             low: if (1.0 - high) * above.detours >= 1.0 { quantiles.at(1.0 - high) } else { None },
             high: if low * above.detours >= 1.0 { quantiles.at(1.0 - low) } else { None },
+            rough,
         }
     }
 }
@@ -63,6 +66,14 @@ struct Above {
     residuals: Vec<f64>,
     /// The variance of how many of the divided class lie above.
     divided: f64,
+}
+
+/// Between which values the share of detours above lies.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    low: f64,
+    high: f64,
+    rough: bool,
 }
 
 impl Above {
@@ -89,9 +100,12 @@ impl Above {
     }
 
     /// The interval of the share; `None` if the run does not hold enough blocks.
-    fn interval(&self) -> Option<(f64, f64)> {
+    fn interval(&self) -> Option<Share> {
         let n = self.residuals.len();
-        let dependence = blocks(&self.residuals).ok()?;
+        let (dependence, rough) = match blocks(&self.residuals) {
+            Ok(dependence) => (dependence, false),
+            Err(needed) => (rough_blocks(&self.residuals, needed)?, true),
+        };
         let blocks = n as f64 / dependence.length as f64;
         let trains = trains(&self.counts, dependence.length).min(blocks);
         if blocks < 4.0 || trains < TRAINS_MIN {
@@ -105,7 +119,7 @@ impl Above {
         // Wilson 1927.
         let middle = (p + t * t / (2.0 * size)) / (1.0 + t * t / size);
         let half = t / (1.0 + t * t / size) * (p * (1.0 - p) / size + t * t / (4.0 * size * size)).sqrt();
-        Some((middle - half, middle + half))
+        Some(Share { low: middle - half, high: middle + half, rough })
     }
 }
 

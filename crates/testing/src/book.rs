@@ -222,12 +222,13 @@ fn tables_shown(text: &str) -> Vec<Vec<&str>> {
     let is_line = |line: &str| !line.trim().is_empty() && line.trim().chars().all(|sign| sign == '\u{2500}');
     let heads = lines.windows(2).filter(|pair| is_line(pair[1])).map(|pair| pair[0]);
     let columns = heads.map(|head| head.split("  ").map(str::trim).filter(|title| !title.is_empty()).collect());
-    // A line may also part the rows of a table: what stands over that has numbers.
-    columns.filter(|titles: &Vec<&str>| !titles.is_empty() && !titles.iter().any(|title| is_number(title))).collect()
+    // A line may also part the rows of a table: what stands over that has figures.
+    columns.filter(|titles: &Vec<&str>| !titles.is_empty() && !titles.iter().any(|title| is_figure(title))).collect()
 }
 
-fn is_number(text: &str) -> bool {
-    text.replace(',', "").parse::<f64>().is_ok()
+/// Whether it is a number or begins with one, like `39ns`.
+fn is_figure(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The titles: the first two words of the lines that begin at the left with a capital, without numbers and without the name

@@ -16,6 +16,9 @@ use crate::recording::Run;
 /// How long a guest may take; without load the longest takes a third of it. One that hangs is waited for as long.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
+/// How long it may take to boot: without load, a guest whose scenario does nothing takes 6 s in all.
+pub const BOOT_LIMIT: Duration = Duration::from_secs(40);
+
 /// Where the lab finds its parts.
 pub struct Lab {
     cache: PathBuf,
@@ -32,9 +35,10 @@ impl Lab {
         Some(Self { cache: cache.into(), becalm: becalm.into() })
     }
 
-    pub fn boot(&self, scenario: &Scenario, limit: Duration) -> Result<Outcome, LabError> {
+    pub fn boot(&self, scenario: &Scenario, limit: Duration, boot_limit: Duration) -> Result<Outcome, LabError> {
         let kernel = Kernel::debian(scenario.flavor, &self.cache)?;
-        Guest { scenario, kernel: &kernel, becalm: &self.becalm, console: Console::Kept, limit }.run()
+        let console = Console::Kept;
+        Guest { scenario, kernel: &kernel, becalm: &self.becalm, console, limit, boot_limit }.run()
     }
 
     /// Boots a guest whose scenario must come to its end. One that hangs is booted once more: now and then an emulated
@@ -45,8 +49,8 @@ impl Lab {
 
     pub fn run_scenario(&self, scenario: &Scenario) -> Outcome {
         let name = &scenario.name;
-        let outcome = attempts(2, || match self.boot(scenario, LIMIT) {
-            Err(error @ LabError::Hang { .. }) => Err(error.to_string()),
+        let outcome = attempts(2, || match self.boot(scenario, LIMIT, BOOT_LIMIT) {
+            Err(error @ (LabError::Hang { .. } | LabError::NoBoot { .. })) => Err(error.to_string()),
             booted => Ok(booted.unwrap_or_else(|error| panic!("{error}"))),
         });
         tell(&format!("{name}: the guest took {:.1} s", outcome.wall().as_secs_f64()));
@@ -97,7 +101,7 @@ pub fn json(path: &Path) -> Value {
 #[test]
 fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
     let Some(lab) = Lab::open() else { return };
-    let outcome = lab.boot(&named("failing"), LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = lab.boot(&named("failing"), LIMIT, BOOT_LIMIT).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.status(), 1);
     assert!(text(&outcome, "release").ends_with("-amd64"), "{}", text(&outcome, "release"));
     assert_eq!(number(&outcome, "cpus"), 2);
@@ -108,6 +112,9 @@ fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
 #[test]
 fn the_lab_ends_a_guest_that_takes_too_long() {
     let Some(lab) = Lab::open() else { return };
-    let error = lab.boot(&named("failing"), Duration::from_millis(500)).expect_err("no kernel boots so fast");
+    let short = Duration::from_millis(500);
+    let error = lab.boot(&named("failing"), short, BOOT_LIMIT).expect_err("no kernel boots so fast");
     assert!(matches!(error, LabError::Hang { .. }), "{error}");
+    let error = lab.boot(&named("failing"), LIMIT, short).expect_err("no kernel boots so fast");
+    assert!(matches!(error, LabError::NoBoot { .. }), "{error}");
 }

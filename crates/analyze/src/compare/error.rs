@@ -1,4 +1,4 @@
-//! Why two runs cannot be compared.
+//! Why runs cannot be compared.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,9 @@ use crate::summary::SummaryError;
 /// A comparison that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
+    /// One of the sides has no run.
+    #[error("a comparison takes at least one run a side")]
+    NoRun,
     /// One of the runs cannot be read, or does not hold what was asked for.
     #[error("{}", of_run(.path, .cause))]
     Run {

@@ -12,6 +12,7 @@
 //! pairs: the median of the stretches of both, brought to one scale by that ratio ([`typical`]).
 
 use super::Doubt;
+use super::between::RunFigure;
 use becalm_stats::CONFIDENCE;
 use becalm_stats::{median_mid, student_quantile, student_tail};
 
@@ -44,6 +45,19 @@ impl Stretches {
     /// How long a stretch is, in nanoseconds.
     pub(super) const fn width(&self) -> i64 {
         self.width
+    }
+
+    /// The median of the stretches' longest detours, with its variance by the ranks about it; `None` of no stretches.
+    ///
+    /// How many of n values lie below the true median is binomial with the standard deviation sqrt(n)/2, so that the ranks
+    /// n/2 -+ sqrt(n)/2 lie one standard error from it (W. J. Conover, *Practical Nonparametric Statistics*, 1999, section 3.2).
+    pub(super) fn typical(&self) -> Option<RunFigure> {
+        let mut longest: Vec<f64> = self.longest.iter().map(|ns| *ns as f64).collect();
+        let value = median_mid(&mut longest)?;
+        longest.sort_unstable_by(f64::total_cmp);
+        let (middle, error) = (longest.len() as f64 / 2.0, (longest.len() as f64).sqrt() / 2.0);
+        let at = |rank: f64| longest[(rank.max(0.0) as usize).min(longest.len() - 1)];
+        Some(RunFigure::new(value, ((at(middle + error) - at(middle - error)) / 2.0).powi(2)))
     }
 
     /// As many neighbors together as it takes to hold `train`, so that the stretches do not depend on each other.

@@ -3,24 +3,34 @@
 use std::collections::{BTreeMap, HashMap};
 
 use becalm_bundle::{ActivityBatch, Bundle, BundleError, DetourBatch};
-use becalm_model::Kind;
+use becalm_model::node::Rung;
+use becalm_model::{Kind, root};
 
 use super::CompareError;
 use super::gathered::{Gathered, SourceSample};
-use super::ground::{Ground, LoopSpan};
+use super::ground::{ComparedRun, Ground, LoopSpan};
 use super::sample::DetourSample;
-use crate::summary::{SummaryError, runs};
+use crate::summary::{OwnTime, SummaryError, runs};
 
-/// Reads one of the two runs.
-pub(super) fn gather(bundle: &Bundle, ground: &Ground, which: usize) -> Result<Gathered, CompareError> {
-    let side = &ground.sides[which];
-    let read = Reading::new(ground, which).all(bundle);
-    read.map_err(|cause| CompareError::Run { path: side.path.clone(), cause: SummaryError::Bundle(cause) })
+/// Reads one of the runs.
+///
+/// What becalm itself took counts where `with_self` says so; it is no detour of the machine otherwise.
+pub(super) fn gather(
+    bundle: &Bundle,
+    ground: &Ground,
+    run: &ComparedRun,
+    with_self: bool,
+) -> Result<Gathered, CompareError> {
+    let read = Reading::new(ground, run, with_self).all(bundle);
+    read.map_err(|cause| CompareError::Run { path: run.path.clone(), cause: SummaryError::Bundle(cause) })
 }
 
 struct Reading<'a> {
     ground: &'a Ground,
-    which: usize,
+    run: &'a ComparedRun,
+    with_self: bool,
+    /// Becalm's own time in the detours, in the order of the loops, and how many of these were read.
+    own: Vec<(OwnTime, u64)>,
     gathered: Gathered,
     /// Which detours of each CPU are kept, in the order of the loops.
     kept: Vec<KeptDetours>,
@@ -32,30 +42,43 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(ground: &'a Ground, which: usize) -> Self {
-        let side = &ground.sides[which];
+    fn new(ground: &'a Ground, run: &'a ComparedRun, with_self: bool) -> Self {
         let stretch = ground.stretch_ns;
         let several = ground.places.len() > 1;
         let of_loop = |of_cpu: &LoopSpan| DetourSample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
         let gathered = Gathered {
-            all: DetourSample::new(0, side.length_ns, side.observed_ns, stretch),
-            places: if several { side.loops.iter().map(of_loop).collect() } else { Vec::new() },
+            all: DetourSample::new(0, run.length_ns, run.observed_ns, stretch),
+            places: if several { run.loops.iter().map(of_loop).collect() } else { Vec::new() },
             sources: BTreeMap::new(),
             dropped: 0,
             dropped_ns: 0,
             incomplete: 0,
         };
-        let kept = vec![KeptDetours::default(); side.loops.len()];
-        Self { ground, which, gathered, kept, at: HashMap::new(), sources: Vec::new(), source_ids: HashMap::new() }
+        let kept = vec![KeptDetours::default(); run.loops.len()];
+        let own = vec![(OwnTime::default(), 0); run.loops.len()];
+        let (at, sources, source_ids) = (HashMap::new(), Vec::new(), HashMap::new());
+        Self { ground, run, with_self, own, gathered, kept, at, sources, source_ids }
     }
 
     fn all(mut self, bundle: &Bundle) -> Result<Gathered, BundleError> {
+        if !self.with_self && self.run.rung == Rung::Tracepoints {
+            self.each_node(|reading, node| {
+                for batch in bundle.activities(node)? {
+                    reading.own_activities(&batch?);
+                }
+                Ok(())
+            })?;
+        }
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
                 reading.detours(&batch?);
             }
             Ok(())
         })?;
+        for (own, read) in &mut self.own {
+            own.rewind();
+            *read = 0;
+        }
         self.gathered.all.set_levels();
         self.gathered.places.iter_mut().for_each(DetourSample::set_levels);
         self.each_node(|reading, node| {
@@ -79,8 +102,8 @@ impl<'a> Reading<'a> {
         mut read: impl FnMut(&mut Self, &str) -> Result<(), BundleError>,
     ) -> Result<(), BundleError> {
         let mut first = 0;
-        let ground = self.ground;
-        for doc in &ground.sides[self.which].docs {
+        let run = self.run;
+        for doc in &run.docs {
             let number = |cpu: &becalm_model::node::CpuDoc| cpu.cpu.get() as i32;
             self.at = doc.cpus.iter().map(number).zip(first..).collect();
             first += doc.cpus.len();
@@ -89,12 +112,45 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
+    /// Notes what becalm took of which detour.
+    fn own_activities(&mut self, batch: &ActivityBatch) {
+        let details = batch.detail_values();
+        let own: Vec<bool> =
+            details.iter().map(|detail| root::of_row(Kind::Edge, "", detail).0 == Kind::Becalm).collect();
+        for range in runs(batch.cpus()) {
+            let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
+            for row in range {
+                let is_own = match batch.kind(row) {
+                    Kind::Becalm => true,
+                    Kind::Edge | Kind::Softirq => own[batch.detail_key(row)],
+                    _ => false,
+                };
+                if is_own {
+                    self.own[at].0.add(batch.detours()[row] as u64, batch.self_times()[row]);
+                }
+            }
+        }
+    }
+
+    /// What the machine took of the next detour of a loop; `None` if it was becalm's as a whole.
+    fn of_machine(&mut self, at: usize, duration: i64) -> Option<i64> {
+        let (own, read) = &mut self.own[at];
+        let own = own.of_next(*read);
+        *read += 1;
+        let left = duration.saturating_sub(own).max(0);
+        (own == 0 || left > 0).then_some(left)
+    }
+
     fn detours(&mut self, batch: &DetourBatch) {
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = self.ground.sides[self.which].loops[at].start;
+            let origin = self.run.loops[at].start;
             for row in range {
-                let (start, duration) = (batch.starts()[row], batch.durations()[row]);
+                let start = batch.starts()[row];
+                let Some(duration) = self.of_machine(at, batch.durations()[row]) else {
+                    self.kept[at].push(false);
+                    continue;
+                };
                 let keep = duration >= self.ground.shortest_ns;
                 self.kept[at].push(keep);
                 if !keep {
@@ -114,9 +170,10 @@ impl<'a> Reading<'a> {
     fn detours_above(&mut self, batch: &DetourBatch) {
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = self.ground.sides[self.which].loops[at].start;
+            let origin = self.run.loops[at].start;
             for row in range {
-                let (start, duration) = (batch.starts()[row], batch.durations()[row]);
+                let start = batch.starts()[row];
+                let Some(duration) = self.of_machine(at, batch.durations()[row]) else { continue };
                 if duration < self.ground.shortest_ns {
                     continue;
                 }
@@ -128,29 +185,52 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Books the time of each activity on its root, and counts those that are their own.
     fn activities(&mut self, batch: &ActivityBatch) {
-        let side = &self.ground.sides[self.which];
-        let sources = batch.source_values();
+        let (sources, details) = (batch.source_values(), batch.detail_values());
+        let mut roots: Vec<Option<Option<(Kind, usize)>>> = vec![None; details.len()];
         // Names are looked up once a batch and pair, not once a row.
         let mut ids: Vec<Option<usize>> = vec![None; Kind::ALL.len() * sources.len()];
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = side.loops[at].start;
+            let origin = self.run.loops[at].start;
             for row in range {
                 if !self.kept[at].holds(batch.detours()[row] as u64) {
                     continue;
                 }
                 let (kind, source) = (batch.kind(row), batch.source_key(row));
-                let id = *ids[kind as usize * sources.len() + source].get_or_insert_with(|| {
-                    let next = self.source_ids.len();
-                    *self.source_ids.entry((kind, sources[source].to_owned())).or_insert(next)
-                });
-                if id == self.sources.len() {
-                    self.sources.push(SourceSample::empty(side.length_ns));
+                let named = match kind {
+                    Kind::Edge | Kind::Softirq => *roots[batch.detail_key(row)].get_or_insert_with(|| {
+                        let (root_kind, root) = root::of_row(kind, "", details[batch.detail_key(row)]);
+                        (!root.is_empty()).then(|| (root_kind, self.source_id(root_kind, root)))
+                    }),
+                    _ => None,
+                };
+                if named.map_or(kind, |(kind, _)| kind) == Kind::Becalm && !self.with_self {
+                    continue;
                 }
-                self.sources[id].add(batch.starts()[row].saturating_sub(origin), batch.self_times()[row]);
+                let (start, self_time) = (batch.starts()[row].saturating_sub(origin), batch.self_times()[row]);
+                if let Some((_, root)) = named {
+                    self.sources[root].times.add(start, self_time);
+                } else {
+                    let id = *ids[kind as usize * sources.len() + source]
+                        .get_or_insert_with(|| self.source_id(kind, sources[source]));
+                    self.sources[id].add(start, self_time);
+                }
             }
         }
+    }
+}
+
+impl Reading<'_> {
+    /// The number of a source, for which room is made.
+    fn source_id(&mut self, kind: Kind, source: &str) -> usize {
+        let next = self.source_ids.len();
+        let id = *self.source_ids.entry((kind, source.to_owned())).or_insert(next);
+        if id == self.sources.len() {
+            self.sources.push(SourceSample::empty(self.run.length_ns));
+        }
+        id
     }
 }
 

@@ -1,4 +1,4 @@
-//! What two runs have in common, on which they are compared.
+//! What the runs of both sides have in common, on which they are compared.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,24 +12,69 @@ use super::CompareError;
 use super::gathered::Gathered;
 use crate::summary::{Observed, Selection, SummaryError, spans};
 
-/// The shorter run is cut into this many stretches, of which the longest detours are compared.
+/// The shortest run is cut into this many stretches, of which the longest detours are compared.
 const STRETCHES: i64 = 32;
 
-/// The longer run into at most this many.
+/// The longest run into at most this many.
 const STRETCHES_MAX: i64 = 1_024;
 
 /// A CPU of a node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ComparedCpu {
-    /// The node's name; of two runs of one node each, that in the first.
+    /// The node's name; of runs of one node each, that in the first.
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
 }
 
-/// One of the two runs.
+/// One of the two sides: before or after.
 #[derive(Clone, Debug)]
 pub struct Side {
+    /// Its runs, at least one, in the order in which they were given.
+    pub runs: Vec<ComparedRun>,
+}
+
+impl Side {
+    /// The number of CPUs that are compared in each run, over all nodes.
+    #[must_use]
+    pub fn count_cpus(&self) -> usize {
+        self.runs.first().map_or(0, ComparedRun::count_cpus)
+    }
+
+    /// The numbers of the CPUs of any of its runs on any node.
+    #[must_use]
+    pub fn cpus(&self) -> CpuList {
+        self.runs.iter().flat_map(|run| &run.docs).flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect()
+    }
+
+    /// How many nodes its first run has.
+    #[must_use]
+    pub fn count_nodes(&self) -> usize {
+        self.runs.first().map_or(0, |run| run.docs.len())
+    }
+
+    /// The shortest step of any of its runs, in nanoseconds; `None` where no run says.
+    #[must_use]
+    pub fn t_min_ns(&self) -> Option<i64> {
+        self.runs.iter().filter_map(|run| run.t_min_ns).min()
+    }
+
+    /// What tracing found missing in any of its runs.
+    fn missing(&self) -> BTreeSet<String> {
+        let docs = self.runs.iter().flat_map(|run| &run.docs);
+        docs.filter_map(|doc| doc.tracing.as_ref()).flat_map(|doc| doc.missing.clone()).collect()
+    }
+}
+
+/// What a run is called in messages: `A` where it is alone on its side, else `A1`, `A2` and so on.
+#[must_use]
+pub fn run_name(side: &str, number: usize, runs: usize) -> String {
+    if runs > 1 { format!("{side}{}", number + 1) } else { side.to_owned() }
+}
+
+/// A run of one of the sides.
+#[derive(Clone, Debug)]
+pub struct ComparedRun {
     /// The folder of the run's bundle.
     pub path: PathBuf,
     /// The nodes' documents, with only the CPUs that are compared.
@@ -48,7 +93,7 @@ pub struct Side {
     pub rung: Rung,
     /// How many detours are compared.
     pub detours: u64,
-    /// How many were left out, as they are shorter than what the other run's loops kept.
+    /// How many were left out, as they are shorter than what the coarsest of all loops kept.
     pub dropped: u64,
     /// What those add up to, in nanoseconds.
     pub dropped_ns: i64,
@@ -65,10 +110,10 @@ pub(super) struct LoopSpan {
     pub(super) length: i64,
 }
 
-impl Side {
+impl ComparedRun {
     fn read(bundle: &Bundle, docs: Vec<NodeDoc>) -> Result<Self, CompareError> {
         let failed = |cause: SummaryError| CompareError::Run { path: bundle.path().to_owned(), cause };
-        let mut side = Self {
+        let mut run = Self {
             path: bundle.path().to_owned(),
             observed_ns: 0,
             length_ns: 0,
@@ -85,7 +130,7 @@ impl Side {
         };
         for doc in &docs {
             let spans = spans(bundle, doc).map_err(failed)?;
-            side.open_ended |= spans.observed == Observed::LastDetour;
+            run.open_ended |= spans.observed == Observed::LastDetour;
             for cpu in &doc.cpus {
                 let length = spans.length(cpu).filter(|ns| *ns > 0);
                 let no_duration = || CompareError::NoDuration {
@@ -94,18 +139,18 @@ impl Side {
                     cpu: cpu.cpu,
                 };
                 let length = length.ok_or_else(no_duration)?;
-                side.loops.push(LoopSpan { start: cpu.start_ns.get(), length });
-                side.observed_ns = side.observed_ns.saturating_add(length);
-                side.length_ns = side.length_ns.max(length);
+                run.loops.push(LoopSpan { start: cpu.start_ns.get(), length });
+                run.observed_ns = run.observed_ns.saturating_add(length);
+                run.length_ns = run.length_ns.max(length);
             }
         }
         let known = |ns: fn(&becalm_model::node::CpuDoc) -> Nanos| {
             docs.iter().flat_map(|doc| &doc.cpus).map(move |cpu| ns(cpu).get()).filter(|ns| *ns > 0)
         };
-        side.t_min_ns = known(|cpu| cpu.t_min_ns).min();
-        side.threshold_ns = known(|cpu| cpu.threshold_ns).max();
-        side.docs = docs;
-        Ok(side)
+        run.t_min_ns = known(|cpu| cpu.t_min_ns).min();
+        run.threshold_ns = known(|cpu| cpu.threshold_ns).max();
+        run.docs = docs;
+        Ok(run)
     }
 
     /// The shortest detour that each of its loops would have kept, in nanoseconds: threshold less t_min. Where a loop's
@@ -130,13 +175,12 @@ impl Side {
         Ok(shortest)
     }
 
-    /// With what was read of its detours.
-    pub(super) fn counted(mut self, gathered: &Gathered) -> Self {
+    /// Takes over what was read of its detours.
+    pub(super) fn count(&mut self, gathered: &Gathered) {
         self.detours = gathered.all.durations().count();
         self.dropped = gathered.dropped;
         self.dropped_ns = gathered.dropped_ns;
         self.incomplete = gathered.incomplete;
-        self
     }
 
     /// The number of CPUs that are compared, over all nodes.
@@ -152,109 +196,110 @@ impl Side {
     }
 }
 
-/// Both runs, and what is compared of them.
+/// A run with what is selected of it.
+pub(super) type Selected<'a> = (&'a Bundle, &'a Selection);
+
+/// Both sides, and what is compared of them.
 pub(super) struct Ground {
     pub(super) sides: [Side; 2],
     /// Detours shorter than this are left out.
     pub(super) shortest_ns: i64,
     /// How long the stretches are of which the longest detours are compared.
     pub(super) stretch_ns: i64,
-    /// The CPUs that stand against each other, in the order of both runs' documents; none if only all together do.
+    /// The CPUs that stand against each other, in the order of all runs' documents; none if only all together do.
     pub(super) places: Vec<ComparedCpu>,
     notes: Vec<Warning>,
 }
 
 impl Ground {
-    pub(super) fn between(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Self, CompareError> {
+    pub(super) fn between(a: &[Selected<'_>], b: &[Selected<'_>]) -> Result<Self, CompareError> {
+        let runs = named(a, b);
         let mut notes = Vec::new();
-        let [mut docs_a, mut docs_b] = [select(a.0, a.1)?, select(b.0, b.1)?];
-        // Of two runs of one node each the names do not matter.
-        let by_name = docs_a.len() > 1 || docs_b.len() > 1;
-        if a.1.cpus.is_none() && b.1.cpus.is_none() {
-            let (before_a, before_b) = (docs_a.clone(), docs_b.clone());
-            let common: BTreeSet<(String, CpuId)> = &keys(&docs_a, by_name) & &keys(&docs_b, by_name);
-            for docs in [&mut docs_a, &mut docs_b] {
-                for doc in docs.iter_mut() {
-                    let node = if by_name { doc.node.clone() } else { String::new() };
-                    doc.cpus.retain(|cpu| common.contains(&(node.clone(), cpu.cpu)));
-                }
-                docs.retain(|doc| !doc.cpus.is_empty());
-            }
-            if common.is_empty() {
-                return Err(nothing_common(a.0, &before_a, b.0, &before_b, by_name));
-            }
-            for (name, before, docs) in [("A", &before_a, &docs_a), ("B", &before_b, &docs_b)] {
-                left_out(name, before, docs, by_name, &mut notes);
-            }
+        let mut docs = runs.iter().map(|(_, run)| select(run.0, run.1)).collect::<Result<Vec<_>, _>>()?;
+        // Of runs of one node each the names do not matter.
+        let by_name = docs.iter().any(|docs| docs.len() > 1);
+        if runs.iter().all(|(_, run)| run.1.cpus.is_none()) {
+            keep_common(&runs, &mut docs, by_name, &mut notes)?;
         }
-        let sides = [Side::read(a.0, docs_a)?, Side::read(b.0, docs_b)?];
-        let matched = keys(&sides[0].docs, by_name) == keys(&sides[1].docs, by_name);
+        let mut read = Vec::with_capacity(runs.len());
+        for ((_, run), docs) in runs.iter().zip(docs) {
+            read.push(ComparedRun::read(run.0, docs)?);
+        }
+        let mut shortest_ns = 0;
+        for ((_, (bundle, _)), run) in runs.iter().zip(&read) {
+            shortest_ns = shortest_ns.max(run.shortest(bundle)?);
+        }
+        let first = keys(&read[0].docs, by_name);
+        let matched = read.iter().all(|run| keys(&run.docs, by_name) == first);
+        let lengths = || read.iter().flat_map(|run| &run.loops).map(|of_cpu| of_cpu.length);
+        let (least, most) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(1));
+        let stretch_ns = (least / STRETCHES).max(most / STRETCHES_MAX).max(1);
+        let places = if matched { places(&read[0].docs) } else { Vec::new() };
+        let after = read.split_off(a.len());
+        let sides = [Side { runs: read }, Side { runs: after }];
         if !matched {
             notes.push(warning::cpus_differ(&sides[0].cpus().to_string(), &sides[1].cpus().to_string()));
         }
-        let shortest_ns = sides[0].shortest(a.0)?.max(sides[1].shortest(b.0)?);
-        let lengths = || sides.iter().flat_map(|side| &side.loops).map(|of_cpu| of_cpu.length);
-        let (least, most) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(1));
-        let stretch_ns = (least / STRETCHES).max(most / STRETCHES_MAX).max(1);
-        let places = if matched { places(&sides[0].docs) } else { Vec::new() };
         Ok(Self { sides, shortest_ns, stretch_ns, places, notes })
     }
 
-    /// Whether the sources of both runs are known.
+    /// All runs with their names, those of the first side before the others.
+    fn runs(&self) -> impl Iterator<Item = (String, &ComparedRun)> {
+        ["A", "B"].into_iter().zip(&self.sides).flat_map(|(name, side)| {
+            side.runs.iter().enumerate().map(move |(at, run)| (run_name(name, at, side.runs.len()), run))
+        })
+    }
+
+    /// Whether the sources of all runs are known.
     pub(super) fn has_sources(&self) -> bool {
-        self.sides.iter().all(|side| side.rung == Rung::Tracepoints)
+        self.runs().all(|(_, run)| run.rung == Rung::Tracepoints)
     }
 
     /// Everything that limits the comparison.
-    pub(super) fn notes(&self, samples: &[Gathered; 2]) -> Vec<Warning> {
+    pub(super) fn notes(&self, samples: &[Vec<Gathered>; 2]) -> Vec<Warning> {
         let mut notes = self.notes.clone();
         let [a, b] = &self.sides;
-        for (name, sample) in ["A", "B"].into_iter().zip(samples) {
+        for ((name, _), sample) in self.runs().zip(samples.iter().flatten()) {
             if sample.dropped > 0 {
                 let noise = sample.dropped_ns.saturating_add(sample.all.durations().total());
                 let percent = 100.0 * sample.dropped_ns as f64 / noise.max(1) as f64;
                 let percent = if percent < 0.01 { "less than 0.01".to_owned() } else { format!("{percent:.2}") };
                 let all = sample.dropped + sample.all.durations().count();
                 let shortest = Nanos::new(self.shortest_ns);
-                notes.push(warning::below_common_threshold(name, sample.dropped, all, &percent, shortest));
+                notes.push(warning::below_common_threshold(&name, sample.dropped, all, &percent, shortest));
             }
             if sample.incomplete > 0 && self.has_sources() {
-                notes.push(warning::lost_events_in(name, sample.incomplete));
+                notes.push(warning::lost_events_in(&name, sample.incomplete));
             }
         }
-        if let (Some(t_a), Some(t_b)) = (a.t_min_ns, b.t_min_ns)
+        if let (Some(t_a), Some(t_b)) = (a.t_min_ns(), b.t_min_ns())
             && t_a.max(t_b).saturating_mul(5) > t_a.min(t_b).saturating_mul(6)
         {
             notes.push(warning::t_min_differs(Nanos::new(t_a), Nanos::new(t_b)));
         }
-        for (name, side) in [("A", a), ("B", b)] {
-            if side.open_ended {
-                notes.push(warning::not_ended_in(name));
+        for (name, run) in self.runs() {
+            if run.open_ended {
+                notes.push(warning::not_ended_in(&name));
             }
         }
         self.note_sources(&mut notes);
-        let sched = |side: &Side| side.docs.first().map(|doc| doc.settings.sched.clone()).unwrap_or_default();
-        if sched(a) != sched(b) {
-            notes.push(warning::sched_differs(&sched(a), &sched(b)));
+        let sched = |run: &ComparedRun| run.docs.first().map(|doc| doc.settings.sched.clone()).unwrap_or_default();
+        let first = sched(&a.runs[0]);
+        if let Some(other) = self.runs().map(|(_, run)| sched(run)).find(|other| *other != first) {
+            notes.push(warning::sched_differs(&first, &other));
         }
         notes
     }
 
     fn note_sources(&self, notes: &mut Vec<Warning>) {
-        let blind: Vec<&str> = ["A", "B"]
-            .into_iter()
-            .zip(&self.sides)
-            .filter(|(_, side)| side.rung < Rung::Tracepoints)
-            .map(|(name, _)| name)
-            .collect();
+        let blind: Vec<String> =
+            self.runs().filter(|(_, run)| run.rung < Rung::Tracepoints).map(|(name, _)| name).collect();
         if !blind.is_empty() {
+            let blind: Vec<&str> = blind.iter().map(String::as_str).collect();
             notes.push(warning::sources_unknown(&blind));
             return;
         }
-        let missing = |side: &Side| -> BTreeSet<String> {
-            side.docs.iter().filter_map(|doc| doc.tracing.as_ref()).flat_map(|doc| doc.missing.clone()).collect()
-        };
-        let [missing_a, missing_b] = [missing(&self.sides[0]), missing(&self.sides[1])];
+        let [missing_a, missing_b] = self.sides.each_ref().map(Side::missing);
         for (name, only) in [("A", &missing_a - &missing_b), ("B", &missing_b - &missing_a)] {
             if !only.is_empty() {
                 let only: Vec<String> = only.into_iter().collect();
@@ -262,6 +307,40 @@ impl Ground {
             }
         }
     }
+}
+
+/// All runs with their names.
+fn named<'a>(a: &[Selected<'a>], b: &[Selected<'a>]) -> Vec<(String, Selected<'a>)> {
+    let of_side = |name: &'static str, runs: &[Selected<'a>]| -> Vec<(String, Selected<'a>)> {
+        runs.iter().enumerate().map(|(at, run)| (run_name(name, at, runs.len()), *run)).collect()
+    };
+    [of_side("A", a), of_side("B", b)].concat()
+}
+
+/// Leaves of each run only the CPUs that all of them measured.
+fn keep_common(
+    runs: &[(String, Selected<'_>)],
+    docs: &mut [Vec<NodeDoc>],
+    by_name: bool,
+    notes: &mut Vec<Warning>,
+) -> Result<(), CompareError> {
+    let before = docs.to_vec();
+    let mut common = keys(&before[0], by_name);
+    for (at, docs) in before.iter().enumerate() {
+        common = &common & &keys(docs, by_name);
+        if common.is_empty() {
+            return Err(nothing_common(runs[0].1.0, &before[0], runs[at].1.0, docs, by_name));
+        }
+    }
+    for (((name, _), before), docs) in runs.iter().zip(&before).zip(docs) {
+        for doc in docs.iter_mut() {
+            let node = if by_name { doc.node.clone() } else { String::new() };
+            doc.cpus.retain(|cpu| common.contains(&(node.clone(), cpu.cpu)));
+        }
+        docs.retain(|doc| !doc.cpus.is_empty());
+        left_out(name, before, docs, by_name, notes);
+    }
+    Ok(())
 }
 
 fn select(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, CompareError> {

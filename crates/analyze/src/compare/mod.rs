@@ -1,16 +1,21 @@
-//! Two runs against each other: before and after, or machine against machine.
+//! Runs against each other: before and after, or machine against machine, with one run a side or several.
 //!
-//! [`compare`] reads both bundles, batch after batch, brings them to what they have in common (the CPUs, the higher
+//! [`compare`] reads the bundles, batch after batch, brings them to what they have in common (the CPUs, the higher
 //! threshold, rates instead of sums, the sources if both know them) or says why that cannot be, and gives a [`ComparedFigure`] for
 //! each figure: both values, the difference with its interval, the effect, the test's p-value, and a [`Verdict`].
 //!
 //! Detours come in trains, so that every interval and test rests on blocks of time, as those of one run do: `contrast`
 //! has the figures that are sums over time, `tails` the high quantiles, `extremes` the longest detours. Many rows are many
-//! chances to be wrong, so that verdicts go by p-values adjusted for their [`TestFamily`]. What the tests find on equal runs
+//! chances to be wrong, so that verdicts go by p-values adjusted for their [`TestFamily`].
+//!
+//! Two recordings of the same machine often differ by more than either scatters within itself. What one run a side shows is
+//! that these two differ; whether the sides do is shown by several runs of each, whose figures `between` holds against each
+//! other ([`Basis`]). What the tests find on equal runs
 //! and on runs that differ by a tenth is measured in this module's tests.
 //!
 //! How the rows are shown is for the crate `report`.
 
+mod between;
 mod contrast;
 mod error;
 mod extremes;
@@ -28,22 +33,24 @@ mod verdict;
 use becalm_bundle::Bundle;
 
 pub use error::CompareError;
-pub use ground::{ComparedCpu, Side};
+pub use ground::{ComparedCpu, ComparedRun, Side, run_name};
 pub use metric::{Metric, MetricUnit};
 pub use row::{ComparedFigure, Doubt, Effect, TestFamily};
-pub use verdict::{LEVEL, Limit, Verdict, exceeds};
+pub use verdict::{Basis, FLOOR, LEVEL, Limit, Verdict, exceeds};
 
 use crate::summary::Selection;
 use becalm_model::node::Warning;
 
-/// Two runs and what was found.
+/// Two sides and what was found.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The run before, against which the other one is held.
+    /// The runs before, against which the others are held.
     pub a: Side,
-    /// The run after, which is held against the one before.
+    /// The runs after, which are held against those before.
     pub b: Side,
-    /// Detours shorter than this were left out of both runs, in nanoseconds: what the coarser of all loops would have kept.
+    /// What the intervals and verdicts rest on.
+    pub basis: Basis,
+    /// Detours shorter than this were left out of all runs, in nanoseconds: what the coarser of all loops would have kept.
     pub shortest_ns: i64,
     /// The rows: all CPUs together, then the sources, then the CPUs; within the sources the largest change of the share
     /// of time first.
@@ -60,22 +67,42 @@ impl Comparison {
     }
 }
 
-/// Compares the selected parts of two runs.
-///
-/// Where no CPUs are selected in either, those that both runs measured are compared, node by node if the runs have
-/// several; where CPUs are selected, these, and if they are not the same in both, only all together. Reads the detours
-/// of each run twice and its activities once, in memory that does not grow with them but for one bit a detour.
+/// Compares the selected parts of two runs: [`compare_sides`] with one run a side.
 ///
 /// # Errors
 /// If a bundle cannot be read or does not hold what was selected, or the runs have nothing in common.
 pub fn compare(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Comparison, CompareError> {
+    compare_sides(&[a], &[b])
+}
+
+/// Compares the selected parts of the runs of two sides, each of which has at least one.
+///
+/// Where no CPUs are selected in any, those that all runs measured are compared, node by node if the runs have
+/// several; where CPUs are selected, these, and if they are not the same in all, only all together. Reads the detours
+/// of each run twice and its activities once, in memory that does not grow with them but for one bit a detour.
+///
+/// # Errors
+/// If a bundle cannot be read or does not hold what was selected, a side is empty, or the runs have nothing in common.
+pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -> Result<Comparison, CompareError> {
+    if a.is_empty() || b.is_empty() {
+        return Err(CompareError::NoRun);
+    }
     let ground = ground::Ground::between(a, b)?;
-    let samples = [gather::gather(a.0, &ground, 0)?, gather::gather(b.0, &ground, 1)?];
+    let mut samples = [Vec::new(), Vec::new()];
+    for ((side, runs), read) in ground.sides.iter().zip([a, b]).zip(&mut samples) {
+        for (run, (bundle, selection)) in side.runs.iter().zip(runs) {
+            read.push(gather::gather(bundle, &ground, run, selection.with_self)?);
+        }
+    }
     let notes = ground.notes(&samples);
-    let rows = row::rows(&ground, &samples);
-    let [side_a, side_b] = ground.sides;
-    let [a, b] = [side_a.counted(&samples[0]), side_b.counted(&samples[1])];
-    Ok(Comparison { a, b, shortest_ns: ground.shortest_ns, rows, notes })
+    let basis = Basis::of_runs(a.len(), b.len());
+    let rows = row::rows(&ground, &samples, basis);
+    let mut sides = ground.sides;
+    for (side, samples) in sides.iter_mut().zip(&samples) {
+        side.runs.iter_mut().zip(samples).for_each(|(run, sample)| run.count(sample));
+    }
+    let [a, b] = sides;
+    Ok(Comparison { a, b, basis, shortest_ns: ground.shortest_ns, rows, notes })
 }
 
 #[cfg(test)]

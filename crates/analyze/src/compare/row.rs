@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use becalm_model::Kind;
 
+use super::between::{self, RunFigure};
 use super::contrast::{Contrast, contrast};
 use super::gathered::{Gathered, SourceSample};
-use super::ground::{ComparedCpu, Ground};
+use super::ground::{ComparedCpu, ComparedRun, Ground};
 use super::metric::Metric;
 use super::sample::DetourSample;
 use super::series::{RatioOfSums, Scatter};
-use super::verdict::Verdict;
+use super::verdict::{Basis, Verdict};
 use super::{extremes, holm, tails};
 
 /// Rows whose verdicts are right together: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs any of a family
@@ -50,6 +51,8 @@ pub enum Doubt {
         /// How many a run would need.
         needed: u64,
     },
+    /// Of the runs of a side too few have the figure: it takes two of one side and one of the other.
+    FewRuns,
     /// Too few stretches of time, of which the longest detours are compared.
     FewStretches {
         /// How many the shorter run has.
@@ -88,9 +91,9 @@ pub struct ComparedFigure {
     pub source: Option<(Kind, String)>,
     /// The figure that is compared.
     pub metric: Metric,
-    /// Its value in the first run, in the metric's unit; `None` where it has none.
+    /// Its value in the first run, or the mean of the runs of the first side, in the metric's unit; `None` where it has none.
     pub a: Option<f64>,
-    /// Its value in the second run.
+    /// Its value in the second run, or the mean of the runs of the second side.
     pub b: Option<f64>,
     /// The figure of b less that of a.
     pub difference: Option<f64>,
@@ -104,7 +107,7 @@ pub struct ComparedFigure {
     pub p_value: Option<f64>,
     /// The same, adjusted for all rows of the family by Holm's procedure.
     pub p_adjusted: Option<f64>,
-    /// What is said in the end, by the adjusted p-value.
+    /// What is said in the end, by the adjusted p-value and the size of the difference.
     pub verdict: Verdict,
     /// Why there is not enough data.
     pub doubt: Option<Doubt>,
@@ -154,26 +157,32 @@ fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
     Some(Effect { ratio: Some(ratio), ratio_low: None, ratio_high: None, cliffs_delta: None })
 }
 
-/// All rows of two runs.
-pub(super) fn rows(ground: &Ground, samples: &[Gathered; 2]) -> Vec<ComparedFigure> {
-    let [a, b] = samples;
+/// All rows of two sides.
+pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) -> Vec<ComparedFigure> {
     let same_cpus = ground.sides[0].count_cpus() == ground.sides[1].count_cpus();
-    let mut rows = of_samples(&a.all, &b.all, same_cpus);
+    let all = samples.each_ref().map(|side| side.iter().map(|run| &run.all).collect::<Vec<_>>());
+    let mut rows = of_places(&all, same_cpus);
     rows[0].family = TestFamily::Headline;
-    rows.extend(of_sources(ground, a, b));
-    for ((place, a), b) in ground.places.iter().zip(&a.places).zip(&b.places) {
-        rows.extend(of_samples(a, b, true).into_iter().map(|row| ComparedFigure {
+    rows.extend(of_sources(ground, samples));
+    for (at, place) in ground.places.iter().enumerate() {
+        // A single place is all of them together.
+        let of_place =
+            samples.each_ref().map(|side| side.iter().filter_map(|run| run.places.get(at)).collect::<Vec<_>>());
+        if of_place.iter().any(Vec::is_empty) {
+            continue;
+        }
+        rows.extend(of_places(&of_place, true).into_iter().map(|row| ComparedFigure {
             family: TestFamily::Cpus,
             place: Some(place.clone()),
             ..row
         }));
     }
-    judge(&mut rows);
+    judge(&mut rows, basis);
     rows
 }
 
 /// Gives the verdicts, family by family.
-pub(super) fn judge(rows: &mut [ComparedFigure]) {
+pub(super) fn judge(rows: &mut [ComparedFigure], basis: Basis) {
     for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Cpus] {
         let mut tested: Vec<&mut ComparedFigure> =
             rows.iter_mut().filter(|row| row.family == family && row.p_value.is_some()).collect();
@@ -186,12 +195,55 @@ pub(super) fn judge(rows: &mut [ComparedFigure]) {
                 Some(difference) if difference != 0.0 => difference,
                 _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
             };
-            row.verdict = Verdict::from_p_value(direction, p);
+            row.verdict = Verdict::from_p_value(direction, p, row.effect, basis);
         }
     }
 }
 
-/// The rows of one place.
+/// The rows of one place, from what the runs of each side have there.
+pub(super) fn of_places(sides: &[Vec<&DetourSample>; 2], same_cpus: bool) -> Vec<ComparedFigure> {
+    match (sides[0].as_slice(), sides[1].as_slice()) {
+        ([a], [b]) => of_samples(a, b, same_cpus),
+        _ => of_several(sides, same_cpus),
+    }
+}
+
+/// The rows of one place of sides with several runs.
+fn of_several(sides: &[Vec<&DetourSample>; 2], same_cpus: bool) -> Vec<ComparedFigure> {
+    let of = |figure: &dyn Fn(&DetourSample) -> Option<RunFigure>| {
+        sides.each_ref().map(|side| side.iter().filter_map(|run| figure(run)).collect::<Vec<_>>())
+    };
+    let sums = |series: &Option<RatioOfSums>| series.as_ref().map(RunFigure::of_sums);
+    let mut rows = vec![
+        of_figures(Metric::NoiseRatio, &of(&|run| sums(&run.noise_ratio())), 1.0),
+        of_figures(Metric::Rate, &of(&|run| sums(&run.rate())), 1e9),
+        of_figures(Metric::Mean, &of(&|run| sums(&run.mean())), 1.0),
+    ];
+    for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
+        let tail = |run: &DetourSample| Some(RunFigure::of_quantile(run.quantile(which)? as f64, run.tail(which, 0)));
+        rows.push(of_figures(metric, &of(&tail), 1.0));
+    }
+    let stretch_ns = sides.iter().flatten().map(|run| run.stretches().width()).next();
+    let longest = match same_cpus {
+        true => of_figures(Metric::StretchMax, &of(&|run| run.stretches().typical()), 1.0),
+        false => {
+            ComparedFigure { doubt: Some(Doubt::CpusDiffer), ..ComparedFigure::new(Metric::StretchMax, None, None) }
+        }
+    };
+    rows.push(ComparedFigure { stretch_ns, ..longest });
+    let max = |side: &[&DetourSample]| side.iter().filter_map(|run| run.durations().max()).max().map(|ns| ns as f64);
+    let max = ComparedFigure::new(Metric::Max, max(&sides[0]), max(&sides[1]));
+    rows.push(ComparedFigure { doubt: Some(Doubt::OneValue), ..max });
+    rows
+}
+
+/// A row of what each run of both sides has of a figure.
+fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
+    let [a, b] = sides.each_ref().map(|side| between::mean(side).map(|mean| mean * scale));
+    ComparedFigure::new(metric, a, b).found(between::contrast(&sides[0], &sides[1]), scale)
+}
+
+/// The rows of one place of two runs.
 pub(super) fn of_samples(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> Vec<ComparedFigure> {
     let mut rows = of_sums(a, b);
     for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
@@ -269,27 +321,24 @@ fn of_stretches(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> Compared
     }
 }
 
-/// The rows of the sources that either run has, two for each: its share of time and its rate. The largest change of the
+/// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
-fn of_sources(ground: &Ground, a: &Gathered, b: &Gathered) -> Vec<ComparedFigure> {
-    let names: BTreeSet<&(Kind, String)> = a.sources.keys().chain(b.sources.keys()).collect();
-    let side = |side: usize, sources: &Gathered, name: &(Kind, String)| {
-        let none = || SourceSample::empty(ground.sides[side].length_ns);
-        sources.sources.get(name).cloned().unwrap_or_else(none)
-    };
+fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigure> {
+    let names: BTreeSet<&(Kind, String)> = samples.iter().flatten().flat_map(|run| run.sources.keys()).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
     for name in names {
-        let [source_a, source_b] = [side(0, a, name), side(1, b, name)];
-        let over = |cells: fn(&SourceSample) -> &becalm_stats::TimeCells| {
-            [
-                RatioOfSums::over_time(cells(&source_a), a.all.observed()),
-                RatioOfSums::over_time(cells(&source_b), b.all.observed()),
-            ]
+        let of_run = |(run, sample): (&ComparedRun, &Gathered)| {
+            let source = sample.sources.get(name).cloned().unwrap_or_else(|| SourceSample::empty(run.length_ns));
+            [&source.times, &source.count].map(|cells| RatioOfSums::over_time(cells, sample.all.observed()))
         };
-        let time = of_series(Metric::TimeRatio, &over(|source| &source.times), 1.0);
-        let rate = of_series(Metric::Rate, &over(|source| &source.count), 1e9);
-        let of_source = |row| ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
-        pairs.push([of_source(time), of_source(rate)]);
+        let of_side = |side: usize| ground.sides[side].runs.iter().zip(&samples[side]).map(of_run).collect::<Vec<_>>();
+        let sides = [of_side(0), of_side(1)];
+        let [time, rate] = [(0, Metric::TimeRatio, 1.0), (1, Metric::Rate, 1e9)].map(|(which, metric, scale)| {
+            let of_which = |side: &Vec<[Option<RatioOfSums>; 2]>| side.iter().map(|run| run[which].clone()).collect();
+            let row = of_several_series(metric, sides.each_ref().map(of_which), scale);
+            ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row }
+        });
+        pairs.push([time, rate]);
     }
     let change = |pair: &[ComparedFigure; 2]| pair[0].difference.unwrap_or(0.0).abs();
     let name = |pair: &[ComparedFigure; 2]| pair[0].source.clone().map(|(kind, source)| (source, kind.name()));
@@ -298,4 +347,15 @@ fn of_sources(ground: &Ground, a: &Gathered, b: &Gathered) -> Vec<ComparedFigure
         changes.then_with(|| name(a).cmp(&name(b)))
     });
     pairs.into_iter().flatten().collect()
+}
+
+/// A row of a figure that is a sum over time, from the runs of each side.
+fn of_several_series(metric: Metric, sides: [Vec<Option<RatioOfSums>>; 2], scale: f64) -> ComparedFigure {
+    match (sides[0].as_slice(), sides[1].as_slice()) {
+        ([a], [b]) => of_series(metric, &[a.clone(), b.clone()], scale),
+        _ => {
+            let figures = |side: &Vec<Option<RatioOfSums>>| side.iter().flatten().map(RunFigure::of_sums).collect();
+            of_figures(metric, &sides.each_ref().map(figures), scale)
+        }
+    }
 }

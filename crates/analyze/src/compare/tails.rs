@@ -47,6 +47,13 @@ impl RunQuantile {
         Ok(Self { above, effective, df: (exceed.draws - 1) as f64, quantiles: quantiles.clone() })
     }
 
+    /// The variance of the quantile: the square of half its interval over the t of that.
+    pub(super) fn variance(&mut self) -> f64 {
+        let t = student_quantile((1.0 - CONFIDENCE) / 2.0, self.df);
+        let (low, high) = self.interval(t);
+        ((high - low) / (2.0 * t)).powi(2)
+    }
+
     fn value(&mut self) -> f64 {
         self.at(self.above)
     }

@@ -7,8 +7,8 @@ mod window;
 use std::collections::BTreeMap;
 
 use becalm_bundle::Bundle;
-use becalm_model::Kind;
 use becalm_model::node::{NodeDoc, Warning};
+use becalm_model::{Kind, root};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::spec::NoiseSpec;
 use becalm_scale::{Noise, ScaleError};
@@ -60,7 +60,7 @@ impl NoiseInput {
         let mut nodes = Vec::new();
         for doc in selection.documents(bundle)? {
             let mut cpus = read_detours(bundle, &doc)?;
-            if books && !read_books(bundle, &doc, &mut cpus, &mut names)? {
+            if !read_books(bundle, &doc, selection.with_self, &mut cpus, &mut names)? && books {
                 return Err(NoiseError::NoBooks { run: bundle.path().to_owned(), node: doc.node });
             }
             let last = cpus.values().filter_map(|cpu| cpu.detours.last());
@@ -136,26 +136,47 @@ fn read_detours(bundle: &Bundle, doc: &NodeDoc) -> Result<BTreeMap<i32, CpuNoise
     Ok(cpus)
 }
 
-/// Adds the books. Returns whether the run has any; of a run without detours none are missing.
+/// Adds the books, and takes becalm's own time out of the detours unless it counts. Returns whether the run has any books; of
+/// a run without detours none are missing.
 fn read_books(
     bundle: &Bundle,
     doc: &NodeDoc,
+    with_self: bool,
     cpus: &mut BTreeMap<i32, CpuNoise>,
     names: &mut SourceNames,
 ) -> Result<bool, NoiseError> {
     let mut any = cpus.values().all(|cpu| cpu.detours.is_empty());
     for batch in bundle.activities(&doc.node)? {
         let batch = batch?;
-        let values = batch.source_values();
+        let (values, details) = (batch.source_values(), batch.detail_values());
+        let mut roots: Vec<Option<Option<(Kind, u32)>>> = vec![None; details.len()];
         let mut numbers: Vec<Option<u32>> = vec![None; Kind::ALL.len() * values.len()];
         for row in 0..batch.len() {
             let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
             let (kind, key) = (batch.kind(row), batch.source_key(row));
             let number = || names.number(kind.name(), values[key]);
             let source = *numbers[kind as usize * values.len() + key].get_or_insert_with(number);
+            let named = match kind {
+                Kind::Edge | Kind::Softirq => {
+                    let detail = batch.detail_key(row);
+                    *roots[detail].get_or_insert_with(|| {
+                        let (root_kind, root) = root::of_row(kind, "", details[detail]);
+                        (!root.is_empty()).then(|| (root_kind, names.number(root_kind.name(), root)))
+                    })
+                }
+                _ => None,
+            };
+            let (owner, root) = named.unwrap_or((kind, source));
             let detour = usize::try_from(batch.detours()[row]).unwrap_or(usize::MAX);
-            cpu.entries.push(BookEntry { detour, source, self_time: Nanos::new(batch.self_times()[row]) });
+            let self_time = Nanos::new(batch.self_times()[row]);
             any = true;
+            if owner == Kind::Becalm && !with_self {
+                if let Some((_, duration)) = cpu.detours.get_mut(detour) {
+                    *duration = (*duration - self_time).max(Nanos::ZERO);
+                }
+            } else {
+                cpu.entries.push(BookEntry { detour, source, root, self_time });
+            }
         }
     }
     Ok(any)

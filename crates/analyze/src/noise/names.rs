@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use becalm_model::Kind;
+
 /// Sources by kind and name.
 #[derive(Clone, Default, Debug)]
 pub struct SourceNames {
@@ -32,21 +34,30 @@ impl SourceNames {
         self.list.iter().map(|(kind, name)| (kind.as_str(), name.as_str()))
     }
 
-    /// What each is called in an answer: its name, with its kind in front where another kind has the same one.
+    /// What each is called in an answer: its name, with its kind in front where another kind has the same one, and where the
+    /// name alone says nothing (`unseen:long`).
     pub fn shown(&self) -> Vec<String> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         self.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
         self.iter()
-            .map(|(kind, name)| if counts[name] == 1 { name.to_owned() } else { format!("{kind}:{name}") })
+            .map(|(kind, name)| {
+                let says_nothing = [Kind::Unseen, Kind::Edge].iter().any(|known| known.name() == kind);
+                if counts[name] == 1 && !says_nothing { name.to_owned() } else { format!("{kind}:{name}") }
+            })
             .collect()
     }
 
-    /// The numbers of the sources that a text names: by name, whatever the kind, or by `kind:name`.
+    /// The numbers of the sources that a text names: by name, whatever the kind, by `kind:name`, or else by kind alone.
     pub fn numbers_of(&self, text: &str) -> Vec<usize> {
         let meant = |kind: &str, name: &str| {
             name == text || text.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')) == Some(name)
         };
-        self.iter().enumerate().filter(|(_, (kind, name))| meant(kind, name)).map(|(number, _)| number).collect()
+        let numbers = |meant: &dyn Fn(&str, &str) -> bool| -> Vec<usize> {
+            let sources = self.iter().enumerate();
+            sources.filter(|(_, (kind, name))| meant(kind, name)).map(|(number, _)| number).collect()
+        };
+        let named = numbers(&meant);
+        if named.is_empty() { numbers(&|kind, _| kind == text) } else { named }
     }
 }
 
@@ -60,5 +71,9 @@ mod tests {
         let numbers = [("irq", "timer"), ("softirq", "timer"), ("task", "a:b"), ("irq", "timer")];
         assert_eq!(numbers.map(|(kind, name)| names.number(kind, name)), [0, 1, 2, 0]);
         assert_eq!(names.shown(), ["irq:timer", "softirq:timer", "a:b"]);
+        assert_eq!((names.number("unseen", "long"), names.number("unseen", "short")), (3, 4));
+        assert_eq!(names.shown()[3..], ["unseen:long", "unseen:short"]);
+        assert_eq!(names.numbers_of("unseen"), [3, 4]);
+        assert_eq!((names.numbers_of("timer"), names.numbers_of("irq")), (vec![0, 1], vec![0]));
     }
 }

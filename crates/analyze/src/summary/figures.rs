@@ -6,7 +6,7 @@ use becalm_model::Kind;
 use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
-use super::Books;
+use super::{Anatomy, Books};
 use becalm_stats::outliers::Outlier;
 use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLevel, Spectrum, Tail};
 
@@ -22,10 +22,12 @@ pub struct Summary {
     /// All of them together. Its interval holds the noise of all CPUs at the same time as one, so that noise which
     /// strikes them together is not taken for independent.
     pub total: Figures,
-    /// The sources over all CPUs, the largest total first; equal ones by name, then by kind.
+    /// The sources over all CPUs, the largest whole first, then the largest total; equal ones by name, then by kind.
     pub sources: Vec<SourceSummary>,
     /// The sources of each CPU, in the order of the CPUs and within one as above.
     pub cpu_sources: Vec<SourceSummary>,
+    /// What one occurrence of the interrupt costs of which most goes; `None` where no interrupt is known.
+    pub anatomy: Option<Anatomy>,
     /// What comes again and again after the same time, by place and then the most frequent first. From the sources where
     /// there are any, else from the detours themselves.
     pub periods: Vec<PeriodSummary>,
@@ -88,8 +90,17 @@ pub struct Figures {
     pub t_min_ns: Option<i64>,
     /// The threshold; of several CPUs the highest.
     pub threshold_ns: Option<i64>,
-    /// The durations of the detours.
+    /// The durations of the detours, without what becalm itself took of them unless that was asked for.
     pub durations: Moments,
+    /// Of those, the durations of 1 us and more: the processor itself takes less.
+    pub long: Moments,
+    /// Half of these are not longer than this.
+    pub long_median_ns: Option<i64>,
+    /// The time that becalm's own threads took, with the ways in and out of them, which is not in the figures; `None` without
+    /// tracepoints.
+    pub own_ns: Option<i64>,
+    /// The most that they took of one detour.
+    pub own_longest_ns: Option<i64>,
     /// Half of the detours are not longer than this.
     pub median_ns: Option<i64>,
     /// The interval that holds the true median.
@@ -102,7 +113,8 @@ pub struct Figures {
     pub p999_ns: Option<i64>,
     /// The interval that holds the true value of `p999_ns`.
     pub p999_bounds: QuantileBounds,
-    /// The interval of the noise ratio; `None` where the observed time is unknown.
+    /// The interval of the noise ratio; `None` where the observed time is unknown, or some detours were only counted, so that
+    /// nobody knows when they were.
     pub interval: Option<Interval>,
     /// The interval of the rate of detours; `None` as above.
     pub rate_interval: Option<Interval>,
@@ -112,6 +124,10 @@ pub struct Figures {
     /// Which length is exceeded how seldom, or why that cannot be said; `None` where the observed time is unknown, and over
     /// several nodes, whose clocks have nothing to do with each other.
     pub tail: Option<Result<LongTail, NoTail>>,
+    /// Detours that were only counted, for want of room. They are in the noise ratio, and in no other figure.
+    pub unstored: u64,
+    /// The sum of the detours that were only counted.
+    pub unstored_ns: i64,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
     /// Kernel events that were lost.
@@ -135,7 +151,28 @@ impl Figures {
     #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some(self.durations.total() as f64 / observed as f64)
+        Some((self.durations.total() as f64 + self.unstored_ns as f64) / observed as f64)
+    }
+
+    /// Time lost in detours of 1 us and more over time observed; `None` as above.
+    #[must_use]
+    pub fn long_noise_ratio(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some(self.long.total() as f64 / observed as f64)
+    }
+
+    /// Detours of 1 us and more a second; `None` as above.
+    #[must_use]
+    pub fn long_rate_hz(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some(self.long.count() as f64 / (observed as f64 / 1e9))
+    }
+
+    /// Becalm's own time over time observed; `None` as above, and without tracepoints.
+    #[must_use]
+    pub fn own_ratio(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some(self.own_ns? as f64 / observed as f64)
     }
 
     /// Detours a second; `None` where the observed time is unknown or 0.
@@ -157,12 +194,23 @@ pub struct SourceSummary {
     pub kind: Kind,
     /// The self times of its activities.
     pub times: Moments,
-    /// Its share of the noise in the same place; `None` where there is no noise.
+    /// The time of all activities of which it is the root, its own among them, in nanoseconds: what goes if it goes. Over all
+    /// sources these add up to the noise.
+    pub whole_ns: i64,
+    /// That, as a share of the noise in the same place; `None` where there is no noise.
     pub share: Option<f64>,
-    /// Its share of the time observed in the same place.
+    /// That, as a share of the time observed in the same place.
     pub time_ratio: Option<f64>,
-    /// How long to run to see it at least once with 95 %, from its rate in this run.
+    /// How long to run to see it again with 95 %, from how often it was seen in this run; `None` where that is not known.
     pub run_at_least_ns: Option<i64>,
+}
+
+impl SourceSummary {
+    /// What one of its activities costs on average, all that follows from it included; `None` where it has none of its own.
+    #[must_use]
+    pub fn whole_mean_ns(&self) -> Option<f64> {
+        (self.times.count() > 0).then(|| self.whole_ns as f64 / self.times.count() as f64)
+    }
 }
 
 /// Something periodic on a CPU.

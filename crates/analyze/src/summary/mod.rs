@@ -4,22 +4,27 @@
 //! knows no files. [`timelines`] and [`longest`] take single detours out of it. How the numbers are shown is for the
 //! crate `report` to decide.
 
+mod anatomy;
 mod books;
 mod error;
 mod figures;
 mod findings;
+mod own;
 mod peers;
 mod recurring;
 mod run;
 mod scan;
+mod tails;
 mod timeline;
 
+pub use anatomy::{Anatomy, Part, PartFigures};
 pub use books::{Books, OpenBook};
 pub use error::SummaryError;
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
+pub(crate) use own::OwnTime;
 pub(crate) use run::spans;
 pub use run::{Selection, summarize};
 pub(crate) use scan::runs;

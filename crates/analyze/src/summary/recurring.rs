@@ -166,7 +166,8 @@ mod tests {
                 starts: &starts,
                 self_times: &self_times,
                 sources: &[source],
-                keys: |_: usize| (kind, 0),
+                details: &[""],
+                keys: |_: usize| (kind, 0, 0),
             });
         }
         let names = scan.names().to_vec();

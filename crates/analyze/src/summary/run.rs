@@ -7,6 +7,7 @@ use becalm_model::Kind;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
+use super::anatomy::anatomy;
 use super::findings::ClosingWarnings;
 use super::peers::Peers;
 use super::recurring::Recurring;
@@ -15,7 +16,7 @@ use super::{
     ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, Scan, SourceSummary,
     Summary, SummaryError, books,
 };
-use becalm_stats::chance::{rarest_seen, run_at_least};
+use becalm_stats::chance::{rarest_seen, run_again_for};
 use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
 /// Which part of a run is read.
@@ -25,6 +26,8 @@ pub struct Selection {
     pub node: Option<String>,
     /// These CPUs, on every node that measured them; all, where none are named.
     pub cpus: Option<CpuList>,
+    /// Whether the time that becalm's own threads took counts as noise of the machine.
+    pub with_self: bool,
 }
 
 impl Selection {
@@ -78,7 +81,7 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
     let mut nodes = Vec::new();
     for doc in docs {
         findings.of_document(&doc);
-        let activities = gathered.take(bundle, &doc, &mut findings)?;
+        let activities = gathered.take(bundle, &doc, selection.with_self, &mut findings)?;
         nodes.push(NodeSummary { doc, activities });
     }
     let rung = nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop);
@@ -88,11 +91,15 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         (true, false) => Books::NoActivities,
     };
     findings.of_books(&books);
-    let total = gathered.together.figures(&gathered.cpus, nodes.len());
+    let mut total = gathered.together.figures(&gathered.cpus, nodes.len());
     let observed = total.duration_ns;
     // All CPUs are observed at the same time.
     let elapsed = gathered.cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
     let sources = ranked(gathered.sources, None, total.durations.total(), observed, elapsed);
+    let costly = sources.iter().find(|source| source.kind == Kind::Irq);
+    let docs: Vec<&NodeDoc> = nodes.iter().map(|node| &node.doc).collect();
+    let anatomy = costly.map(|irq| anatomy(bundle, &docs, &irq.source)).transpose()?.flatten();
+    super::tails::hold_together(&mut total, &sources, &mut gathered.cpus, &gathered.cpu_sources);
     let (periods, spectrum) = gathered.recurring.found(&sources);
     let peers = gathered.peers.of_nodes();
     Ok(Summary {
@@ -104,6 +111,7 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         total,
         sources,
         cpu_sources: gathered.cpu_sources,
+        anatomy,
         outliers: peers.outliers,
         peers: peers.compared,
         periods,
@@ -119,7 +127,7 @@ struct GatheredNodes {
     /// Whether all CPUs were selected.
     whole: bool,
     cpus: Vec<CpuSummary>,
-    sources: BTreeMap<(Kind, String), Moments>,
+    sources: BTreeMap<(Kind, String), Times>,
     cpu_sources: Vec<SourceSummary>,
     open: Vec<super::OpenBook>,
     together: Together,
@@ -129,19 +137,19 @@ struct GatheredNodes {
 
 impl GatheredNodes {
     /// Reads one node; gives the number of its activities.
-    fn take(&mut self, bundle: &Bundle, doc: &NodeDoc, findings: &mut ClosingWarnings) -> Result<u64, SummaryError> {
+    fn take(
+        &mut self,
+        bundle: &Bundle,
+        doc: &NodeDoc,
+        with_self: bool,
+        findings: &mut ClosingWarnings,
+    ) -> Result<u64, SummaryError> {
         let spans = spans(bundle, doc)?;
         // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
         let seen = doc.rung == Rung::Tracepoints;
-        let mut scan = Scan::default().searching_detours(!seen);
+        let mut scan = Scan::default().searching_detours(!seen).with_self(with_self);
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
-        }
-        for batch in bundle.detours(&doc.node)? {
-            let batch = batch?;
-            let incomplete = |row| batch.incomplete(row);
-            let (cpus, starts, durations) = (batch.cpus(), batch.starts(), batch.durations());
-            scan.detours(&DetourColumns { cpus, starts, durations, incomplete });
         }
         if seen {
             for batch in bundle.activities(&doc.node)? {
@@ -152,9 +160,18 @@ impl GatheredNodes {
                     starts: batch.starts(),
                     self_times: batch.self_times(),
                     sources: &batch.source_values(),
-                    keys: |row| (batch.kind(row), batch.source_key(row)),
+                    details: &batch.detail_values(),
+                    keys: |row| (batch.kind(row), batch.source_key(row), batch.detail_key(row)),
                 });
             }
+        }
+        for batch in bundle.detours(&doc.node)? {
+            let batch = batch?;
+            let incomplete = |row| batch.incomplete(row);
+            let (cpus, starts, durations) = (batch.cpus(), batch.starts(), batch.durations());
+            scan.detours(&DetourColumns { cpus, starts, durations, incomplete });
+        }
+        if seen {
             for cpu in scan.open_books() {
                 self.open.extend(books::first_open(bundle, &doc.node, cpu)?);
             }
@@ -165,16 +182,21 @@ impl GatheredNodes {
         let first = self.cpus.len();
         let mut of_node = Together::default();
         for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {
-            findings.of_rows(doc, cpu, &rows.durations);
+            findings.of_rows(doc, cpu, &rows.stored);
             self.recurring.add_cpu(&doc.node, rows, &names);
             self.together.add(rows);
             of_node.add_noise(rows);
             let figures = figures(doc, cpu, &spans, rows, &names);
             let place = Some((doc.node.clone(), cpu.cpu));
-            let times = rows.sources.iter().map(|of| (names[of.number as usize].clone(), of.self_times));
+            let times = rows
+                .sources
+                .iter()
+                .map(|of| (names[of.number as usize].clone(), Times { own: of.self_times, whole: of.whole }));
             let times: Vec<_> = times.collect();
             for (name, times) in &times {
-                self.sources.entry(name.clone()).or_default().merge(times);
+                let sum = self.sources.entry(name.clone()).or_default();
+                sum.own.merge(&times.own);
+                sum.whole = sum.whole.saturating_add(times.whole);
             }
             self.cpu_sources.extend(ranked(
                 times,
@@ -223,8 +245,9 @@ impl Spans {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
             Observed::LastDetour => {
-                let end = i32::try_from(cpu.cpu.get()).ok().and_then(|number| self.ends.get(&number))?;
-                Some(end.saturating_sub(cpu.start_ns.get()).max(cpu.duration_ns.get()))
+                let end = i32::try_from(cpu.cpu.get()).ok().and_then(|number| self.ends.get(&number));
+                let noted = Some(cpu.duration_ns.get()).filter(|ns| *ns > 0);
+                end.map(|end| end.saturating_sub(cpu.start_ns.get())).max(noted)
             }
         }
     }
@@ -264,6 +287,7 @@ fn last_ends(bundle: &Bundle, node: &str) -> Result<BTreeMap<i32, i64>, SummaryE
 #[derive(Default)]
 struct Together {
     durations: Moments,
+    long: Moments,
     quantiles: Quantiles,
     cells: Option<TimeCells>,
     lengths: Option<LengthCells>,
@@ -273,6 +297,7 @@ struct Together {
 impl Together {
     fn add(&mut self, rows: &CpuScan) {
         self.durations.merge(&rows.durations);
+        self.long.merge(&rows.long);
         self.quantiles.merge(&rows.quantiles);
         self.longest.merge(&rows.longest);
         self.add_noise(rows);
@@ -308,6 +333,10 @@ impl Together {
             t_min_ns: each().filter_map(|figures| figures.t_min_ns).min(),
             threshold_ns: each().filter_map(|figures| figures.threshold_ns).max(),
             durations: self.durations,
+            long: self.long,
+            long_median_ns: long_median(&mut self.quantiles, &self.durations, &self.long),
+            own_ns: sum(each().map(|figures| figures.own_ns)).filter(|_| !cpus.is_empty()),
+            own_longest_ns: each().filter_map(|figures| figures.own_longest_ns).max(),
             median_ns: self.quantiles.at(SHARES[0]),
             median_bounds,
             p99_ns: self.quantiles.at(SHARES[1]),
@@ -317,11 +346,14 @@ impl Together {
             interval: self
                 .cells
                 .as_ref()
+                .filter(|_| each().all(|figures| figures.unstored == 0))
                 .zip(duration_ns)
                 .map(|(cells, observed)| Interval::from_cells(cells, observed)),
             rate_interval: self.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
             rarest_seen_ns: elapsed.map(rarest_seen),
             tail: elapsed.filter(|_| nodes == 1).map(|elapsed| long_tail(self.longest, elapsed)),
+            unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
+            unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
             incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
             lost_events: each().map(|figures| figures.lost_events).fold(0, u64::saturating_add),
             unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
@@ -342,6 +374,7 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
     let known = |ns: i64| (ended || ns > 0).then_some(ns);
     let [median_bounds, p99_bounds, p999_bounds] = bounds(&mut rows.quantiles, rows.lengths.as_ref());
     let longest = std::mem::take(&mut rows.longest);
+    let seen = doc.rung == Rung::Tracepoints;
     Figures {
         duration_ns,
         observed: spans.observed,
@@ -349,19 +382,30 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         t_min_ns: known(cpu.t_min_ns.get()),
         threshold_ns: known(cpu.threshold_ns.get()),
         durations: rows.durations,
+        long: rows.long,
+        long_median_ns: long_median(&mut rows.quantiles, &rows.durations, &rows.long),
+        own_ns: seen.then(|| rows.own.total()),
+        own_longest_ns: seen.then(|| rows.own.longest()),
         median_ns: rows.quantiles.at(SHARES[0]),
         median_bounds,
         p99_ns: rows.quantiles.at(SHARES[1]),
         p99_bounds,
         p999_ns: rows.quantiles.at(SHARES[2]),
         p999_bounds,
-        interval: rows.cells.as_ref().zip(duration_ns).map(|(cells, observed)| Interval::from_cells(cells, observed)),
+        interval: rows
+            .cells
+            .as_ref()
+            .filter(|_| cpu.unstored == 0)
+            .zip(duration_ns)
+            .map(|(cells, observed)| Interval::from_cells(cells, observed)),
         rate_interval: rows.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
         rarest_seen_ns: duration_ns.map(rarest_seen),
         tail: duration_ns.map(|observed| long_tail(longest, observed)),
+        unstored: cpu.unstored,
+        unstored_ns: cpu.unstored_ns.get(),
         incomplete: rows.incomplete,
         lost_events: cpu.lost_events,
-        unseen_ns: (doc.rung == Rung::Tracepoints).then_some(unseen_ns),
+        unseen_ns: seen.then_some(unseen_ns),
         steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
         cut_short: cpu.cut_short,
     }
@@ -369,6 +413,12 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
 
 /// The quantiles that are shown.
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// Half of the detours of 1 us and more are not longer: of all, it is the one as far behind those below 1 us.
+fn long_median(quantiles: &mut Quantiles, all: &Moments, long: &Moments) -> Option<i64> {
+    let below = all.count() - long.count();
+    (long.count() > 0).then(|| quantiles.ranked(below + long.count().div_ceil(2))).flatten()
+}
 
 fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [QuantileBounds; 3] {
     SHARES.map(|share| {
@@ -391,30 +441,40 @@ fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
     parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
 }
 
-/// The largest total first; equal ones by name, then by kind.
+/// The time of a source.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    /// That of its own activities.
+    own: Moments,
+    /// That of all activities of which it is the root, in nanoseconds.
+    whole: i64,
+}
+
+/// The largest whole first, then the largest total; equal ones by name, then by kind.
 fn ranked(
-    times: impl IntoIterator<Item = ((Kind, String), Moments)>,
+    times: impl IntoIterator<Item = ((Kind, String), Times)>,
     place: Option<(String, CpuId)>,
     noise: i64,
     observed: Option<i64>,
     elapsed: Option<i64>,
 ) -> Vec<SourceSummary> {
-    let share = |times: &Moments, whole: i64| (whole > 0).then(|| times.total() as f64 / whole as f64);
+    let share = |times: &Times, of: i64| (of > 0).then(|| times.whole as f64 / of as f64);
     let mut sources: Vec<SourceSummary> = times
         .into_iter()
         .map(|((kind, source), times)| SourceSummary {
             place: place.clone(),
             share: share(&times, noise),
             time_ratio: observed.and_then(|ns| share(&times, ns)),
-            run_at_least_ns: elapsed.and_then(|ns| run_at_least(times.count() as f64 / (ns as f64 / 1e9))),
+            run_at_least_ns: elapsed.and_then(|ns| run_again_for(times.own.count(), ns)),
             source,
             kind,
-            times,
+            times: times.own,
+            whole_ns: times.whole,
         })
         .collect();
     sources.sort_by(|a, b| {
-        let totals = b.times.total().cmp(&a.times.total());
-        totals.then_with(|| a.source.cmp(&b.source)).then_with(|| a.kind.name().cmp(b.kind.name()))
+        let wholes = b.whole_ns.cmp(&a.whole_ns).then_with(|| b.times.total().cmp(&a.times.total()));
+        wholes.then_with(|| a.source.cmp(&b.source)).then_with(|| a.kind.name().cmp(b.kind.name()))
     });
     sources
 }

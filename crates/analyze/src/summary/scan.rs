@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use becalm_model::Kind;
+use becalm_model::{Kind, root, unseen};
 use becalm_units::CpuId;
 
 use super::books::Balance;
+use super::own::OwnTime;
 use becalm_stats::periods::Times;
 use becalm_stats::spectrum::{FilledStretch, Welch};
 use becalm_stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
@@ -36,14 +37,19 @@ pub struct ActivityColumns<'a, K> {
     pub self_times: &'a [i64],
     /// The names of the sources, at the places that their keys give.
     pub sources: &'a [&'a str],
-    /// The kind of the one in this row, and the key of its source.
+    /// The details, likewise.
+    pub details: &'a [&'a str],
+    /// The kind of the one in this row, the key of its source and that of its detail.
     pub keys: K,
 }
 
 /// The sums over the rows of one node.
 ///
-/// Rows of a CPU come in order of time; beyond that the order is free, but rows of one CPU that follow each other are
-/// what makes it fast.
+/// Rows of a CPU come in order of time, and all its activities before its detours; beyond that the order is free, but rows
+/// of one CPU that follow each other are what makes it fast.
+///
+/// The time that becalm's own threads took, with the ways in and out of them, is not the machine's: it is taken out of the
+/// detours and kept apart, unless it is asked for.
 #[derive(Debug, Default)]
 pub struct Scan {
     cpus: Vec<CpuScan>,
@@ -53,6 +59,7 @@ pub struct Scan {
     activities: u64,
     unexpected: BTreeSet<i32>,
     searches_detours: bool,
+    with_self: bool,
     spectrum: Welch,
 }
 
@@ -60,7 +67,13 @@ pub struct Scan {
 #[derive(Debug)]
 pub(super) struct CpuScan {
     pub(super) cpu: CpuId,
+    /// All detours as they are stored, with becalm's own time.
+    pub(super) stored: Moments,
+    /// Becalm's own time in the detours.
+    pub(super) own: OwnTime,
     pub(super) durations: Moments,
+    /// Those of 1 us and more.
+    pub(super) long: Moments,
     pub(super) quantiles: Quantiles,
     /// None where it is not known when the CPU's loop ended.
     pub(super) cells: Option<TimeCells>,
@@ -85,6 +98,8 @@ pub(super) struct SourceScan {
     /// The source's number in `names`.
     pub(super) number: u32,
     pub(super) self_times: Moments,
+    /// The time of all activities of which it is the root, in nanoseconds.
+    pub(super) whole: i64,
     /// When the first of them began.
     pub(super) times: Times,
 }
@@ -95,11 +110,14 @@ impl CpuScan {
         let next = self.sources.len() as u32;
         let slot = *self.slots.entry(number).or_insert(next);
         if slot == next {
-            self.sources.push(SourceScan { number, self_times: Moments::default(), times: Times::default() });
+            self.sources.push(SourceScan { number, self_times: Moments::default(), whole: 0, times: Times::default() });
         }
         slot
     }
 }
+
+/// From this length on a detour is not the processor's own; published ratios count those.
+const LONG: i64 = unseen::SHORTEST_OF_SYSTEM.get();
 
 /// How many octaves a length has.
 const OCTAVES: usize = 63;
@@ -115,6 +133,13 @@ impl Scan {
         self
     }
 
+    /// Counts becalm's own time as everybody's.
+    #[must_use]
+    pub fn with_self(mut self, yes: bool) -> Self {
+        self.with_self = yes;
+        self
+    }
+
     /// Makes room for a CPU, whose rows are skipped otherwise: with the cells of its run, if it is known how long that
     /// lasted.
     pub fn expect(&mut self, cpu: CpuId, cells: Option<TimeCells>) {
@@ -122,7 +147,10 @@ impl Scan {
         self.places.insert(number, self.cpus.len());
         self.cpus.push(CpuScan {
             cpu,
+            stored: Moments::default(),
+            own: OwnTime::default(),
             durations: Moments::default(),
+            long: Moments::default(),
             quantiles: Quantiles::default(),
             lengths: cells.as_ref().map(LengthCells::like),
             longest: Longest::default(),
@@ -146,8 +174,18 @@ impl Scan {
             let cpu = &mut self.cpus[*place];
             for row in range {
                 let (start, duration) = (rows.starts[row], rows.durations[row]);
-                cpu.balance.detour(cpu.durations.count(), duration);
+                let number = cpu.stored.count();
+                cpu.balance.detour(number, duration);
+                cpu.stored.add(duration);
+                let own = cpu.own.of_next(number);
+                let duration = duration.saturating_sub(own).max(0);
+                if own > 0 && duration == 0 {
+                    continue;
+                }
                 cpu.durations.add(duration);
+                if duration >= LONG {
+                    cpu.long.add(duration);
+                }
                 cpu.quantiles.add(duration);
                 cpu.longest.add(start, duration);
                 if let Some((cells, lengths)) = cpu.cells.as_mut().zip(cpu.lengths.as_mut()) {
@@ -166,28 +204,54 @@ impl Scan {
     }
 
     /// Takes rows of the table of activities.
-    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (Kind, usize)>) {
+    pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (Kind, usize, usize)>) {
         // Names are looked up once a batch and pair, not once a row.
         let mut ids = vec![UNUSED; Kind::ALL.len() * rows.sources.len()];
         // Where the source of a pair stands on a CPU, and in which run of that CPU's rows this was looked up.
         let mut slots = vec![(0_u32, 0_u32); ids.len()];
+        // The same of the roots that details name.
+        let mut roots: Vec<Option<Option<u32>>> = vec![None; rows.details.len()];
+        let mut root_slots = vec![(0_u32, 0_u32); roots.len()];
         for (run, range) in (1..).zip(runs(rows.cpus)) {
             let Some(place) = self.places.get(&rows.cpus[range.start]).copied() else { continue };
             self.activities += range.len() as u64;
             for row in range {
-                let (kind, source) = (rows.keys)(row);
+                let (kind, source, detail) = (rows.keys)(row);
                 let pair = kind as usize * rows.sources.len() + source;
                 if ids[pair] == UNUSED {
                     ids[pair] = self.id_of(kind, rows.sources[source]);
                 }
+                let root = match kind {
+                    Kind::Edge | Kind::Softirq => *roots[detail].get_or_insert_with(|| {
+                        let root = root::of_row(kind, "", rows.details[detail]);
+                        (!root.1.is_empty()).then(|| self.id_of(root.0, root.1))
+                    }),
+                    _ => None,
+                };
+                let (number, self_time) = (rows.detours[row] as u64, rows.self_times[row]);
+                let owner = root.map_or(kind, |root| self.names[root as usize].0);
                 let cpu = &mut self.cpus[place];
+                cpu.balance.activity(number, self_time);
+                if owner == Kind::Becalm && !self.with_self {
+                    cpu.own.add(number, self_time);
+                    continue;
+                }
                 if slots[pair].0 != run {
                     slots[pair] = (run, cpu.slot(ids[pair]));
                 }
                 let source = &mut cpu.sources[slots[pair].1 as usize];
-                source.self_times.add(rows.self_times[row]);
+                source.self_times.add(self_time);
                 source.times.add(rows.starts[row]);
-                cpu.balance.activity(rows.detours[row] as u64, rows.self_times[row]);
+                let whole = match root {
+                    None => &mut source.whole,
+                    Some(root) => {
+                        if root_slots[detail].0 != run {
+                            root_slots[detail] = (run, cpu.slot(root));
+                        }
+                        &mut cpu.sources[root_slots[detail].1 as usize].whole
+                    }
+                };
+                *whole = whole.saturating_add(self_time);
             }
         }
     }
@@ -266,30 +330,30 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Row {
         cpu: i32,
-        parts: Vec<(usize, usize, i64)>,
+        /// Kind, source and detail by their places below, and the time.
+        parts: Vec<(usize, usize, usize, i64)>,
         incomplete: bool,
     }
 
     fn rows() -> impl Strategy<Value = Vec<Row>> {
-        let part = (0_usize..3, 0_usize..4, 0_i64..1 << 30);
+        let part = (0_usize..5, 0_usize..4, 0_usize..4, 0_i64..1 << 30);
         let row = (0_i32..4, proptest::collection::vec(part, 0..4), proptest::bool::ANY);
         proptest::collection::vec(row.prop_map(|(cpu, parts, incomplete)| Row { cpu, parts, incomplete }), 0..60)
     }
 
-    const KINDS: [Kind; 3] = [Kind::Irq, Kind::Softirq, Kind::Irq];
+    const KINDS: [Kind; 5] = [Kind::Irq, Kind::Softirq, Kind::Irq, Kind::Edge, Kind::Becalm];
     const SOURCES: [&str; 4] = ["timer", "net_rx", "timer", "sshd"];
+    const DETAILS: [&str; 4] = ["", "irq:timer", "self:sshd", "vector 236"];
+
+    /// The root of a part, as the tables say it.
+    fn root_of((kind, source, detail, _): &(usize, usize, usize, i64)) -> (Kind, &'static str) {
+        root::of_row(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
+    }
 
     /// Feeds the rows in batches of `size`.
-    fn scan(rows: &[Row], size: usize) -> Scan {
-        let mut scan = Scan::default();
+    fn scan(rows: &[Row], size: usize, with_self: bool) -> Scan {
+        let mut scan = Scan::default().with_self(with_self);
         (0..3).for_each(|cpu| scan.expect(CpuId::new(cpu), Some(TimeCells::new(0, 1 << 20))));
-        for batch in rows.chunks(size) {
-            let cpus: Vec<i32> = batch.iter().map(|row| row.cpu).collect();
-            let starts: Vec<i64> = (0..).map(|n| n * 100).take(batch.len()).collect();
-            let durations: Vec<i64> = batch.iter().map(|row| row.parts.iter().map(|part| part.2).sum()).collect();
-            let incomplete = |row: usize| batch[row].incomplete;
-            scan.detours(&DetourColumns { cpus: &cpus, starts: &starts, durations: &durations, incomplete });
-        }
         let mut numbers = [0_i64; 4];
         let mut parts = Vec::new();
         for row in rows {
@@ -300,7 +364,7 @@ mod tests {
         for batch in parts.chunks(size) {
             let cpus: Vec<i32> = batch.iter().map(|part| part.0).collect();
             let detours: Vec<i64> = batch.iter().map(|part| part.1).collect();
-            let self_times: Vec<i64> = batch.iter().map(|part| part.2.2).collect();
+            let self_times: Vec<i64> = batch.iter().map(|part| part.2.3).collect();
             let starts: Vec<i64> = (0..).take(batch.len()).collect();
             scan.activities(&ActivityColumns {
                 cpus: &cpus,
@@ -308,31 +372,52 @@ mod tests {
                 starts: &starts,
                 self_times: &self_times,
                 sources: &SOURCES,
-                keys: |row: usize| (KINDS[batch[row].2.0], batch[row].2.1),
+                details: &DETAILS,
+                keys: |row: usize| (KINDS[batch[row].2.0], batch[row].2.1, batch[row].2.2),
             });
+        }
+        for batch in rows.chunks(size) {
+            let cpus: Vec<i32> = batch.iter().map(|row| row.cpu).collect();
+            let starts: Vec<i64> = (0..).map(|n| n * 100).take(batch.len()).collect();
+            let durations: Vec<i64> = batch.iter().map(|row| row.parts.iter().map(|part| part.3).sum()).collect();
+            let incomplete = |row: usize| batch[row].incomplete;
+            scan.detours(&DetourColumns { cpus: &cpus, starts: &starts, durations: &durations, incomplete });
         }
         scan
     }
 
     proptest! {
         #[test]
-        fn equals_the_plain_way(rows in rows(), size in 1_usize..20) {
-            let mut scan = scan(&rows, size);
+        fn equals_the_plain_way(rows in rows(), size in 1_usize..20, with_self in proptest::bool::ANY) {
+            let mut scan = scan(&rows, size, with_self);
             prop_assert_eq!(scan.open_books().count(), 0);
             let names = scan.names().to_vec();
+            let counts = |part: &&(usize, usize, usize, i64)| with_self || root_of(part).0 != Kind::Becalm;
             for cpu in scan.cpus() {
                 let of_cpu: Vec<&Row> = rows.iter().filter(|row| row.cpu as u32 == cpu.cpu.get()).collect();
-                prop_assert_eq!(cpu.durations.count(), of_cpu.len() as u64);
-                prop_assert_eq!(cpu.incomplete, of_cpu.iter().filter(|row| row.incomplete).count() as u64);
-                let noise: i64 = of_cpu.iter().flat_map(|row| &row.parts).map(|part| part.2).sum();
+                let all = |row: &Row| row.parts.iter().map(|part| part.3).sum::<i64>();
+                let left = |row: &Row| row.parts.iter().filter(counts).map(|part| part.3).sum::<i64>();
+                prop_assert_eq!(cpu.stored.count(), of_cpu.len() as u64);
+                prop_assert_eq!(cpu.stored.total(), of_cpu.iter().map(|row| all(row)).sum::<i64>());
+                // What is becalm's own as a whole is no detour.
+                let kept: Vec<&&Row> = of_cpu.iter().filter(|row| left(row) > 0 || all(row) == 0).collect();
+                prop_assert_eq!(cpu.durations.count(), kept.len() as u64);
+                prop_assert_eq!(cpu.long.count(), kept.iter().filter(|row| left(row) >= 1_000).count() as u64);
+                prop_assert_eq!(cpu.incomplete, kept.iter().filter(|row| row.incomplete).count() as u64);
+                let noise: i64 = of_cpu.iter().map(|row| left(row)).sum();
                 prop_assert_eq!(cpu.durations.total(), noise);
+                prop_assert_eq!(cpu.own.total(), cpu.stored.total() - noise);
+                prop_assert_eq!(cpu.own.longest(), of_cpu.iter().map(|row| all(row) - left(row)).max().unwrap_or(0));
                 prop_assert_eq!(cpu.cells.as_ref().unwrap().noise().iter().sum::<i64>(), noise);
-                let mut plain: BTreeMap<(Kind, &str), Moments> = BTreeMap::new();
-                for (kind, source, time) in of_cpu.iter().flat_map(|row| &row.parts) {
-                    plain.entry((KINDS[*kind], SOURCES[*source])).or_default().add(*time);
+                let mut plain: BTreeMap<(Kind, &str), (Moments, i64)> = BTreeMap::new();
+                for part in of_cpu.iter().flat_map(|row| &row.parts).filter(counts) {
+                    plain.entry((KINDS[part.0], SOURCES[part.1])).or_default().0.add(part.3);
+                    plain.entry(root_of(part)).or_default().1 += part.3;
                 }
-                let found: BTreeMap<(Kind, &str), Moments> = cpu.sources.iter()
-                    .map(|found| (&names[found.number as usize], found.self_times))
+                // The sum over the roots is the noise.
+                prop_assert_eq!(plain.values().map(|(_, whole)| whole).sum::<i64>(), noise);
+                let found: BTreeMap<(Kind, &str), (Moments, i64)> = cpu.sources.iter()
+                    .map(|found| (&names[found.number as usize], (found.self_times, found.whole)))
                     .map(|((kind, source), times)| ((*kind, source.as_str()), times)).collect();
                 prop_assert_eq!(found, plain);
             }
@@ -341,8 +426,8 @@ mod tests {
 
     #[test]
     fn a_wrong_self_time_opens_the_books_of_its_cpu() {
-        let rows = vec![Row { cpu: 1, parts: vec![(0, 0, 50)], incomplete: false }];
-        let mut scan = scan(&rows, 1);
+        let rows = vec![Row { cpu: 1, parts: vec![(0, 0, 0, 50)], incomplete: false }];
+        let mut scan = scan(&rows, 1, false);
         let durations: &[i64] = &[7];
         scan.detours(&DetourColumns { cpus: &[2], starts: &[0], durations, incomplete: |_| false });
         assert_eq!(scan.open_books().collect::<Vec<_>>(), [CpuId::new(2)]);

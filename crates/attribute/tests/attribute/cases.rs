@@ -5,8 +5,8 @@ use becalm_model::{Kind, Pid, Platform};
 use becalm_units::Nanos;
 
 use crate::scene::{
-    COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, T_MIN, assert_books_close, by, line, lost,
-    sleep, step, switch,
+    COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, assert_books_close, by, line, lost, sleep,
+    step, switch,
 };
 
 #[test]

@@ -23,6 +23,10 @@ pub struct RunArgs {
     /// Show only this node, where the run has several
     #[arg(long, value_name = "NODE")]
     pub node: Option<String>,
+
+    /// Count the time that becalm's own threads took as noise of the machine
+    #[arg(long)]
+    pub with_self: bool,
 }
 
 impl RunArgs {
@@ -33,6 +37,6 @@ impl RunArgs {
 
     /// The part that was asked for.
     pub fn selection(&self) -> Selection {
-        Selection { node: self.node.clone(), cpus: self.cpus.clone() }
+        Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: self.with_self }
     }
 }

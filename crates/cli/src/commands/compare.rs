@@ -1,9 +1,9 @@
-//! `becalm compare`: two runs against each other, before and after.
+//! `becalm compare`: runs against each other, before and after.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_analyze::compare::{Limit, Metric, compare, exceeds};
+use becalm_analyze::compare::{Limit, Metric, compare_sides, exceeds};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_report::{CompareReport, LimitCheck};
@@ -11,28 +11,29 @@ use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
 
-/// Compare two runs: what changed, by how much, how sure that is, and whether anything is shown at all
+/// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
-/// A is before, B after. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
-/// stand against each other with the change, its 95 % interval and a verdict: worse, better, or no difference shown. The
-/// CPUs that both runs measured are compared, with the higher threshold of the two applied to both, and rates instead of
+/// A is before, B after. Of one run each it is said whether these two recordings differ. Of several, as in A1 A2 A3 -- B1 B2 B3, it
+/// is said whether B is worse or better, by how the runs of each side differ from each other. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
+/// stand against each other with the change, its 95 % interval and a verdict, or that no difference is shown. The
+/// CPUs that all runs measured are compared, with the highest threshold applied to all, and rates instead of
 /// sums; what cannot be compared is refused with the reason.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The run before the change
-    #[arg(value_name = "RUN_A")]
-    a: PathBuf,
+    /// The run before the change and the one after it; or all runs before it, where -- and those after it follow
+    #[arg(value_name = "RUN", required = true, num_args = 1..)]
+    runs: Vec<PathBuf>,
 
-    /// The run after the change
-    #[arg(value_name = "RUN_B")]
-    b: PathBuf,
+    /// The runs after the change, where there are several before it or after it
+    #[arg(value_name = "RUN_B", last = true)]
+    after: Vec<PathBuf>,
 
-    /// Compare only these CPUs of both runs, like 0-3,8 [default: those that both measured]
+    /// Compare only these CPUs of all runs, like 0-3,8 [default: those that all measured]
     #[arg(long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
     cpus: Option<CpuList>,
 
@@ -78,6 +79,10 @@ pub struct CompareArgs {
     /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
     html: Option<PathBuf>,
+
+    /// Count the time that becalm's own threads took as noise of the machine
+    #[arg(long)]
+    with_self: bool,
 }
 
 impl CompareArgs {
@@ -117,7 +122,29 @@ impl CheckedMetric {
     }
 }
 
-/// Reads both runs and prints what changed, or writes its page.
+/// The runs before and after. Without `--` they are one each.
+fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
+    if let Some(option) = args.after.iter().find(|path| path.to_string_lossy().starts_with("--") && !path.exists()) {
+        return Err(UsageError(format!(
+            "{} stands behind --, where only runs do; put it before them",
+            option.display()
+        )));
+    }
+    if !args.after.is_empty() {
+        return Ok((&args.runs, &args.after));
+    }
+    match args.runs.as_slice() {
+        [_, _] => Ok(args.runs.split_at(1)),
+        [_] => Err(UsageError("a second run is missing: becalm compare RUN_A RUN_B".to_owned())),
+        runs => Err(UsageError(format!(
+            "of {} runs it is not known which are before and which after the change; put -- between them: becalm compare A1 A2 \
+             A3 -- B1 B2 B3",
+            runs.len()
+        ))),
+    }
+}
+
+/// Reads all runs and prints what changed, or writes its page.
 ///
 /// # Errors
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
@@ -127,14 +154,19 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, args.all),
     };
-    let (bundle_a, bundle_b) = (Bundle::open(&args.a)?, Bundle::open(&args.b)?);
+    let (paths_a, paths_b) = sides(args)?;
+    let open = |paths: &[PathBuf]| paths.iter().map(|path| Bundle::open(path)).collect::<Result<Vec<_>, _>>();
+    let (bundles_a, bundles_b) = (open(paths_a)?, open(paths_b)?);
     let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
         node: node.clone(),
         cpus: args.cpus.clone().or_else(|| cpus.clone()),
+        with_self: args.with_self,
     };
     let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
-    let reading = ReadingProgress::to_compare([&bundle_a, &bundle_b]);
-    let comparison = compare((&bundle_a, &select_a), (&bundle_b, &select_b))?;
+    let reading = ReadingProgress::to_compare(bundles_a.iter().chain(&bundles_b));
+    let selected_a: Vec<_> = bundles_a.iter().map(|bundle| (bundle, &select_a)).collect();
+    let selected_b: Vec<_> = bundles_b.iter().map(|bundle| (bundle, &select_b)).collect();
+    let comparison = compare_sides(&selected_a, &selected_b)?;
     drop(reading);
     let share = args.fail_if_worse.map(Share::ratio);
     let checks: Vec<LimitCheck> = share

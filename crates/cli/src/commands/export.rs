@@ -55,7 +55,7 @@ enum ExportFormat {
 /// # Errors
 /// If the run cannot be read, more than one CPU is meant, or the file cannot be written.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
-    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
+    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: false };
     let source = noise::from_run(&Bundle::open(&args.path)?, &selection, false)?;
     let mut traces = source.noise.traces();
     let (Some(trace), None) = (traces.next(), traces.next()) else {

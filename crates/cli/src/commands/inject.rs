@@ -349,7 +349,11 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
 
 /// The recorded detours, CPU by CPU.
 fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
-    let source = noise::from_run(&Bundle::open(path)?, &Selection { node: None, cpus: None }, !args.source.is_empty())?;
+    let source = noise::from_run(
+        &Bundle::open(path)?,
+        &Selection { node: None, cpus: None, with_self: false },
+        !args.source.is_empty(),
+    )?;
     let noise = match &source.booked {
         Some(booked) if !args.source.is_empty() => {
             let mut out = vec![true; booked.sources().len()];

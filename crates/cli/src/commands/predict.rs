@@ -53,6 +53,10 @@ pub struct PredictArgs {
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
+    /// Count the time that becalm's own threads took as noise of the machine
+    #[arg(long)]
+    with_self: bool,
+
     /// Numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
     ranks: Vec<Count>,
@@ -221,7 +225,7 @@ fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
         }
         NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, args.seed)?),
         NoiseArg::Run(path) => {
-            let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone() };
+            let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: args.with_self };
             Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Context, Result};
-use becalm_analyze::summary::{Selection, summarize};
+use becalm_analyze::summary::{Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_measure::{AfterSetUp, Progress, RecordPlan};
 use becalm_model::node::{Ended, NodeDoc};
@@ -57,9 +57,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     max_noise: Option<Share>,
 
-    /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed
-    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
-    segment: Nanos,
+    /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed [default: 10s; where every
+    /// CPU is measured, 60s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    segment: Option<Nanos>,
 
     /// Store only the name of COMMAND and not its arguments, which may hold what is secret
     #[arg(long)]
@@ -114,16 +115,21 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let Recorded { node, mut command, store, .. } = recorded;
 
+    let printed = args.json || !args.quiet;
+    let mut summary = None;
     if let Some(held) = store.held()
-        && (args.json || !args.quiet)
+        && (printed || args.max_detour.is_some() || args.max_noise.is_some())
     {
         let bundle = Bundle::open_held(held)?;
         // A bundle may hold other nodes beside this one.
+        let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
         // The loops have ended.
         let reading = ReadingProgress::begin(&bundle, 1);
-        let summary = summarize(&bundle, &Selection { node: Some(node.node.clone()), cpus: None })?;
+        let summary = summary.insert(summarize(&bundle, &selection)?);
         drop(reading);
-        emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, false), out)?;
+        if printed {
+            emit(&RunReport { summary, drawn: None }, Output::new(args.json, false), out)?;
+        }
     }
     if !args.quiet {
         say(format_args!("stored in {}", path.display()));
@@ -147,7 +153,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         };
         anyhow::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
     }
-    Ok(limits(&args, &node))
+    Ok(limits(&args, summary.as_ref()))
 }
 
 /// An error if the recording ended before it should have.
@@ -179,7 +185,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
         return Err(usage("--duration is shorter than 1ms, in which nothing can be seen").into());
     }
-    if args.segment < Nanos::from_millis(100) {
+    if args.segment.is_some_and(|segment| segment < Nanos::from_millis(100)) {
         return Err(usage("--segment is shorter than 100ms, which would store more than it measures").into());
     }
     let mut plan = args.measuring.plan(root);
@@ -233,16 +239,17 @@ fn show(bar: &ProgressBar, progress: Progress) {
 }
 
 /// Holds the recording against the user's limits.
-fn limits(args: &RecordArgs, node: &NodeDoc) -> Exit {
+fn limits(args: &RecordArgs, summary: Option<&Summary>) -> Exit {
     let mut exit = Exit::Done;
-    for cpu in &node.cpus {
+    for cpu in summary.iter().flat_map(|summary| &summary.cpus) {
+        let longest = Nanos::new(cpu.figures.durations.max().unwrap_or(0));
         if let Some(limit) = args.max_detour
-            && cpu.max_ns > limit
+            && longest > limit
         {
-            say(format_args!("CPU {} lost {:.1} in one detour, more than --max-detour {limit}", cpu.cpu, cpu.max_ns));
+            say(format_args!("CPU {} lost {longest:.1} in one detour, more than --max-detour {limit}", cpu.cpu));
             exit = Exit::LimitExceeded;
         }
-        let lost = cpu.total_ns.get() as f64 / cpu.duration_ns.get().max(1) as f64;
+        let lost = cpu.figures.noise_ratio().unwrap_or(0.0);
         if let Some(limit) = args.max_noise
             && lost > limit.ratio()
         {

@@ -60,7 +60,7 @@ pub fn is_work(bundle: &Bundle) -> bool {
 
 /// Prints what `becalm cost` or `becalm-mpi` measured.
 fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let RunArgs { path, cpus, node } = &args.run;
+    let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let holds = contents.words();
     if args.html.is_some() {
         return Err(UsageError(format!(

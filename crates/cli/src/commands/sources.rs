@@ -99,7 +99,7 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// The detour that was meant.
 fn find(bundle: &Bundle, selection: &Selection, detour: DetourArg) -> anyhow::Result<DetourId> {
     let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
-    let docs = Selection { node: selection.node.clone(), cpus }.documents(bundle)?;
+    let docs = Selection { node: selection.node.clone(), cpus, with_self: selection.with_self }.documents(bundle)?;
     let places = docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| (doc.node.clone(), cpu.cpu)));
     let places: Vec<(String, CpuId)> = places.filter(|(_, cpu)| detour.cpu.is_none_or(|of| of == *cpu)).collect();
     let number = detour.number;

@@ -20,7 +20,7 @@ use crate::rights;
 ///
 /// Measures exactly as `becalm record` does, until you quit, and shows the noise of each CPU as it comes, the sources
 /// that took most, and the longest detours so far; press ? for the keys. Drawing goes on where nothing is measured; if
-/// every CPU is measured, it counts as kind `self`, and the last lines say what it costs.
+/// every CPU is measured, it is kept out of the figures, and the last lines say what it costs.
 ///
 /// The recording behind it can be saved at any time with s, and read with `becalm report`; what is not saved goes when
 /// you quit.

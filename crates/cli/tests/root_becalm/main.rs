@@ -8,6 +8,7 @@ mod campaign;
 mod cost;
 mod inject;
 mod names;
+mod recording;
 mod rights;
 mod robust;
 mod top;

@@ -359,18 +359,20 @@ fn what_it_brought_is_shown() {
     let keep = bench.place().join("proof");
     let words = ["run", "--cpus", bench.cpu(), "--quiet", "--verify", "--verify-duration", "300ms", "--verify-output"];
     let ended = run(bench.tune(&[&words[..], &[path(&keep), "--", "echo", "inside"]].concat()));
-    ended.expect(0, &["before.becalm", "inside.becalm"]);
+    ended.expect(0, &["before-1.becalm", "inside-3.becalm"]);
     assert_eq!(ended.stdout, "inside\n");
     bench.is_as_before("after a proof");
-    for run in ["before.becalm", "inside.becalm"] {
+    for run in
+        ["before-1", "inside-1", "before-2", "inside-2", "before-3", "inside-3"].map(|name| format!("{name}.becalm"))
+    {
         run_becalm(&["report", "--json", path(&keep.join(run))]).expect(0, &[]);
     }
     // Without a command the comparison is the result.
     let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--verify", "--verify-duration", "300ms"]));
     ended.expect(0, &[]);
-    assert!(ended.stdout.contains("before.becalm"), "{ended:#?}");
+    assert!(ended.stdout.contains("before-2.becalm"), "{ended:#?}");
     bench.is_as_before("after a proof without a command");
-    assert!(!Path::new("before.becalm").exists());
+    assert!(!Path::new("before-1.becalm").exists());
 }
 
 #[test]

@@ -63,9 +63,10 @@ pub fn choose(root: &Path) -> Choice {
         return fallback("the processor's TSC may stop in deep sleep (no nonstop_tsc in /proc/cpuinfo)");
     }
     let available = root.join("sys/devices/system/clocksource/clocksource0/available_clocksource");
-    // Paravirtual guests list kvm-clock or hyperv clocks beside tsc; what matters is that tsc is still there.
+    // Paravirtual guests list kvm-clock or hyperv_clocksource_tsc_page beside tsc, which stay when the kernel has thrown tsc
+    // out; what matters is that tsc itself is there.
     if let Ok(sources) = std::fs::read_to_string(available)
-        && !sources.split_whitespace().any(|source| source.contains("tsc"))
+        && !sources.split_whitespace().any(|source| matches!(source, "tsc" | "tsc-early"))
     {
         return fallback("the kernel has found the TSC unstable (it is not among the available clock sources)");
     }
@@ -121,6 +122,7 @@ mod tests {
             ("fpu nonstop_tsc", "tsc", "constant_tsc"),
             ("fpu constant_tsc", "tsc", "nonstop_tsc"),
             ("constant_tsc nonstop_tsc", "hpet acpi_pm", "unstable"),
+            ("constant_tsc nonstop_tsc", "hyperv_clocksource_tsc_page hyperv_clocksource_msr", "unstable"),
         ] {
             let choice = choose(tree(flags, sources).path());
             assert_eq!(choice.source, Source::MonotonicRaw);

@@ -55,6 +55,11 @@ pub enum TracefsError {
 }
 
 impl TracefsError {
+    /// Whether the kernel has no memory for what was asked of it.
+    pub(super) fn is_no_memory(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.raw_os_error() == Some(libc::ENOMEM))
+    }
+
     pub(super) fn io(action: impl Into<String>, path: &Path, source: io::Error) -> Self {
         Self::Io { action: action.into(), path: path.to_owned(), source }
     }

@@ -49,11 +49,14 @@ pub struct InstanceConfig {
     pub cpus: CpuList,
     /// The clock that stamps the events.
     pub clock: TraceClock,
-    /// The size of the buffer of each of these CPUs, in KiB. The kernel may round it up.
+    /// The size of the buffer of each of these CPUs, in KiB. The kernel may round it up; where memory is short, a CPU gets 1 MiB.
     pub buffer_kb: u32,
     /// The size of a sub-buffer, in KiB; the kernel's own, normally a page, where nothing is given or where the kernel
     /// cannot choose (before 6.8).
     pub subbuf_kb: Option<u32>,
+    /// Page faults are recorded of the threads alone whose names begin so, and of all where nothing is given. Whoever takes
+    /// many of them beside would pay for each, and fill the buffers.
+    pub faults_of: Option<&'static str>,
 }
 
 /// A tracing instance, which is removed on drop. Its [`PageReader`]s must be closed by then.
@@ -95,6 +98,9 @@ const OPTIONS: &[(&str, bool)] = &[
 
 /// What CPUs that are not recorded keep, in KiB; the kernel rounds it up to two sub-buffers.
 const IDLE_BUFFER_KB: u32 = 1;
+
+/// What a CPU gets where there is no memory for what was asked for, in KiB: room for about 40,000 events.
+const SMALL_BUFFER_KB: u32 = 1 << 10;
 
 /// How long a removal waits for readers to be closed.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
@@ -166,19 +172,26 @@ impl Instance {
             return Err(self.refused("trace_options", "overwrite", "nooverwrite", "lost events would not be seen"));
         }
         self.set_clock(config.clock)?;
+        // First, so that larger sub-buffers are not allocated for the kernel's default number of pages on every CPU.
+        self.set("buffer_size_kb", &IDLE_BUFFER_KB.to_string())?;
         self.page_size = self.set_sub_buffers(config.subbuf_kb)?;
         self.set("buffer_size_kb", &IDLE_BUFFER_KB.to_string())?;
         for cpu in config.cpus.iter() {
-            let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
-            self.set(&file, &config.buffer_kb.to_string())?;
-            let got = self.buffer_kb(cpu)?;
-            if got < config.buffer_kb {
-                let (wanted, got) = (config.buffer_kb.to_string(), got.to_string());
-                return Err(self.refused(&file, &wanted, &got, "ask for a smaller buffer"));
-            }
+            self.set_buffer(cpu, config.buffer_kb)?;
         }
         self.set("tracing_cpumask", &config.cpus.to_mask())?;
-        self.enable_events()
+        self.enable_events(config.faults_of)
+    }
+
+    /// Gives a CPU its buffer, or a small one where there is no memory for it.
+    fn set_buffer(&self, cpu: CpuId, wanted: u32) -> Result<(), TracefsError> {
+        let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
+        let kb = or_small(wanted, |kb| self.set(&file, &kb.to_string()))?;
+        let got = self.buffer_kb(cpu)?;
+        if got < kb {
+            return Err(self.refused(&file, &kb.to_string(), &got.to_string(), "ask for a smaller buffer"));
+        }
+        Ok(())
     }
 
     fn set_clock(&self, clock: TraceClock) -> Result<(), TracefsError> {
@@ -193,15 +206,16 @@ impl Instance {
         }
     }
 
-    /// Sets the size of sub-buffers where that can be chosen, and gives the size in bytes as it is.
+    /// Sets the size of sub-buffers where that can be chosen and there is memory for it, and gives the size in bytes as it is.
     fn set_sub_buffers(&self, kb: Option<u32>) -> Result<usize, TracefsError> {
         const FILE: &str = "buffer_subbuf_size_kb";
         let path = self.folder.join(FILE);
         if !path.exists() {
             return Ok(rustix::param::page_size());
         }
-        if let Some(kb) = kb {
-            self.set(FILE, &kb.to_string())?;
+        match kb.map(|kb| self.set(FILE, &kb.to_string())) {
+            Some(Err(error)) if !error.is_no_memory() => return Err(error),
+            _ => {}
         }
         let text = read(&path)?;
         let kb: Option<usize> = text.trim().parse().ok().filter(|kb| (1..=1 << 20).contains(kb));
@@ -210,11 +224,12 @@ impl Instance {
     }
 
     /// Enables the wanted events one by one. One that cannot be described or enabled is missing.
-    fn enable_events(&mut self) -> Result<(), TracefsError> {
+    fn enable_events(&mut self, faults_of: Option<&str>) -> Result<(), TracefsError> {
         let found = discover(&self.folder.join("events"), std::env::consts::ARCH)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
-            match self.enable(&event) {
+            let filter = faults_of.filter(|_| event.system == "exceptions").map(|name| format!("comm ~ \"{name}*\""));
+            match self.enable(&event, filter.as_deref()) {
                 Ok(()) => self.enabled.push(event),
                 Err(error) => self.missing.push(MissingEvent {
                     event: event.to_string(),
@@ -226,10 +241,13 @@ impl Instance {
         Ok(())
     }
 
-    fn enable(&mut self, event: &EventPath) -> Result<(), TracefsError> {
+    fn enable(&mut self, event: &EventPath, filter: Option<&str>) -> Result<(), TracefsError> {
         let file = self.folder.join(format!("events/{event}/format"));
         let format = EventFormat::parse(&file.display().to_string(), &read(&file)?)?;
         if self.decoder.learn(&event.system, &format)? {
+            if let Some(filter) = filter {
+                self.set(&format!("events/{event}/filter"), filter)?;
+            }
             self.set(&format!("events/{event}/enable"), "1")?;
         }
         Ok(())
@@ -350,7 +368,7 @@ impl Instance {
         Ok(())
     }
 
-    fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
+    pub(super) fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
         let path = self.folder.join(file);
         let written = fs::OpenOptions::new().write(true).truncate(true).open(&path);
         let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
@@ -360,6 +378,16 @@ impl Instance {
     fn refused(&self, file: &str, wanted: &str, got: &str, advice: &'static str) -> TracefsError {
         let path = self.folder.join(file);
         TracefsError::Refused { path, wanted: wanted.to_owned(), got: got.to_owned(), advice }
+    }
+}
+
+/// Sets a size in KiB, or where there is no memory for it, [`SMALL_BUFFER_KB`]. Answers which.
+fn or_small(wanted: u32, mut set: impl FnMut(u32) -> Result<(), TracefsError>) -> Result<u32, TracefsError> {
+    match set(wanted) {
+        Err(error) if error.is_no_memory() && wanted > SMALL_BUFFER_KB => {
+            set(SMALL_BUFFER_KB).map(|()| SMALL_BUFFER_KB)
+        }
+        set => set.map(|()| wanted),
     }
 }
 
@@ -375,7 +403,13 @@ mod tests {
     use super::*;
 
     fn config() -> InstanceConfig {
-        InstanceConfig { cpus: "0".parse().unwrap(), clock: TraceClock::MonoRaw, buffer_kb: 64, subbuf_kb: None }
+        InstanceConfig {
+            cpus: "0".parse().unwrap(),
+            clock: TraceClock::MonoRaw,
+            buffer_kb: 64,
+            subbuf_kb: None,
+            faults_of: None,
+        }
     }
 
     #[test]
@@ -398,5 +432,17 @@ mod tests {
         let tracefs = Tracefs::at(tree.path()).unwrap();
         let error = Instance::create(&tracefs, Path::new("/proc"), &config(), None).unwrap_err().to_string();
         assert!(error.contains("events/header_page: No such file"), "{error}");
+    }
+
+    #[test]
+    fn a_buffer_for_which_there_is_no_memory_is_a_small_one() {
+        let no_memory =
+            |code| TracefsError::io("write", Path::new("/t/buffer_size_kb"), io::Error::from_raw_os_error(code));
+        let above = |most: u32, code| move |kb: u32| if kb > most { Err(no_memory(code)) } else { Ok(()) };
+        assert_eq!(or_small(16 << 10, above(u32::MAX, libc::ENOMEM)).unwrap(), 16 << 10);
+        assert_eq!(or_small(16 << 10, above(4 << 10, libc::ENOMEM)).unwrap(), 1 << 10);
+        assert!(or_small(16 << 10, above(4 << 10, libc::EACCES)).is_err());
+        assert!(or_small(16 << 10, above(64, libc::ENOMEM)).is_err());
+        assert!(or_small(512, above(64, libc::ENOMEM)).is_err());
     }
 }

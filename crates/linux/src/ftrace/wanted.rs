@@ -14,6 +14,8 @@ pub struct Wanted {
     pub events: &'static [&'static str],
     /// The architectures, as in [`std::env::consts::ARCH`], whose kernels have it; none stands for all.
     pub architectures: &'static [&'static str],
+    /// Whether it is missed on other architectures; there the same is told by other events otherwise.
+    pub missed_elsewhere: bool,
     /// What becalm cannot see where an event is missing.
     pub unseen: &'static str,
 }
@@ -26,48 +28,56 @@ pub const WANTED: &[Wanted] = &[
         system: "irq",
         events: &["irq_handler_entry", "irq_handler_exit"],
         architectures: &[],
+        missed_elsewhere: false,
         unseen: "device interrupts: their time counts as edge or unseen",
     },
     Wanted {
         system: "irq",
         events: &["softirq_entry", "softirq_exit"],
         architectures: &[],
+        missed_elsewhere: false,
         unseen: "softirqs: their time counts for the interrupt or thread that they ran in",
     },
     Wanted {
         system: "irq_vectors",
         events: &[],
         architectures: X86,
+        missed_elsewhere: false,
         unseen: "the CPU's own interrupts (timer tick, reschedule, function call): their time counts as edge or unseen",
     },
     Wanted {
         system: "nmi",
         events: &["nmi_handler"],
         architectures: X86,
+        missed_elsewhere: true,
         unseen: "non-maskable interrupts (watchdog, profiling): their time counts for what they interrupted",
     },
     Wanted {
         system: "ipi",
         events: &["ipi_entry", "ipi_exit"],
         architectures: &["aarch64", "arm"],
+        missed_elsewhere: false,
         unseen: "inter-processor interrupts: their time counts as edge or unseen",
     },
     Wanted {
         system: "sched",
         events: &["sched_switch"],
         architectures: &[],
+        missed_elsewhere: false,
         unseen: "other threads: the time that processes and kernel threads take counts as unseen",
     },
     Wanted {
         system: "workqueue",
         events: &["workqueue_execute_start", "workqueue_execute_end"],
         architectures: &[],
+        missed_elsewhere: false,
         unseen: "work items: a kernel worker's time is not split over what it executes",
     },
     Wanted {
         system: "exceptions",
         events: &["page_fault_user", "page_fault_kernel"],
         architectures: &["x86_64", "x86", "riscv64"],
+        missed_elsewhere: true,
         unseen: "page faults of the measured process: their time counts as unseen",
     },
 ];
@@ -109,7 +119,7 @@ pub struct Discovered {
 }
 
 /// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name). Events that only
-/// other architectures have are used where they are there, and not missed where not.
+/// other architectures have are used where they are there; where not, they are missed if no others tell the same.
 ///
 /// # Errors
 /// The folder cannot be listed. A missing folder of a system only makes its events missing.
@@ -120,9 +130,10 @@ pub fn discover(events: &Path, architecture: &str) -> Result<Discovered, Tracefs
         let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
         let names = if systems.contains(wanted.system) { list(&events.join(wanted.system))? } else { BTreeSet::new() };
         let mut miss = |name: &str| {
-            if expected {
+            if expected || wanted.missed_elsewhere {
                 let event = format!("{}/{name}", wanted.system);
-                let why = "this kernel does not have it".to_owned();
+                let why = if expected { "this kernel does not have it" } else { "this architecture does not have it" };
+                let why = why.to_owned();
                 found.missing.push(MissingEvent { event, why, unseen: wanted.unseen });
             }
         };
@@ -208,6 +219,10 @@ mod tests {
         let arm = discover(root.path(), "aarch64").unwrap();
         assert!(arm.missing.iter().any(|missing| missing.event == "ipi/ipi_entry"));
         assert!(!arm.missing.iter().any(|missing| missing.event.starts_with("irq_vectors")));
+        // What no Arm kernel tells stays unseen there all the same.
+        let faults = arm.missing.iter().find(|missing| missing.event == "exceptions/page_fault_user").unwrap();
+        assert_eq!(faults.why, "this architecture does not have it");
+        assert!(faults.unseen.starts_with("page faults"));
     }
 
     #[test]

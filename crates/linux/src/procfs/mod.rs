@@ -17,6 +17,7 @@ pub mod limits;
 pub mod locks;
 pub mod mountinfo;
 pub mod names;
+pub mod namespace;
 pub mod placement;
 pub mod softirqs;
 pub mod stat;

@@ -51,6 +51,14 @@ fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
     })
 }
 
+/// The number of the NUMA node that a CPU belongs to; `None` where the kernel knows no nodes, or does not tell.
+#[must_use]
+pub fn node(root: &Path, cpu: CpuId) -> Option<u32> {
+    let entries = std::fs::read_dir(root.join(format!("sys/devices/system/cpu/cpu{cpu}"))).ok()?;
+    let number = |name: &str| name.strip_prefix("node")?.parse().ok();
+    entries.flatten().find_map(|entry| number(entry.file_name().to_str()?))
+}
+
 /// The hardware threads of a CPU's core, itself among them; `None` if the CPU is offline or the kernel does not tell.
 ///
 /// # Errors
@@ -109,6 +117,15 @@ pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError>
 mod tests {
     use super::*;
     use crate::file::write_tree;
+
+    #[test]
+    fn a_cpu_may_have_a_node() {
+        let root = tempfile::tempdir().unwrap();
+        let base = "sys/devices/system/cpu";
+        write_tree(root.path(), &[(&format!("{base}/cpu3/node12/cpumap"), "8\n"), (&format!("{base}/cpu4/nodes"), "")]);
+        let [with, without, unknown] = [3, 4, 5].map(|cpu| node(root.path(), CpuId::new(cpu)));
+        assert_eq!((with, without, unknown), (Some(12), None, None));
+    }
 
     #[test]
     fn the_lists_of_cpus_are_read() {

@@ -68,6 +68,7 @@ impl Feed {
             activities: &activities,
             began: Some(Nanos::ZERO),
             complete_until: Nanos::new(until),
+            unstored: (0, Nanos::ZERO),
         };
         live.take(part, &self.labels);
     }

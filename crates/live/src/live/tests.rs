@@ -2,7 +2,7 @@ use super::fixture::Feed;
 use super::*;
 use proptest::prelude::*;
 
-const NAMES: [(Kind, &str); 2] = [(Kind::Irq, "local_timer"), (Kind::Becalm, "becalm")];
+const NAMES: [(Kind, &str); 2] = [(Kind::Irq, "local_timer"), (Kind::Task, "sshd")];
 
 #[test]
 fn sums_go_on_over_recordings() {
@@ -23,9 +23,10 @@ fn sums_go_on_over_recordings() {
     let sources = live.sources(None);
     // A quarter of the first recording's 520 ns and three of the second's 100; and the other way round.
     let of = |name: &str| sources.iter().find(|source| source.source == name).unwrap();
-    assert_eq!((of("local_timer").times.total(), of("becalm").times.total()), (205, 415));
-    assert_eq!(of("becalm").share, Some(415.0 / 620.0));
-    assert_eq!(live.own_ratio(), Some(415.0 / 2_500.0));
+    assert_eq!((of("local_timer").times.total(), of("sshd").times.total()), (205, 415));
+    assert_eq!((of("local_timer").whole_ns, of("sshd").whole_ns), (205, 415));
+    assert_eq!(of("sshd").share, Some(415.0 / 620.0));
+    assert_eq!(live.own_ratio(), Some(0.0));
     assert_eq!(live.sources(Some(CpuId::new(1)))[0].times.total(), 90);
     // On the view's axis the second recording begins where the first ended.
     let longest = live.longest(None);
@@ -33,6 +34,26 @@ fn sums_go_on_over_recordings() {
     assert_eq!(longest[1].start, Nanos::new(1_010));
     assert_eq!(longest[1].entries.len(), 2);
     assert_eq!(live.longest(Some(CpuId::new(1))).len(), 2);
+}
+
+#[test]
+fn becalms_own_time_is_apart() {
+    let mut live = Live::default();
+    let mut feed = Feed::begin(&mut live, &[0], &[(Kind::Irq, "local_timer"), (Kind::Becalm, "becalm")]);
+    feed.give(&mut live, 0, &[(100, 400), (1_000, 8_000)], 10_000);
+    // A quarter of each is the tick's.
+    let figures = live.total(None);
+    assert_eq!((figures.durations.total(), figures.long.count(), figures.own_ns), (2_100, 1, None));
+    assert_eq!(live.cpus()[0].figures.own_ns, Some(6_300));
+    assert_eq!(live.own_ratio(), Some(0.63));
+    assert_eq!(live.sources(None).iter().map(|source| source.source.as_str()).collect::<Vec<_>>(), ["local_timer"]);
+    let longest = live.longest(None);
+    assert_eq!((longest[0].duration.get(), longest[0].entries.len()), (2_000, 1));
+
+    // What is becalm's as a whole is no detour at all.
+    let mut feed = Feed::begin(&mut live, &[0], &[(Kind::Becalm, "becalm"), (Kind::Becalm, "becalm")]);
+    feed.give(&mut live, 0, &[(100, 400)], 1_000);
+    assert_eq!((live.total(None).detours(), live.longest(None).len()), (2, 2));
 }
 
 #[test]

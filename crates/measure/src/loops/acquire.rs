@@ -3,16 +3,50 @@
 
 use becalm_linux::clock::Counter;
 use becalm_linux::sched;
-use becalm_units::{CpuId, Ticks};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 
 use super::ring::Ring;
+
+/// Steps from here on are stored also where the ring is nearly full: what published noise ratios count as a detour (Beckman
+/// et al. 2007), and more than the loop's own variation on any machine.
+pub const ALWAYS_STORED: Nanos = Nanos::from_micros(1);
+
+/// A thread that was moved to another CPU lost its own for longer than this. Asking where it is costs a system call where
+/// the C library knows no better, well below this: the step after the question is too short for another one.
+const MAY_HAVE_MOVED: Nanos = Nanos::from_micros(5);
+
+/// What a loop does with a step, by the step's length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lengths {
+    /// Steps from here on are detours.
+    pub threshold: Ticks,
+    /// Detours from here on are stored, or end the loop where there is no room. Shorter ones are only counted while the ring is
+    /// nearly full.
+    pub always_stored: Ticks,
+    /// After steps from here on the loop asks whether it still runs on its CPU.
+    pub may_have_moved: Ticks,
+}
+
+impl Lengths {
+    /// For a recording, which a storm of short detours must not end.
+    #[must_use]
+    pub fn new(threshold: Ticks, rate: TickRate) -> Self {
+        Self { always_stored: rate.ticks_in(ALWAYS_STORED), ..Self::until_full(threshold, rate) }
+    }
+
+    /// For loops whose every detour is wanted: they end when the ring is full.
+    #[must_use]
+    pub fn until_full(threshold: Ticks, rate: TickRate) -> Self {
+        Self { threshold, always_stored: threshold, may_have_moved: rate.ticks_in(MAY_HAVE_MOVED) }
+    }
+}
 
 /// What a loop says of itself at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopTally {
     /// The counter at the loop's first reading.
     pub first: Ticks,
-    /// The last reading. `last - first` is the sum of all steps: `below + kept`.
+    /// The last reading. `last - first` is the sum of all steps: `below + kept`, and what the ring says was not stored.
     pub last: Ticks,
     /// The number of steps, one for each reading but the first.
     pub iterations: u64,
@@ -28,6 +62,23 @@ pub struct LoopTally {
     pub backwards: u64,
     /// What ended the loop.
     pub end: End,
+}
+
+impl LoopTally {
+    /// Of a loop that has taken its first reading and made no step.
+    pub(super) const fn new(first: Ticks) -> Self {
+        Self {
+            first,
+            last: first,
+            iterations: 0,
+            shortest: Ticks::new(u64::MAX),
+            below: Ticks::new(0),
+            kept: Ticks::new(0),
+            kept_steps: 0,
+            backwards: 0,
+            end: End::Deadline,
+        }
+    }
 }
 
 /// What ended a loop.
@@ -46,34 +97,25 @@ const PROGRESS_STEPS: u64 = 1024;
 
 /// Runs the loop on the current CPU from the reading `start` until the ring's deadline.
 ///
-/// Nothing in here allocates, locks or calls the kernel. What storing a step costs is part of
-/// the step after it, since that one begins at the reading that ended the stored one: no time vanishes.
+/// Nothing in here allocates or locks, and the kernel is called at most once a long step, see [`Lengths::may_have_moved`]. What
+/// storing a step costs is part of the step after it, since that one begins at the reading that ended the stored one: no
+/// time vanishes.
 #[inline(never)]
-pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, threshold: Ticks) -> LoopTally {
-    let (start, threshold) = (start.get(), threshold.get());
+pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, lengths: Lengths) -> LoopTally {
+    let (start, threshold) = (start.get(), lengths.threshold.get());
     let mut previous = C::read();
     while previous < start {
         previous = C::read();
     }
     ring.set_began(Ticks::new(previous));
-    let mut tally = LoopTally {
-        first: Ticks::new(previous),
-        last: Ticks::new(previous),
-        iterations: 0,
-        shortest: Ticks::new(u64::MAX),
-        below: Ticks::new(0),
-        kept: Ticks::new(0),
-        kept_steps: 0,
-        backwards: 0,
-        end: End::Deadline,
-    };
+    let mut tally = LoopTally::new(Ticks::new(previous));
     // Locals, so that they live in registers.
     let (mut iterations, mut shortest, mut below) = (0_u64, u64::MAX, 0_u64);
     loop {
         let now = C::read();
         let step = now.wrapping_sub(previous);
         if step >= threshold {
-            if let Some(end) = keep(ring, cpu, previous, now, &mut tally) {
+            if let Some(end) = keep(ring, cpu, (previous, now), lengths, &mut tally) {
                 tally.end = end;
                 if end != End::Full {
                     iterations += 1;
@@ -105,14 +147,24 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, threshold: Tic
     tally
 }
 
-/// Stores a step; tells whether the loop must end. Apart from the loop, which stays small enough for the processor to
-/// predict whole.
+/// Stores or counts a step; tells whether the loop must end. Apart from the loop, which stays small enough for the processor
+/// to predict whole.
 #[cold]
 #[inline(never)]
-fn keep(ring: &Ring, cpu: CpuId, before: u64, after: u64, tally: &mut LoopTally) -> Option<End> {
+pub(super) fn keep(
+    ring: &Ring,
+    cpu: CpuId,
+    (before, after): (u64, u64),
+    lengths: Lengths,
+    tally: &mut LoopTally,
+) -> Option<End> {
     let step = after.wrapping_sub(before);
     if (step as i64) < 0 {
         tally.backwards += 1;
+        return None;
+    }
+    if step < lengths.always_stored.get() && ring.is_nearly_full() {
+        ring.unstored().add(Ticks::new(step));
         return None;
     }
     if !ring.push(Ticks::new(before), Ticks::new(after)) {
@@ -120,7 +172,9 @@ fn keep(ring: &Ring, cpu: CpuId, before: u64, after: u64, tally: &mut LoopTally)
     }
     tally.kept = Ticks::new(tally.kept.get() + step);
     tally.kept_steps += 1;
-    // Only a thread that lost the CPU can have been moved, and that takes a step of some length.
+    if step < lengths.may_have_moved.get() {
+        return None;
+    }
     match sched::current_cpu() {
         Some(now) if now != cpu => Some(End::Moved),
         _ => None,
@@ -146,6 +200,7 @@ pub fn only_read<C: Counter>(steps: u64, buckets: &mut [u32]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::cell::RefCell;
     use std::collections::VecDeque;
 
@@ -163,13 +218,21 @@ mod tests {
         }
     }
 
-    fn run(readings: &[u64], capacity: usize, deadline: u64, threshold: u64) -> (LoopTally, Vec<(u64, u64)>) {
+    /// Stores every step of ten ticks and more.
+    const ALL: Lengths =
+        Lengths { threshold: Ticks::new(10), always_stored: Ticks::new(10), may_have_moved: Ticks::new(1_000) };
+
+    fn run_on(cpu: CpuId, ring: &Ring, readings: &[u64], deadline: u64, lengths: Lengths) -> LoopTally {
         READINGS.with_borrow_mut(|queue| *queue = readings.iter().copied().collect());
-        let ring = Ring::new(capacity).unwrap();
         ring.set_deadline(Ticks::new(deadline));
+        acquire::<PreparedCounter>(ring, cpu, Ticks::new(100), lengths)
+    }
+
+    fn run(readings: &[u64], capacity: usize, deadline: u64) -> (LoopTally, Vec<(u64, u64)>) {
+        let ring = Ring::new(capacity).unwrap();
         let cpu = sched::current_cpu().unwrap();
         sched::pin_current_thread(cpu).unwrap();
-        let tally = acquire::<PreparedCounter>(&ring, cpu, Ticks::new(100), Ticks::new(threshold));
+        let tally = run_on(cpu, &ring, readings, deadline, ALL);
         let mut steps = Vec::new();
         ring.drain(|before, after| steps.push((before.get(), after.get())));
         (tally, steps)
@@ -182,7 +245,7 @@ mod tests {
 
     #[test]
     fn keeps_what_reaches_the_threshold_and_no_time_vanishes() {
-        let (tally, steps) = run(&[50, 99, 101, 103, 110, 111, 141, 200, 202, 999], 16, 202, 10);
+        let (tally, steps) = run(&[50, 99, 101, 103, 110, 111, 141, 200, 202, 999], 16, 202);
         assert_eq!(steps, [(111, 141), (141, 200)]);
         assert_eq!((tally.first, tally.last, tally.iterations), (Ticks::new(101), Ticks::new(202), 6));
         let steps = (tally.shortest, tally.below, tally.kept, tally.kept_steps);
@@ -193,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_ends_the_loop_before_the_step_that_does_not_fit() {
-        let (tally, steps) = run(&[100, 200, 300, 301, 400, 401, 500], 2, 1000, 10);
+        let (tally, steps) = run(&[100, 200, 300, 301, 400, 401, 500], 2, 1000);
         assert_eq!(steps, [(100, 200), (200, 300)]);
         assert_eq!((tally.end, tally.last), (End::Full, Ticks::new(301)));
         assert_eq!(tally.last - tally.first, both(&tally));
@@ -201,9 +264,75 @@ mod tests {
 
     #[test]
     fn a_counter_that_runs_backwards_is_counted_and_stored_nowhere() {
-        let (tally, steps) = run(&[100, 150, 140, 141, 142, 300], 16, 300, 10);
+        let (tally, steps) = run(&[100, 150, 140, 141, 142, 300], 16, 300);
         assert_eq!(tally.backwards, 1);
         assert_eq!(steps, [(100, 150), (142, 300)]);
         assert_eq!(tally.last - tally.first, both(&tally));
+    }
+
+    #[test]
+    fn where_the_loop_runs_is_asked_after_long_steps_alone() {
+        // Nobody has CPU 4,000, so that whoever asks finds the thread moved.
+        let nowhere = CpuId::new(4_000);
+        let ring = Ring::new(16).unwrap();
+        let tally = run_on(nowhere, &ring, &[100, 200, 201, 1_200, 1_201, 2_201, 2_202], 9_000, ALL);
+        assert_eq!((tally.end, tally.last, tally.kept_steps), (End::Moved, Ticks::new(2_201), 3));
+    }
+
+    #[test]
+    fn short_detours_do_not_fill_a_ring_that_nobody_empties() {
+        let lengths = Lengths { always_stored: Ticks::new(1_000), ..ALL };
+        let ring = Ring::new(8).unwrap();
+        // Forty of 10 to 49 ticks, then two that must be stored, of 1,000 and 3,000.
+        let mut readings: Vec<u64> = std::iter::successors(Some(100), |last| Some(last + 10)).take(2).collect();
+        readings.extend((11..50).scan(110, |now, step| {
+            *now += step;
+            Some(*now)
+        }));
+        let short = *readings.last().unwrap();
+        readings.extend([short + 1_000, short + 4_000]);
+        let cpu = sched::current_cpu().unwrap();
+        let tally =
+            run_on(cpu, &ring, &readings, short + 4_000, Lengths { may_have_moved: Ticks::new(9_000), ..lengths });
+        assert_eq!((tally.end, tally.iterations, tally.kept_steps), (End::Deadline, 42, 8));
+        let classes = ring.unstored().by_length();
+        let found: Vec<_> = classes.iter().map(|class| (class.from.get(), class.steps, class.total.get())).collect();
+        // The first six are stored, of 10 to 15 ticks.
+        assert_eq!(found, [(16, 16, (16..32).sum()), (32, 18, (32..50).sum())]);
+        let mut stored = Vec::new();
+        ring.drain(|before, after| stored.push((after - before).get()));
+        assert_eq!(stored, [10, 11, 12, 13, 14, 15, 1_000, 3_000]);
+    }
+
+    proptest! {
+        #[test]
+        fn books_close_whatever_is_stored(
+            steps in proptest::collection::vec(prop_oneof![0_u64..40, 0_u64..5_000, Just(1_000_u64)], 1..400),
+            capacity in 2_usize..64,
+            always_stored in 10_u64..3_000,
+        ) {
+            let ring = Ring::new(capacity).unwrap();
+            let readings: Vec<u64> = steps.iter().scan(100, |now, step| { *now += step; Some(*now) }).collect();
+            let all: Vec<u64> = std::iter::once(100).chain(readings).collect();
+            let lengths = Lengths {
+                threshold: Ticks::new(10),
+                always_stored: Ticks::new(always_stored),
+                may_have_moved: Ticks::new(u64::MAX),
+            };
+            let tally = run_on(CpuId::new(0), &ring, &all, *all.last().unwrap(), lengths);
+            let classes = ring.unstored().by_length();
+            let unstored: u64 = classes.iter().map(|class| class.total.get()).sum();
+            let counted: u64 = classes.iter().map(|class| class.steps).sum();
+            prop_assert_eq!(tally.last - tally.first, Ticks::new(both(&tally).get() + unstored));
+            // What was made until the loop's end is stored, counted or below the threshold, and each of its own kind.
+            let made = &steps[..tally.iterations as usize];
+            let detours = made.iter().filter(|step| **step >= 10).count() as u64;
+            prop_assert_eq!(detours, tally.kept_steps + counted);
+            let mut stored = Vec::new();
+            ring.drain(|before, after| stored.push((after - before).get()));
+            let long = |steps: &[u64]| steps.iter().copied().filter(|step| *step >= always_stored).collect::<Vec<_>>();
+            prop_assert_eq!(long(&stored), long(made));
+            prop_assert!(tally.end == End::Deadline || long(made).len() as u64 * 4 >= ring.capacity());
+        }
     }
 }

@@ -60,8 +60,8 @@ pub struct Measured {
 
 /// A way from a loop to the collector.
 pub trait StepRing: Send + Sync + Sized + 'static {
-    /// Makes a ring that takes so much memory.
-    fn with_bytes(bytes: usize) -> Result<Self, MemoryError>;
+    /// Makes a ring that takes so much memory, of a NUMA node where one is given.
+    fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError>;
 
     /// The ring of the readings alone.
     fn readings(&self) -> &Ring;
@@ -74,8 +74,8 @@ pub trait StepRing: Send + Sync + Sized + 'static {
 }
 
 impl StepRing for Ring {
-    fn with_bytes(bytes: usize) -> Result<Self, MemoryError> {
-        Self::new(bytes / 16)
+    fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+        Self::near(bytes / 16, node)
     }
 
     fn readings(&self) -> &Ring {

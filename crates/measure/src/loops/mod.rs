@@ -13,6 +13,7 @@ pub mod sampling;
 mod start;
 mod steps;
 mod threads;
+pub mod unstored;
 mod watch;
 mod work;
 
@@ -21,6 +22,6 @@ pub use kind::LoopError;
 pub(crate) use kind::{Loop, LoopCalibration, Measured, StepRing};
 pub use steps::StepProfile;
 pub use threads::ThreadError;
-pub(crate) use threads::{Lanes, LoopLane};
+pub(crate) use threads::{LOOP_NAME, Lanes, LoopLane};
 pub(crate) use watch::WatchLoop;
 pub(crate) use work::WorkLoop;

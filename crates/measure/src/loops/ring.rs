@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use becalm_linux::memory::{LockedWords, MemoryError};
 use becalm_units::Ticks;
 
+use super::unstored::UnstoredSteps;
+
 /// A counter alone on its cache lines (two, as adjacent lines are fetched together), so that the reader's polling does
 /// not slow the writer.
 #[repr(align(128))]
@@ -32,6 +34,8 @@ pub struct Ring {
     overflowed: AtomicBool,
     /// The reading at which the loop is to end; zero asks it to end now.
     deadline: Alone,
+    /// The steps that were counted instead, while there was little room.
+    unstored: UnstoredSteps,
 }
 
 impl Ring {
@@ -40,9 +44,17 @@ impl Ring {
     /// # Errors
     /// If there is not so much memory.
     pub fn new(steps: usize) -> Result<Self, MemoryError> {
+        Self::near(steps, None)
+    }
+
+    /// As [`Self::new`], in the memory of a NUMA node.
+    ///
+    /// # Errors
+    /// If there is not so much memory.
+    pub fn near(steps: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let steps = steps.max(2).next_power_of_two();
         Ok(Self {
-            words: LockedWords::new(steps * 2)?,
+            words: LockedWords::near(steps * 2, node)?,
             mask: steps as u64 - 1,
             written: Alone::default(),
             read: Alone::default(),
@@ -50,6 +62,7 @@ impl Ring {
             progress: Alone::default(),
             overflowed: AtomicBool::new(false),
             deadline: Alone(AtomicU64::new(u64::MAX)),
+            unstored: UnstoredSteps::default(),
         })
     }
 
@@ -95,6 +108,21 @@ impl Ring {
         room.then_some((written & self.mask) as usize)
     }
 
+    /// For the loop: whether more than three quarters of the ring are taken, so that what is left is for steps that must be
+    /// stored.
+    #[inline]
+    #[must_use]
+    pub fn is_nearly_full(&self) -> bool {
+        let waiting = self.written.0.load(Ordering::Relaxed) - self.read.0.load(Ordering::Acquire);
+        waiting >= self.capacity() - self.capacity().div_ceil(4)
+    }
+
+    /// The steps that the loop counted instead of storing them, since the ring was made or cleared.
+    #[must_use]
+    pub const fn unstored(&self) -> &UnstoredSteps {
+        &self.unstored
+    }
+
     /// For the collector: whether a step found no room, which ended the loop.
     #[must_use]
     pub fn overflowed(&self) -> bool {
@@ -124,6 +152,7 @@ impl Ring {
         self.overflowed.store(false, Ordering::Release);
         self.began.0.store(0, Ordering::Release);
         self.progress.0.store(0, Ordering::Release);
+        self.unstored.clear();
         self.set_deadline(Ticks::new(u64::MAX));
     }
 

@@ -17,13 +17,13 @@ pub struct SampleRing {
 }
 
 impl SampleRing {
-    /// Makes a ring for this many samples, rounded up to a power of two; 24 bytes each.
+    /// Makes a ring for this many samples, rounded up to a power of two; 24 bytes each, of a NUMA node where one is given.
     ///
     /// # Errors
     /// If there is not so much memory.
-    pub fn new(samples: usize) -> Result<Self, MemoryError> {
-        let readings = Ring::new(samples)?;
-        let work = LockedWords::new(readings.capacity() as usize)?;
+    pub fn near(samples: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+        let readings = Ring::near(samples, node)?;
+        let work = LockedWords::near(readings.capacity() as usize, node)?;
         Ok(Self { readings, work })
     }
 
@@ -39,8 +39,8 @@ impl SampleRing {
 }
 
 impl StepRing for SampleRing {
-    fn with_bytes(bytes: usize) -> Result<Self, MemoryError> {
-        Self::new(bytes / 24)
+    fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+        Self::near(bytes / 24, node)
     }
 
     fn readings(&self) -> &Ring {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn samples_keep_their_work() {
-        let ring = SampleRing::new(2).unwrap();
+        let ring = SampleRing::near(2, None).unwrap();
         let push = |before: u64, work| ring.push(Ticks::new(before), Ticks::new(before + 1), work);
         for round in 0..3 {
             assert!(push(round, 10 * round) && push(round + 1, 7));

@@ -1,11 +1,14 @@
 //! The measuring threads: each places itself, calibrates its loop, waits for the common start, measures.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use becalm_linux::clock::Counter;
+use becalm_linux::ftrace::Marks;
 use becalm_linux::placed::Thread;
 use becalm_linux::rights;
 use becalm_linux::sched::{self, Policy, SchedError, Usage};
@@ -13,7 +16,13 @@ use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
 
 use super::kind::{Loop, LoopError, Measured, StepRing};
-use super::start::{Go, StartSignal};
+use super::start::{Busy, Go, StartSignal};
+
+/// How the names of measuring threads begin; the CPU's number follows.
+pub const LOOP_NAME: &str = "becalm/";
+
+/// For how long a loop that is calibrated keeps its CPU busy beside those that are not, at most.
+const LONGEST_CALIBRATION: Duration = Duration::from_secs(1);
 
 /// A CPU that is measured, with the way from its loop to the collector.
 pub struct LoopLane<L: Loop> {
@@ -52,6 +61,7 @@ impl<L: Loop> LoopLane<L> {
 /// All measured CPUs, in rising order, with their threads.
 pub struct Lanes<L: Loop> {
     lanes: Vec<LoopLane<L>>,
+    calibrate: Arc<StartSignal>,
     start: Arc<StartSignal>,
 }
 
@@ -72,6 +82,10 @@ struct Common<L> {
     policy: Policy,
     rate: TickRate,
     start: Arc<StartSignal>,
+    marks: Option<Arc<Marks>>,
+    /// Given when all threads are there: then they calibrate, together.
+    calibrate: Arc<StartSignal>,
+    calibrating: Busy,
 }
 
 /// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
@@ -79,25 +93,35 @@ type ThreadReady = (usize, Pid, Result<(), LoopError>);
 
 impl<L: Loop> Lanes<L> {
     /// Starts one thread on each CPU, and the other copies of its work, and waits until all loops are calibrated. They
-    /// sleep then until [`Self::go`].
+    /// sleep then until [`Self::go`]. Where there are `marks`, each measuring thread makes itself known there.
     ///
     /// # Errors
     /// If the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
     pub fn start<C: Counter>(
         kind: &Arc<L>,
         (policy, rate): (Policy, TickRate),
-        places: impl Iterator<Item = (CpuId, Arc<L::Ring>)>,
+        marks: Option<&Arc<Marks>>,
+        places: impl ExactSizeIterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {
-        let start = Arc::new(StartSignal::default());
-        let common = Arc::new(Common { kind: Arc::clone(kind), policy, rate, start: Arc::clone(&start) });
+        let (calibrate, start) = (Arc::new(StartSignal::default()), Arc::new(StartSignal::default()));
+        let common = Arc::new(Common {
+            kind: Arc::clone(kind),
+            policy,
+            rate,
+            start: Arc::clone(&start),
+            marks: marks.cloned(),
+            calibrate: Arc::clone(&calibrate),
+            calibrating: Busy::new(places.len()),
+        });
         let (sender, ready) = channel();
-        let mut lanes = Self { lanes: Vec::new(), start };
+        let mut lanes = Self { lanes: Vec::new(), calibrate, start };
         for (index, (cpu, ring)) in places.enumerate() {
             let calibration = Arc::default();
             lanes.lanes.push(LoopLane { cpu, ring, pid: None, calibration, thread: None, copies: Vec::new() });
             lanes.lanes[index].spawn::<C>(index, &common, sender.clone()).map_err(ThreadError::Spawn)?;
         }
         drop(sender);
+        lanes.calibrate.give(Go::At(Ticks::new(0)));
         let mut failed: Option<(usize, LoopError)> = None;
         for (index, pid, prepared) in ready {
             lanes.lanes[index].pid = Some(pid);
@@ -127,6 +151,13 @@ impl<L: Loop> Lanes<L> {
         self.lanes.iter().for_each(|lane| lane.ring.readings().renew_deadline(deadline));
     }
 
+    /// Numbers the measuring threads as the kernel's events do, by the numbers that they have for themselves.
+    pub fn renumber(&mut self, numbers: &BTreeMap<i32, i32>) {
+        for pid in self.lanes.iter_mut().filter_map(|lane| lane.pid.as_mut()) {
+            *pid = numbers.get(&pid.0).copied().map_or(*pid, Pid);
+        }
+    }
+
     /// The measured CPUs, in rising order.
     pub fn iter(&self) -> std::slice::Iter<'_, LoopLane<L>> {
         self.lanes.iter()
@@ -152,6 +183,7 @@ impl<L: Loop> Lanes<L> {
 /// A recording that fails on its way must not leave threads that wait or measure forever.
 impl<L: Loop> Drop for Lanes<L> {
     fn drop(&mut self) {
+        self.calibrate.give(Go::Not);
         self.start.give(Go::Not);
         // Whoever panicked, the recording has failed already or has said so.
         let _ = self.stop();
@@ -167,7 +199,7 @@ impl<L: Loop> LoopLane<L> {
         ready: Sender<ThreadReady>,
     ) -> io::Result<()> {
         let (cpu, ring, calibration) = (self.cpu, Arc::clone(&self.ring), Arc::clone(&self.calibration));
-        let thread = || Thread { name: format!("becalm/{cpu}"), cpu, policy: common.policy.unless_other() };
+        let thread = || Thread { name: format!("{LOOP_NAME}{cpu}"), cpu, policy: common.policy.unless_other() };
         let own = Arc::clone(common);
         let measured =
             thread().spawn(move |placed| measure::<C, L>(&own, (index, cpu), placed, &ring, &calibration, ready))?;
@@ -190,16 +222,20 @@ fn measure<C: Counter, L: Loop>(
     calibration: &OnceLock<L::Calibration>,
     ready: Sender<ThreadReady>,
 ) -> Option<Measured> {
+    let Go::At(_) = common.calibrate.wait() else { return None };
     let prepared = placed.map_err(LoopError::from).and_then(|()| common.kind.prepare::<C>(cpu, common.rate, ring)).map(
         |(made, found)| {
             let _ = calibration.set(found);
             made
         },
     );
+    common.calibrating.until_all_are_done(LONGEST_CALIBRATION);
     let (made, said) = match prepared {
         Ok(made) => (Some(made), Ok(())),
         Err(error) => (None, Err(error)),
     };
+    // One that fails is missed afterwards.
+    let _ = common.marks.as_ref().map(|marks| marks.mark());
     // Nobody listens any more if another thread failed; the start then says so.
     let _ = ready.send((index, Pid(sched::current_tid()), said));
     drop(ready);

@@ -4,12 +4,15 @@ use becalm_linux::clock::Counter;
 use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-use super::acquire::{LoopTally, acquire};
+use super::acquire::{Lengths, LoopTally, acquire};
 use super::event_counts::Counted;
 use super::kind::{Loop, LoopCalibration, LoopError, Measured};
 use super::ring::Ring;
-use super::steps::StepProfile;
+use super::steps::{StepProfile, step_after_store};
 use crate::plan::Threshold;
+
+/// How long the loop counts steps before it measures, so that the code for it is loaded.
+const REHEARSAL: Nanos = Nanos::from_micros(100);
 
 /// Watches the counter and keeps the steps from a threshold on.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +35,20 @@ impl LoopCalibration for Watched {
 }
 
 impl WatchLoop {
-    fn threshold(&self, cpu: CpuId, rate: TickRate, steps: &StepProfile) -> Result<Ticks, LoopError> {
+    /// `after_store` is what a step after a stored one takes; an automatic threshold lies above it, so that storing a
+    /// detour makes no other one.
+    fn threshold(
+        &self,
+        cpu: CpuId,
+        rate: TickRate,
+        steps: &StepProfile,
+        after_store: Option<Ticks>,
+    ) -> Result<Ticks, LoopError> {
         let length = match self.threshold {
-            Threshold::Auto => return Ok(steps.auto_threshold()),
+            Threshold::Auto => {
+                let least = after_store.map_or(0, |ticks| ticks.get() + 1);
+                return Ok(steps.auto_threshold().max(Ticks::new(least)));
+            }
             Threshold::Length(length) => length,
         };
         let ticks = rate.ticks_in(length);
@@ -51,25 +65,29 @@ impl Loop for WatchLoop {
 
     type Ring = Ring;
     type Calibration = Watched;
-    /// The threshold in ticks, from which on a step is kept.
-    type Ready = Ticks;
+    /// From which lengths on a step is kept.
+    type Ready = Lengths;
 
     fn check(&self) -> Result<(), LoopError> {
         Ok(())
     }
 
-    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, ring: &Ring) -> Result<(Ticks, Watched), LoopError> {
+    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, ring: &Ring) -> Result<(Lengths, Watched), LoopError> {
         let steps = StepProfile::measure::<C>();
+        let every_step = Lengths::until_full(Ticks::new(0), rate);
+        let after_store = step_after_store::<C>(ring, cpu, every_step);
         // The rehearsal loads the loop's code and resolves what the linker left for later. With a threshold of zero every
-        // step is stored, so that the ring fills and ends it.
-        acquire::<C>(ring, cpu, Ticks::new(C::read()), Ticks::new(0));
+        // step is stored, so that the ring fills and ends it; then every step is counted.
+        acquire::<C>(ring, cpu, Ticks::new(C::read()), every_step);
+        ring.set_deadline(Ticks::new(C::read() + rate.ticks_in(REHEARSAL).get()));
+        acquire::<C>(ring, cpu, Ticks::new(0), Lengths { always_stored: Ticks::new(u64::MAX), ..every_step });
         ring.clear();
-        let threshold = self.threshold(cpu, rate, &steps)?;
-        Ok((threshold, Watched { steps, threshold }))
+        let threshold = self.threshold(cpu, rate, &steps, after_store)?;
+        Ok((Lengths::new(threshold, rate), Watched { steps, threshold }))
     }
 
-    fn measure<C: Counter>(&self, threshold: Ticks, cpu: CpuId, ring: &Ring, start: Ticks) -> (LoopTally, Counted) {
-        (acquire::<C>(ring, cpu, start, threshold), Counted::default())
+    fn measure<C: Counter>(&self, lengths: Lengths, cpu: CpuId, ring: &Ring, start: Ticks) -> (LoopTally, Counted) {
+        (acquire::<C>(ring, cpu, start, lengths), Counted::default())
     }
 
     fn further_threads(&self) -> u32 {

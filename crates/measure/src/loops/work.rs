@@ -9,7 +9,7 @@ use becalm_linux::sched;
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, SettingsDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-use super::acquire::{End, LoopTally};
+use super::acquire::{End, Lengths, LoopTally};
 use super::event_counts::{Counted, beside};
 use super::kind::{Loop, LoopCalibration, LoopError, Measured, StepRing};
 use super::ring::Ring;
@@ -96,6 +96,7 @@ impl WorkLoop {
         let mut end = End::Deadline;
         let mut began = false;
         let mut shortest = u64::MAX;
+        let may_have_moved = Lengths::until_full(Ticks::new(0), rate).may_have_moved.get();
         let mut keep = |before: u64, after: u64, work: u64| {
             let (from, until) = (Ticks::new(before), Ticks::new(after));
             if !began {
@@ -107,8 +108,9 @@ impl WorkLoop {
                 return false;
             }
             ring.set_progress(until);
-            shortest = shortest.min(after.wrapping_sub(before));
-            if sched::current_cpu().is_some_and(|now| now != cpu) {
+            let took = after.wrapping_sub(before);
+            shortest = shortest.min(took);
+            if took >= shortest.saturating_add(may_have_moved) && sched::current_cpu().is_some_and(|now| now != cpu) {
                 end = End::Moved;
                 return false;
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::{DecodeError, Decoder, PageReader, RawHappening};
 use becalm_model::{Event, Step};
-use becalm_units::{CpuId, Nanos, TicksToNanos};
+use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 
 use crate::loops::StepRing;
 use crate::sink::{Batch, Sink};
@@ -42,6 +42,8 @@ struct CpuFeed<R> {
     repetitions: Option<AccumulatedMean>,
     enough: bool,
     complete_until: Nanos,
+    /// The steps that the loop had only counted when it was last asked, and their sum.
+    unstored: (u64, Nanos),
     counts: FeedCounts,
 }
 
@@ -60,6 +62,17 @@ pub struct FeedCounts {
     pub broken_pages: u64,
     /// Steps taken from the ring.
     pub steps: u64,
+}
+
+impl<R: StepRing> CpuFeed<R> {
+    /// The steps that the loop only counted since the last call, and their sum.
+    fn take_unstored(&mut self, axis: TicksToNanos) -> (u64, Nanos) {
+        let classes = self.ring.readings().unstored().by_length();
+        let total = axis.duration(Ticks::new(classes.iter().map(|class| class.total.get()).sum()));
+        let so_far = (classes.iter().map(|class| class.steps).sum(), total);
+        let (steps, total) = std::mem::replace(&mut self.unstored, so_far);
+        (so_far.0 - steps, so_far.1 - total)
+    }
 }
 
 /// Collects from all CPUs. Lives in one thread.
@@ -158,6 +171,7 @@ impl<R: StepRing> Collector<R> {
             repetitions: None,
             enough: false,
             complete_until: Nanos::ZERO,
+            unstored: (0, Nanos::ZERO),
             counts: FeedCounts::default(),
         });
         Self { feeds: feeds.collect(), axis, trace, page, events: Vec::new(), first_broken: None }
@@ -262,8 +276,9 @@ impl<R: StepRing> Collector<R> {
                 }
             }
             let complete_until = if all { Nanos::MAX } else { feed.complete_until };
+            let unstored = feed.take_unstored(*axis);
             let (steps, work) = (&feed.steps, &feed.work);
-            sink.batch(Batch { index, steps, work, events, began, complete_until }, names)?;
+            sink.batch(Batch { index, steps, work, events, began, complete_until, unstored }, names)?;
             feed.steps.clear();
             feed.work.clear();
             events.clear();

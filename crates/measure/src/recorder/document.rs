@@ -1,13 +1,14 @@
 //! The node's document, before the loops have measured and after.
 
 use becalm_linux::clock::{Anchor, Calibration, Counter};
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, SettingsDoc};
-use becalm_model::warning;
-use becalm_units::{Nanos, TicksToNanos};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, SettingsDoc, UnstoredLengths};
+use becalm_model::{Step, warning};
+use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, FeedCounts};
 use super::prepared::Prepared;
-use crate::loops::acquire::{End, LoopTally};
+use crate::loops::acquire::{ALWAYS_STORED, End, LoopTally};
+use crate::loops::unstored::{LengthClass, UnstoredSteps};
 use crate::loops::{Lanes, Loop, Measured, StepRing};
 use crate::machine::{self, KernelCounters};
 
@@ -73,8 +74,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let off = (whole.rate.hz() / self.calibration.rate.hz() - 1.0).abs();
             node.clock.rate_error_ratio = off + whole.error_ratio;
         }
-        for ((cpu, measured), counts) in node.cpus.iter_mut().zip(measured).zip(collector.counts()) {
+        let rings = self.rings.iter();
+        for (((cpu, measured), counts), ring) in node.cpus.iter_mut().zip(measured).zip(collector.counts()).zip(rings) {
             fill(cpu, measured, counts, onset.axis);
+            enter_unstored(cpu, ring.readings().unstored(), onset.axis);
             self.kind.conclude(measured, cpu, &mut node.settings);
             node.clock.backwards += measured.tally.backwards;
         }
@@ -106,6 +109,21 @@ pub fn how_ended(seen: Ended, measured: &[Measured]) -> Ended {
     } else {
         seen
     }
+}
+
+/// Enters the detours that were counted and not stored.
+fn enter_unstored(doc: &mut CpuDoc, unstored: &UnstoredSteps, axis: TicksToNanos) {
+    let detour = |step: Ticks| (axis.duration(step) - doc.t_min_ns).max(Nanos::ZERO);
+    let class = |class: LengthClass| UnstoredLengths {
+        from_ns: detour(class.from),
+        // The last class ends where detours are stored again.
+        below_ns: detour(Ticks::new(class.from.get().saturating_mul(2))).min(ALWAYS_STORED - doc.t_min_ns),
+        detours: class.steps,
+        total_ns: Step::sum_of_detours(class.steps, axis.duration(class.total), doc.t_min_ns),
+    };
+    doc.unstored_lengths = unstored.by_length().into_iter().map(class).collect();
+    doc.unstored = doc.unstored_lengths.iter().map(|class| class.detours).sum();
+    doc.unstored_ns = doc.unstored_lengths.iter().map(|class| class.total_ns).sum();
 }
 
 /// Enters what a loop measured, and what was counted beside it, into its CPU's document.

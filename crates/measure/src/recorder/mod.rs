@@ -3,6 +3,7 @@
 mod collector;
 mod companion;
 mod document;
+mod own_threads;
 mod prepared;
 mod run;
 

@@ -74,7 +74,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
         let calibration = clock::calibrate::<C>(CALIBRATION)?;
         let clock = clock_document::<C>(&cpus, calibration, &mut warnings);
-        let rings = cpus.iter().map(|_| L::Ring::with_bytes(plan.ring_bytes).map(Arc::new));
+        let near = |cpu| becalm_linux::sysfs::cpu::node(&plan.root, cpu);
+        let rings = cpus.iter().map(|cpu| L::Ring::with_bytes(plan.ring_bytes, near(cpu)).map(Arc::new));
         let rings = rings.collect::<Result<Vec<_>, _>>()?;
         let names = Names::new(&plan.root);
         let tracing = match plan.sources {

@@ -1,16 +1,18 @@
 //! The run itself: the loops measure while the recorder collects.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Counter, MonotonicRaw};
+use becalm_linux::ftrace::Marks;
 use becalm_linux::memory;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals;
+use becalm_model::LoopThread;
 use becalm_model::node::Ended;
-use becalm_model::{LoopThread, Pid};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, TraceSide};
@@ -27,8 +29,13 @@ use crate::trace::{EventClock, Translator};
 
 /// How often the collector looks, where it has a CPU of its own.
 const QUIET_INTERVAL: Duration = Duration::from_millis(100);
-/// How often it looks where it disturbs a measured CPU.
-const SHARED_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it looks where it disturbs a measured CPU: so often that what it takes at once takes well below a millisecond.
+const SHARED_INTERVAL: Duration = Duration::from_millis(250);
+
+/// When a segment is stored, unless its length was asked for.
+const SEGMENT: Nanos = Nanos::from_secs(10);
+/// When one is stored that takes time from the loops, and how many bytes may wait until then.
+const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 8 << 20);
 
 /// What runs while the loops do.
 struct Running<'a, L: Loop> {
@@ -47,8 +54,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         &mut self,
         mut outside: Outside<'_, S>,
     ) -> Result<Recording, RecordError<S::Error>> {
-        let mut lanes = self.start_loops()?;
-        let onset = self.onset(&lanes);
+        let marks = self.open_marks();
+        let mut lanes = self.start_loops(marks.as_ref())?;
+        self.name_own_threads(&mut lanes, marks.as_deref());
+        drop(marks);
+        let onset = self.onset();
         let mut node = self.document(&onset, &lanes);
         let threads: Vec<LoopThread> = self.threads(&lanes, onset.axis);
         outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
@@ -96,9 +106,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 
     /// Starts the threads of the loops, which calibrate themselves and then sleep.
-    fn start_loops<E>(&self) -> Result<Lanes<L>, RecordError<E>> {
+    fn start_loops<E>(&self, marks: Option<&Arc<Marks>>) -> Result<Lanes<L>, RecordError<E>> {
         let places = self.cpus.iter().zip(self.rings.iter().cloned());
-        let lanes = Lanes::start::<C>(&self.kind, (self.plan.policy, self.calibration.rate), places)?;
+        let lanes = Lanes::start::<C>(&self.kind, (self.plan.policy, self.calibration.rate), marks, places)?;
         if L::ALLOCATES {
             memory::lock_current_pages();
         }
@@ -125,18 +135,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
     }
 
-    /// Chooses the origin, a little ahead, and names our own threads.
-    fn onset(&mut self, lanes: &Lanes<L>) -> Onset {
+    /// Chooses the origin, a little ahead.
+    fn onset(&self) -> Onset {
         let rate = self.calibration.rate;
         let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
-        // Whatever else this process does is not becalm's work: a benchmark or an MPI rank may record itself.
-        self.names.set_own(Pid(sched::current_tid()));
-        for lane in lanes.iter() {
-            self.names.set_own(lane.pid());
-        }
-        if let Ok(janitor) = &self.guard {
-            self.names.set_own(Pid(janitor.pid()));
-        }
         let anchor = Anchor::take::<C>();
         let origin = Ticks::new(anchor.ticks.get() + rate.ticks_in(wake_up).get());
         Onset { anchor, wake_up, axis: TicksToNanos::new(origin, rate) }
@@ -171,7 +173,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 })
             }
         };
-        let rings = lanes.iter().map(|lane| (lane.cpu, std::sync::Arc::clone(&lane.ring))).collect();
+        let rings = lanes.iter().map(|lane| (lane.cpu, Arc::clone(&lane.ring))).collect();
         let mut collector = Collector::new(rings, onset.axis, trace);
         if let Some(variation) = self.kind.variation() {
             collector.watch_repetitions(variation);
@@ -217,6 +219,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let elapsed = || axis.instant(Ticks::new(C::read())) - start;
         let shared = self.free.is_empty();
         let interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let (segment, backlog) = match self.plan.segment {
+            None if shared => SHARED_SEGMENT,
+            asked => (asked.unwrap_or(SEGMENT), self.plan.backlog_bytes),
+        };
         let mut renewed = Nanos::ZERO;
         let mut detours = 0;
         let mut segment_began = Nanos::ZERO;
@@ -244,8 +250,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             detours += collector
                 .take(false)
                 .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
-            let segment_is_full = now - segment_began >= self.plan.segment;
-            if !shared || segment_is_full || collector.backlog() >= self.plan.backlog_bytes {
+            let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
+            if !shared || segment_is_full {
                 let anchor = collector.needs_anchors().then(Anchor::take::<C>);
                 collector.hand_over(outside.sink, &mut self.names, anchor, false).map_err(RecordError::Sink)?;
             }

@@ -1,6 +1,6 @@
 //! Names: of threads, from /proc and from what the kernel's events say, and of everything else, interned.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use becalm_linux::procfs::names::{looks_like_kthread, stable_name};
@@ -18,6 +18,8 @@ pub struct Names {
     own: HashSet<Pid>,
     /// The thread met last: most events in a row are of one.
     last: Pid,
+    /// In a PID namespace, the numbers that the kernel's events have of our threads, by those that these have there.
+    numbers: Option<BTreeMap<i32, i32>>,
     proc_root: PathBuf,
 }
 
@@ -31,12 +33,22 @@ impl Names {
             comms: HashMap::new(),
             own: HashSet::new(),
             last: Pid::IDLE,
+            numbers: None,
             proc_root: root.to_owned(),
         }
     }
 
-    /// A thread of becalm itself.
+    /// From now on the kernel's events number threads otherwise than this process and its `/proc` do: the numbers of our own threads
+    /// in the events, by those that they have here.
+    pub fn translate_own(&mut self, numbers: BTreeMap<i32, i32>) {
+        self.numbers = Some(numbers);
+    }
+
+    /// A thread of becalm itself, by the number that it has for itself. In a PID namespace one whose number in the events is not
+    /// known goes by its name.
     pub fn set_own(&mut self, pid: Pid) {
+        let known = self.numbers.as_ref().map_or(Some(pid.0), |numbers| numbers.get(&pid.0).copied());
+        let Some(pid) = known.map(Pid) else { return };
         self.own.insert(pid);
         // Where the trace named it before we knew, it is named again.
         if let Some(comm) = self.comms.remove(&pid) {
@@ -50,7 +62,9 @@ impl Names {
             return;
         }
         self.last = pid;
-        if !self.comms.contains_key(&pid)
+        // In a PID namespace, /proc has other numbers.
+        if self.numbers.is_none()
+            && !self.comms.contains_key(&pid)
             && let Ok(Some(stat)) = TaskStat::read(&self.proc_root, pid.0)
         {
             self.see(pid, stat.comm.as_bytes());
@@ -68,8 +82,9 @@ impl Names {
         }
         self.comms.insert(pid, comm.into());
         let name = String::from_utf8_lossy(comm);
-        let kthread = match TaskStat::read(&self.proc_root, pid.0) {
-            Ok(Some(stat)) => stat.kthread,
+        // By the same number /proc of a PID namespace has another thread.
+        let kthread = match self.numbers.is_none().then(|| TaskStat::read(&self.proc_root, pid.0)) {
+            Some(Ok(Some(stat))) => stat.kthread,
             _ => looks_like_kthread(&name),
         };
         let task = if self.own.contains(&pid) {
@@ -115,6 +130,17 @@ mod tests {
         // A shell becomes another program.
         names.see(Pid(20), b"sleep\0");
         assert_eq!(named(&names, 20), (Kind::Task, "sleep", "pid 20"));
+        // In a PID namespace our own threads have other numbers, and /proc has others of these.
+        let mut inside = Names::new(root.path());
+        inside.translate_own(BTreeMap::from([(7, 30)]));
+        inside.set_own(Pid(7));
+        inside.set_own(Pid(12));
+        inside.see(Pid(30), b"becalm\0");
+        inside.see(Pid(7), b"sshd\0");
+        inside.see(Pid(12), b"cron\0");
+        assert_eq!(named(&inside, 30), (Kind::Becalm, "becalm", "becalm pid 30"));
+        assert_eq!(named(&inside, 7), (Kind::Task, "sshd", "pid 7"));
+        assert_eq!(named(&inside, 12), (Kind::Task, "cron", "pid 12"));
         // A thread turns out to be our own.
         names.set_own(Pid(20));
         assert_eq!(named(&names, 20).0, Kind::Becalm);

@@ -13,11 +13,22 @@ use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuList, Named};
 
+use crate::loops::LOOP_NAME;
+use crate::machine;
 use crate::plan::RecordPlan;
 
 /// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
 /// second on each of 1,024 CPUs some thousand reads a second do.
 const SUBBUF_KB: u32 = 64;
+/// What the CPUs that are not measured may hold together, in KiB. The kernel gives each three sub-buffers.
+const UNMEASURED_KB: u32 = 32 << 10;
+
+/// The size of sub-buffers beside so many CPUs that are not measured.
+fn sub_buffer_kb(unmeasured: usize) -> u32 {
+    let unmeasured = u32::try_from(unmeasured).unwrap_or(u32::MAX);
+    let fits = |kb: &u32| kb.saturating_mul(3).saturating_mul(unmeasured) <= UNMEASURED_KB;
+    [SUBBUF_KB, 32, 16, 8].into_iter().find(fits).unwrap_or(4)
+}
 
 /// The kernel's trace, set up and off.
 pub struct Tracing {
@@ -78,8 +89,13 @@ impl Tracing {
         let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
         let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
         let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
-        let config =
-            InstanceConfig { cpus: cpus.clone(), clock, buffer_kb: kib(plan.trace_bytes), subbuf_kb: Some(SUBBUF_KB) };
+        let config = InstanceConfig {
+            cpus: cpus.clone(),
+            clock,
+            buffer_kb: kib(plan.trace_bytes),
+            subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(&plan.root, "online").without(cpus).len())),
+            faults_of: Some(LOOP_NAME),
+        };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
         let missing: Vec<String> = instance
             .missing()
@@ -104,5 +120,15 @@ impl Tracing {
             buffer_bytes: u64::from(buffer_kb) << 10,
         };
         Ok(Self { instance, clock, symbols, strings: tracefs.strings().unwrap_or_default(), doc })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_that_are_not_measured_take_little_memory() {
+        assert_eq!([0, 1, 170, 171, 1_023, 100_000].map(sub_buffer_kb), [64, 64, 64, 32, 8, 4]);
     }
 }

@@ -10,7 +10,7 @@ use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{Policy, Usage, allowed_cpus, current_tid, pin_current_thread};
 use becalm_linux::signals::StopSignals;
-use becalm_measure::loops::acquire::{LoopTally, acquire};
+use becalm_measure::loops::acquire::{Lengths, LoopTally, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_measure::{Batch, Collector, EventClock, Names, RecordPlan, Sink, TraceSide, Translator};
 use becalm_model::node::{Ended, NodeDoc};
@@ -253,7 +253,8 @@ impl Sink for OneCpu {
 fn trace_of(root: &Path, cpu: CpuId) -> Instance {
     let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT), None).expect("tracefs is there");
     let only: CpuList = [cpu].into_iter().collect();
-    let config = InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None };
+    let config =
+        InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None, faults_of: None };
     Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")
 }
 
@@ -271,7 +272,8 @@ fn measured_under_faults(ring: &Ring, from: CpuId, cpu: CpuId, start: u64, rate:
             pin_current_thread(cpu).expect("the CPU is ours");
             burn_until(start - duration / 1000);
             let before = Usage::of_current_thread();
-            let tally = acquire::<Native>(ring, cpu, Ticks::new(start), rate.ticks_in(Nanos::new(200)));
+            let lengths = Lengths::until_full(rate.ticks_in(Nanos::new(200)), rate);
+            let tally = acquire::<Native>(ring, cpu, Ticks::new(start), lengths);
             (tally, Usage::of_current_thread().since(before), current_tid())
         });
         let measured = measuring.join().expect("the loop ends");

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use becalm_linux::clock::Counter;
 use becalm_measure::StepProfile;
-use becalm_measure::loops::acquire::{End, acquire};
+use becalm_measure::loops::acquire::{End, Lengths, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::{Nanos, Ticks};
@@ -58,12 +58,13 @@ pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<OwnNoi
     let ring = job.agree(Ring::new(STEPS).map_err(Into::into))?;
     let profile = StepProfile::measure::<C>();
     // Loads the code of the loop: with a threshold of zero every step is stored, until the ring is full.
-    acquire::<C>(&ring, seat.cpu, Ticks::new(C::read()), Ticks::new(0));
+    acquire::<C>(&ring, seat.cpu, Ticks::new(C::read()), Lengths::until_full(Ticks::new(0), seat.rate));
     ring.clear();
     job.world.barrier();
     let start = C::read();
     ring.set_deadline(Ticks::new(start + seat.rate.ticks_in(time).get()));
-    let tally = acquire::<C>(&ring, seat.cpu, Ticks::new(start), profile.auto_threshold());
+    let tally =
+        acquire::<C>(&ring, seat.cpu, Ticks::new(start), Lengths::until_full(profile.auto_threshold(), seat.rate));
     let ended = match tally.end {
         End::Deadline => Ok(()),
         End::Full => Err(anyhow::anyhow!("more than {STEPS} detours of CPU {} in {time}", seat.cpu)),

@@ -81,6 +81,8 @@ const fn said(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
+        Verdict::Higher => "higher",
+        Verdict::Lower => "lower",
         Verdict::NoDifferenceShown => "none shown",
         Verdict::NotEnoughData => "too little data",
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use becalm_analyze::compare::{ComparedFigure, Limit, Metric, Verdict};
+use becalm_analyze::compare::{ComparedFigure, Limit, Metric, Side, Verdict};
 
 use crate::compare::{self, COLUMNS, CompareReport};
 use crate::form::value::grouped;
@@ -29,14 +29,25 @@ pub(super) fn page(report: &CompareReport<'_>, program: &str) -> Page {
     sections.extend(cpus(report));
     sections.push(basis(report));
     Page {
-        title: format!("{} against {}", name(&a.path), name(&b.path)),
+        title: format!("{} against {}", names(a), names(b)),
         subtitle: "Operating system noise before (A) and after (B)".to_owned(),
         sections,
         foot: vec![
-            format!("Made by {program} from {} and {}.", a.path.display(), b.path.display()),
+            format!("Made by {program} from {} and {}.", paths(a), paths(b)),
             "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.".to_owned(),
         ],
     }
+}
+
+/// The runs' own names.
+fn names(side: &Side) -> String {
+    let names: Vec<String> = side.runs.iter().map(|run| name(&run.path)).collect();
+    names.join(", ")
+}
+
+fn paths(side: &Side) -> String {
+    let paths: Vec<String> = side.runs.iter().map(|run| run.path.display().to_string()).collect();
+    paths.join(", ")
 }
 
 /// A run's own name: that of its folder without the ending.
@@ -49,7 +60,8 @@ const fn tone(verdict: Verdict) -> Grade {
         Verdict::Worse => Grade::Bad,
         Verdict::Better => Grade::Good,
         Verdict::NoDifferenceShown => Grade::Plain,
-        Verdict::NotEnoughData => Grade::Fair,
+        // That two recordings differ is neither good nor bad news of the machine.
+        Verdict::NotEnoughData | Verdict::Higher | Verdict::Lower => Grade::Fair,
     }
 }
 
@@ -82,8 +94,12 @@ fn headline(report: &CompareReport<'_>) -> Section {
 
 /// Which sources are shown to have changed.
 fn changed(report: &CompareReport<'_>) -> String {
-    let all: Vec<String> =
-        compare::changed(report.comparison).map(|(kind, name, how)| format!("{name} ({kind}) {how}")).collect();
+    let all: Vec<String> = compare::changed(report.comparison)
+        .map(|(kind, name, how)| match name.split_once(' ') {
+            Some((own, _)) if own == kind.name() => format!("{name} {how}"),
+            _ => format!("{name} ({kind}) {how}"),
+        })
+        .collect();
     match all.as_slice() {
         [] => "No source is shown to have changed its share of time.".to_owned(),
         few if few.len() <= compare::NAMED => format!("Shown to have changed their share of time: {}.", few.join(", ")),
@@ -119,6 +135,8 @@ const fn said(verdict: Verdict) -> &'static str {
         Verdict::NotEnoughData => "too little data to say",
         Verdict::Worse => "worse",
         Verdict::Better => "better",
+        Verdict::Higher => "higher in this recording",
+        Verdict::Lower => "lower in this recording",
     }
 }
 
@@ -199,7 +217,7 @@ fn source(row: &ComparedFigure) -> String {
 
 fn cpus(report: &CompareReport<'_>) -> Option<Section> {
     let comparison = report.comparison;
-    let nodes = comparison.a.docs.len() > 1;
+    let nodes = comparison.a.count_nodes() > 1;
     let name = move |row: &ComparedFigure| compare::cpu_name(row, nodes);
     let mut rows = compare::cpus(comparison);
     if rows.is_empty() {
@@ -236,16 +254,16 @@ fn basis(report: &CompareReport<'_>) -> Section {
     let warning =
         |note: &becalm_model::node::Warning| Block::Warning { text: note.message.clone(), advice: note.advice.clone() };
     blocks.extend(comparison.notes.iter().map(warning));
-    let facts = [("A", &comparison.a), ("B", &comparison.b)];
-    blocks.push(Block::Facts(facts.map(|(name, side)| (name.to_owned(), compare::side(side))).to_vec()));
+    blocks.push(Block::Facts(compare::runs(comparison)));
     blocks.push(Block::Note(format!("{}.", compare::legend(comparison))));
     Section {
         id: "basis",
         title: "What was compared, and how".to_owned(),
         short: "Basis",
-        reading: "Read this before believing the differences: what the two runs are, what was done to bring them to a common \
+        reading:
+            "Read this before believing the differences: what the runs are, what was done to bring them to a common \
                   ground, and what the intervals and verdicts say."
-            .to_owned(),
+                .to_owned(),
         blocks,
     }
 }

@@ -1,6 +1,6 @@
 //! The comparison as `becalm.compare/1`.
 
-use becalm_analyze::compare::{LEVEL, Limit, Side};
+use becalm_analyze::compare::{Basis, ComparedRun, FLOOR, LEVEL, Limit, Side};
 use becalm_model::node::{Rung, Warning};
 use becalm_stats::{CONFIDENCE, RESAMPLES, SEED};
 use serde::Serialize;
@@ -14,6 +14,8 @@ struct CompareDocument<'a> {
     headline: String,
     a: SideDoc<'a>,
     b: SideDoc<'a>,
+    /// `within runs` or `between runs`.
+    basis: &'static str,
     shortest_ns: i64,
     method: MethodDoc,
     rows: Vec<Object>,
@@ -21,8 +23,16 @@ struct CompareDocument<'a> {
     notes: &'a [Warning],
 }
 
+/// The first run of a side; all of them, the first one again, are in `runs`.
 #[derive(Serialize)]
 struct SideDoc<'a> {
+    #[serde(flatten)]
+    first: Option<RunDoc<'a>>,
+    runs: Vec<RunDoc<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunDoc<'a> {
     path: String,
     nodes: Vec<&'a str>,
     cpus: String,
@@ -37,6 +47,9 @@ struct SideDoc<'a> {
     incomplete: u64,
 }
 
+/// How figures of several runs a side are compared.
+const BETWEEN: &str = "welch's t of the runs' means, the variance within runs as its floor";
+
 /// How the intervals and verdicts are made.
 #[derive(Serialize)]
 struct MethodDoc {
@@ -46,6 +59,7 @@ struct MethodDoc {
     adjustment: &'static str,
     confidence_ratio: f64,
     level_ratio: f64,
+    floor_ratio: f64,
     resamples: usize,
     seed: u64,
 }
@@ -70,18 +84,24 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
             Limit::Unknown => "not enough data",
         },
     };
+    let of = |between: &'static str, within: &'static str| match comparison.basis {
+        Basis::BetweenRuns => between,
+        Basis::WithinRuns => within,
+    };
     CompareDocument {
         headline: headline(comparison),
         a: side_doc(&comparison.a),
         b: side_doc(&comparison.b),
+        basis: comparison.basis.name(),
         shortest_ns: comparison.shortest_ns,
         method: MethodDoc {
-            sums: "circular block bootstrap, studentized, and welch's t",
-            quantiles: "woodruff, by blocks; differences by variance recovery",
-            stretches: "mann-whitney; hodges-lehmann",
+            sums: of(BETWEEN, "circular block bootstrap, studentized, and welch's t"),
+            quantiles: of(BETWEEN, "woodruff, by blocks; differences by variance recovery"),
+            stretches: of(BETWEEN, "mann-whitney; hodges-lehmann"),
             adjustment: "holm, in each family",
             confidence_ratio: CONFIDENCE,
             level_ratio: LEVEL,
+            floor_ratio: FLOOR,
             resamples: RESAMPLES,
             seed: SEED,
         },
@@ -92,18 +112,22 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
 }
 
 fn side_doc(side: &Side) -> SideDoc<'_> {
-    SideDoc {
-        path: side.path.display().to_string(),
-        nodes: side.docs.iter().map(|doc| doc.node.as_str()).collect(),
-        cpus: side.cpus().to_string(),
-        observed_ns: side.observed_ns,
-        duration_ns: side.length_ns,
-        t_min_ns: side.t_min_ns,
-        threshold_ns: side.threshold_ns,
-        rung: side.rung,
-        detours: side.detours,
-        dropped_detours: side.dropped,
-        dropped_ns: side.dropped_ns,
-        incomplete: side.incomplete,
+    SideDoc { first: side.runs.first().map(run_doc), runs: side.runs.iter().map(run_doc).collect() }
+}
+
+fn run_doc(run: &ComparedRun) -> RunDoc<'_> {
+    RunDoc {
+        path: run.path.display().to_string(),
+        nodes: run.docs.iter().map(|doc| doc.node.as_str()).collect(),
+        cpus: run.cpus().to_string(),
+        observed_ns: run.observed_ns,
+        duration_ns: run.length_ns,
+        t_min_ns: run.t_min_ns,
+        threshold_ns: run.threshold_ns,
+        rung: run.rung,
+        detours: run.detours,
+        dropped_detours: run.dropped,
+        dropped_ns: run.dropped_ns,
+        incomplete: run.incomplete,
     }
 }

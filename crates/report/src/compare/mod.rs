@@ -1,4 +1,4 @@
-//! Two runs against each other, for a terminal and as `becalm.compare/1`; the page for a browser is made of the same parts.
+//! Two sides of runs against each other, for a terminal and as `becalm.compare/1`; the page for a browser is made of the same parts.
 
 mod doubt;
 mod figures;
@@ -20,7 +20,7 @@ use crate::report::Report;
 pub(crate) use doubt::reason;
 pub(crate) use figures::{COLUMNS, change, figure, title};
 pub(crate) use rows::{cpu_name, cpus, most_changed_first, place, sources, totals};
-pub(crate) use words::{NAMED, answer, changed, legend, side};
+pub(crate) use words::{NAMED, answer, changed, legend, runs, shown_source};
 pub use words::{check_text, headline};
 
 /// What was compared, and what was asked of it.
@@ -32,12 +32,12 @@ pub struct CompareReport<'a> {
     pub checks: &'a [LimitCheck],
 }
 
-/// A limit on how much worse the second run may be.
+/// A limit on how much worse the second side may be.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LimitCheck {
     /// Of which figure of all CPUs together.
     pub metric: Metric,
-    /// By which part of the first run's figure it may be worse.
+    /// By which part of the first side's figure it may be worse.
     pub share: f64,
     /// Whether the limit was exceeded.
     pub outcome: Limit,

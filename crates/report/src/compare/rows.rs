@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use becalm_analyze::compare::{ComparedFigure, Comparison, Metric, Verdict};
+use becalm_analyze::compare::{ComparedFigure, Comparison, Metric};
 
 /// The figures of all CPUs together.
 pub(crate) fn totals(comparison: &Comparison) -> Vec<&ComparedFigure> {
@@ -23,7 +23,7 @@ pub(crate) fn place(comparison: &Comparison) -> String {
 pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&ComparedFigure> {
     let rows = comparison.rows.iter().filter(|row| row.source.is_some() && row.metric == metric);
     let mut rows: Vec<&ComparedFigure> = rows.collect();
-    rows.sort_by_key(|row| !matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    rows.sort_by_key(|row| !row.verdict.is_difference());
     rows
 }
 

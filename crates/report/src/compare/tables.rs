@@ -8,7 +8,7 @@ use becalm_units::printable;
 
 use super::figures::columns;
 use super::{CompareReport, check_text, cpu_name, cpus, headline, legend, most_changed_first, place, reason};
-use super::{side, sources, title, totals};
+use super::{runs, shown_source, sources, title, totals};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -24,8 +24,9 @@ pub(super) fn render(report: &CompareReport<'_>, out: &mut Sheet<'_>) -> io::Res
     let (comparison, all) = (report.comparison, out.all());
     paragraph(out, "  ", &headline(comparison))?;
     writeln!(out)?;
-    line(out, "A", &side(&comparison.a))?;
-    line(out, "B", &side(&comparison.b))?;
+    for (name, text) in runs(comparison) {
+        line(out, &name, &text)?;
+    }
     for note in &comparison.notes {
         paragraph(out, "  ! ", &note.message)?;
         paragraph(out, "    \u{2192} ", &note.advice)?;
@@ -38,7 +39,7 @@ pub(super) fn render(report: &CompareReport<'_>, out: &mut Sheet<'_>) -> io::Res
     if !all && cpus.len() > SHOWN {
         most_changed_first(&mut cpus);
     }
-    let nodes = comparison.a.docs.len() > 1;
+    let nodes = comparison.a.count_nodes() > 1;
     print_rows(out, "CPUs, noise", "cpu", &cpus, &|row| cpu_name(row, nodes), all)?;
     writeln!(out)?;
     paragraph(out, "  ", &legend(comparison))?;
@@ -78,7 +79,7 @@ fn print_rows(
 }
 
 fn source_name(row: &ComparedFigure) -> String {
-    let name = row.source.as_ref().map_or("", |(_, source)| source.as_str());
+    let name = &row.source.as_ref().map_or_else(String::new, |(kind, source)| shown_source(*kind, source));
     let length = name.chars().count();
     if length <= NAME_WIDTH {
         return name.to_owned();

@@ -1,6 +1,6 @@
 //! What is said of two runs in sentences.
 
-use becalm_analyze::compare::{Comparison, Limit, Metric, Side, Verdict};
+use becalm_analyze::compare::{Basis, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, Verdict, run_name};
 use becalm_model::Kind;
 
 use super::LimitCheck;
@@ -11,7 +11,7 @@ use crate::form::value::{grouped, signed, three_digits, time};
 /// How many sources the headline names.
 pub(crate) const NAMED: usize = 3;
 
-/// The answer in a sentence: whether the second run is quieter, by how much, and which sources made the difference.
+/// The answer in a sentence: whether the second side is quieter, by how much, and which sources made the difference.
 #[must_use]
 pub fn headline(comparison: &Comparison) -> String {
     let mut text = answer(comparison);
@@ -21,12 +21,14 @@ pub fn headline(comparison: &Comparison) -> String {
     text
 }
 
-/// Whether the second run is quieter, and by how much.
+/// Whether the second side is quieter, and by how much.
 pub(crate) fn answer(comparison: &Comparison) -> String {
     let Some(noise) = comparison.total(Metric::NoiseRatio) else { return "there is nothing to compare".to_owned() };
     let answer = match noise.verdict {
         Verdict::Better => "B is quieter",
         Verdict::Worse => "B is noisier",
+        Verdict::Lower => "These two recordings differ, B has less noise",
+        Verdict::Higher => "These two recordings differ, B has more noise",
         Verdict::NoDifferenceShown => "No difference in noise is shown",
         Verdict::NotEnoughData => "Not enough data to compare the noise",
     };
@@ -42,9 +44,9 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
 }
 
 /// The sources whose share of time is shown to have changed, with their kinds, and how.
-pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, &str, String)> {
+pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, String, String)> {
     let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
-    let shown = rows.filter(|row| matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    let shown = rows.filter(|row| row.verdict.is_difference());
     shown.filter_map(|row| {
         let (kind, name) = row.source.as_ref()?;
         let how = match (row.a, row.b) {
@@ -52,17 +54,37 @@ pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, &s
             (Some(0.0), _) => "new".to_owned(),
             _ => change(ratio(row)).cell(),
         };
-        Some((*kind, name.as_str(), how))
+        Some((*kind, shown_source(*kind, name), how))
     })
+}
+
+/// A source as a sentence or a narrow column names it: with its kind where the name alone says nothing (`unseen long`).
+pub(crate) fn shown_source(kind: Kind, source: &str) -> String {
+    match kind {
+        Kind::Unseen | Kind::Edge => format!("{kind} {source}"),
+        _ => source.to_owned(),
+    }
 }
 
 /// How the columns are to be read.
 pub(crate) fn legend(comparison: &Comparison) -> String {
     let tested = comparison.rows.iter().filter(|row| row.p_value.is_some()).count();
+    let rests = match comparison.basis {
+        Basis::WithinRuns => {
+            "higher and lower are said of these two recordings, by how each scatters within itself: two of the same machine \
+             often differ. Whether a change made the difference is shown by several a side, taken in turns: \
+             becalm compare A1 A2 A3 -- B1 B2 B3"
+        }
+        Basis::BetweenRuns => {
+            "worse and better are said of the two sides, by how the runs of each differ from each other (Welch's t of their \
+             means)"
+        }
+    };
     format!(
-        "low and high: the 95 % interval of the change, of each row by itself. The difference is said at the 5 % level: of \
-         noise by itself, of the other {} tested rows with allowance for their number (Holm; figures, sources and CPUs each \
-         on their own). 'none shown' does not say that there is none",
+        "low and high: the 95 % interval of the change, of each row by itself. {rests}. The difference is said at the 5 % \
+         level and from {}% on: of noise by itself, of the other {} tested rows with allowance for their number (Holm; figures, \
+         sources and CPUs each on their own). 'none shown' does not say that there is none",
+        three_digits(100.0 * FLOOR),
         tested.saturating_sub(1)
     )
 }
@@ -88,14 +110,22 @@ pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     }
 }
 
-pub(crate) fn side(side: &Side) -> String {
-    let nodes: Vec<&str> = side.docs.iter().map(|doc| doc.node.as_str()).collect();
-    let mut parts = vec![format!("{}: {}", side.path.display(), nodes.join(", "))];
-    parts.push(format!("CPU {} over {}", side.cpus(), time(side.length_ns)));
-    parts.push(format!("{} detours", grouped(side.detours)));
-    parts.extend(side.t_min_ns.map(|ns| format!("t_min {}", time(ns))));
-    parts.extend(side.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
-    if let Some(doc) = side.docs.first() {
+/// The runs of both sides by their names, each in a line.
+pub(crate) fn runs(comparison: &Comparison) -> Vec<(String, String)> {
+    let of_side = |name: &'static str, side: &Side| -> Vec<(String, String)> {
+        side.runs.iter().enumerate().map(|(at, of)| (run_name(name, at, side.runs.len()), run(of))).collect()
+    };
+    [of_side("A", &comparison.a), of_side("B", &comparison.b)].concat()
+}
+
+fn run(run: &ComparedRun) -> String {
+    let nodes: Vec<&str> = run.docs.iter().map(|doc| doc.node.as_str()).collect();
+    let mut parts = vec![format!("{}: {}", run.path.display(), nodes.join(", "))];
+    parts.push(format!("CPU {} over {}", run.cpus(), time(run.length_ns)));
+    parts.push(format!("{} detours", grouped(run.detours)));
+    parts.extend(run.t_min_ns.map(|ns| format!("t_min {}", time(ns))));
+    parts.extend(run.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
+    if let Some(doc) = run.docs.first() {
         parts.push(format!("Linux {}", doc.machine.kernel));
         parts.extend(Some(doc.machine.processor.clone()).filter(|name| !name.is_empty()));
     }

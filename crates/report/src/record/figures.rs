@@ -4,17 +4,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use becalm_analyze::summary::{
-    CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary, SourceSummary,
-    Summary,
+    CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, Part, PartFigures, PeersSummary, PeriodSummary,
+    SourceSummary, Summary,
 };
 use becalm_model::node::CounterGrowth;
-use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle};
+use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle, run_for_blocks};
 use becalm_units::{CpuId, Nanos};
 
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::fields;
-use crate::form::value::three_digits;
+use crate::form::value::{self, three_digits};
 use crate::record::tails;
 
 /// A CPU, or all together where there is none.
@@ -107,6 +107,12 @@ fields! {
         NOISE_RATIO_LOW = "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
         NOISE_RATIO_HIGH = "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
         NOISE_RATIO_NOTE = "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
+        LONG_NOISE_RATIO = "noise_1us_ratio", "from 1 us", |row| ratio(row.figures.long_noise_ratio());
+        LONG_RATE_HZ = "rate_1us_hz", "from 1 us", |row| rate(row.figures.long_rate_hz());
+        LONG_MEDIAN_NS = "median_1us_ns", "median from 1 us", |row| time(row.figures.long_median_ns);
+        OWN_NS = "self_ns", "becalm", |row| time(row.figures.own_ns);
+        OWN_RATIO = "self_ratio", "becalm", |row| ratio(row.figures.own_ratio());
+        OWN_LONGEST_NS = "self_longest_ns", "longest of becalm", |row| time(row.figures.own_longest_ns);
         TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.figures.durations.total());
         MAX_NS = catalogue::MAX_NS, |row| time(row.figures.durations.max());
         MEAN_NS = catalogue::MEAN_NS, |row| mean(row.figures.durations.mean());
@@ -158,9 +164,23 @@ fields! {
         MEAN_NS = catalogue::MEAN_NS, |row| mean(row.times.mean());
         STDDEV_NS = catalogue::STDDEV_NS, |row| mean(row.times.stddev());
         TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.times.total());
+        WHOLE_NS = "whole_ns", "whole", |row| Value::Time(row.whole_ns);
+        WHOLE_MEAN_NS = "whole_mean_ns", "whole each", |row| mean(row.whole_mean_ns());
         SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
         TIME_RATIO = catalogue::TIME_RATIO, |row| ratio(row.time_ratio);
         RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
+    }
+}
+
+fields! {
+    /// Of a part of one occurrence of an interrupt.
+    pub(crate) PART, part: PartFigures {
+        PART = "part", "part", |row| Value::Text(row.part.map_or("all", Part::name).to_owned());
+        COUNT = catalogue::COUNT, |row| Value::Count(row.times.count());
+        MEAN_NS = catalogue::MEAN_NS, |row| mean(row.times.mean());
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| time(row.median_ns);
+        P99_NS = catalogue::P99_NS, |row| time(row.p99_ns);
+        MAX_NS = catalogue::MAX_NS, |row| time(row.times.max());
     }
 }
 
@@ -277,11 +297,16 @@ fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
     observed_ns.filter(|ns| *ns > 0).map(|ns| growth as f64 / (ns as f64 / 1e9))
 }
 
-/// Why the noise ratio has no interval, or only its lower end.
+/// Why the noise ratio has no interval, or only its lower end, or a rough one; with the length of a run that has a good one.
 pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
     match figures.interval {
+        None if figures.unstored > 0 => Some("it is not known when the detours were that were only counted".to_owned()),
         None => Some("it is not known how long the loop ran".to_owned()),
         Some(Interval::Between { .. }) => None,
+        Some(Interval::Rough { needed_ns, .. }) => Some(format!(
+            "the interval is rough, as the noise drifts; a good one takes about {}",
+            value::time(needed_ns)
+        )),
         Some(Interval::Unknown(why)) => Some(match why {
             TooLittle::NoDetour => match figures.duration_ns {
                 // With 95 % probability fewer than one a T/3, as exp(-3) = 5 %.
@@ -291,13 +316,15 @@ pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
                 ),
                 _ => "the loop did not run".to_owned(),
             },
-            TooLittle::FewTrains { trains } => format!(
-                "the noise rests on about {} stretches of the run, fewer than 10; record longer",
-                three_digits(trains)
+            TooLittle::FewTrains { trains, needed_ns } => format!(
+                "the noise rests on about {} stretches of the run, fewer than 10; record about {}",
+                three_digits(trains),
+                value::time(needed_ns)
             ),
             TooLittle::LongTrains { block_ns } => format!(
-                "the noise drifts over stretches of about {}, of which fewer than 20 fit; record longer",
-                Nanos::new(block_ns)
+                "the noise drifts over stretches of about {}, of which fewer than 8 fit; record about {}",
+                Nanos::new(block_ns),
+                value::time(run_for_blocks(block_ns))
             ),
             TooLittle::ShortRun => "the run is too short to be cut into 20 parts".to_owned(),
         }),

@@ -141,12 +141,15 @@ pub(crate) fn lost(summary: &Summary) -> String {
     }
 }
 
-/// The time that the hypervisor says it took, beside the time that was not seen.
+/// The time that the hypervisor admits to have taken, beside the time that was not seen. It took more: neither exits nor emulation
+/// count as steal.
 fn steal(summary: &Summary) -> Option<String> {
     let steal = summary.total.steal_ns.filter(|ns| *ns > 0)?;
     let steal = time(steal);
     Some(match summary.total.unseen_ns.filter(|ns| *ns > 0) {
-        Some(unseen) => format!("the hypervisor says it took {steal}, beside {} of unseen time", time(unseen)),
-        None => format!("the hypervisor says it took {steal}"),
+        Some(unseen) => {
+            format!("{} unseen, and {steal} admitted as steal: at least that the hypervisor took", time(unseen))
+        }
+        None => format!("{steal} admitted by the hypervisor: at least that it took"),
     })
 }

@@ -8,13 +8,15 @@ use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
 
 use crate::form::field::Object;
-use crate::record::figures::{self, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PEERS, PERIOD, SOURCE};
+use crate::record::conclusion::Conclusion;
+use crate::record::figures::{self, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PART, PEERS, PERIOD, SOURCE};
 use crate::record::timeline::{DETOUR, ENTRY};
 
 #[derive(Serialize)]
 struct RunDocument<'a, T: Serialize> {
     path: String,
     rung: Rung,
+    summary: Conclusion<'a>,
     lost_events: u64,
     books: Option<&'static str>,
     open_books: Vec<OpenBookDoc<'a>>,
@@ -35,7 +37,15 @@ struct RunTables<'a> {
     outliers: Vec<Object>,
     peers: Vec<Object>,
     sources: Vec<Object>,
+    anatomy: Option<AnatomyDoc<'a>>,
     counters: Vec<Object>,
+}
+
+/// One occurrence of the interrupt that costs most, over the detours in which it came once.
+#[derive(Serialize)]
+struct AnatomyDoc<'a> {
+    source: &'a str,
+    parts: Vec<Object>,
 }
 
 #[derive(Serialize)]
@@ -124,6 +134,7 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
     RunDocument {
         path: summary.path.display().to_string(),
         rung: summary.rung,
+        summary: Conclusion::of_run(summary),
         lost_events: summary.lost_events,
         books: match summary.books {
             Books::Closed => Some("closed"),
@@ -156,6 +167,10 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
             outliers: summary.outliers.iter().map(|row| Object::new(OUTLIER, row)).collect(),
             peers: summary.peers.iter().map(|row| Object::new(PEERS, row)).collect(),
             sources: sources.iter().map(|row| Object::new(SOURCE, row)).collect(),
+            anatomy: summary.anatomy.as_ref().map(|anatomy| AnatomyDoc {
+                source: &anatomy.source,
+                parts: anatomy.parts.iter().map(|row| Object::new(PART, row)).collect(),
+            }),
             counters: counters.iter().map(|row| Object::new(COUNTER, row)).collect(),
         },
     }

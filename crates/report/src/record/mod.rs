@@ -1,6 +1,7 @@
 //! What `becalm record`, `becalm report` and `becalm sources` have to say of a recording of detours: its CPUs, its sources, how
 //! sure that is, and single detours.
 
+mod conclusion;
 pub(crate) mod figures;
 pub(crate) mod header;
 pub(crate) mod html;

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
+use becalm_stats::Interval;
 use becalm_units::CpuList;
 
 use crate::Value;
@@ -24,27 +25,29 @@ const SHOWN: usize = 12;
 /// Fewer events are what chance brings.
 const SELDOM: u64 = 3;
 
-/// Two figures as one cell: `2.44us-2.46us`, and with one of them `over 2.44us`.
-fn between(row: &CpuRow, low: &Field<CpuRow>, high: &Field<CpuRow>) -> Value {
+/// Two figures as one cell: `2.44us-2.46us`, with one of them `over 2.44us`, and `~` before rough ones.
+fn between(row: &CpuRow, low: &Field<CpuRow>, high: &Field<CpuRow>, rough: bool) -> Value {
     let [low, high] = [low, high].map(|field| match (field.get)(row) {
         Value::Missing => None,
         value => Some(value.cell()),
     });
+    let mark = if rough { "~" } else { "" };
     match (low, high) {
-        (Some(low), Some(high)) if low == high => Value::Text(low),
-        (Some(low), Some(high)) => Value::Text(format!("{low}-{high}")),
-        (Some(low), None) => Value::Text(format!("over {low}")),
-        (None, Some(high)) => Value::Text(format!("up to {high}")),
+        (Some(low), Some(high)) if low == high => Value::Text(format!("{mark}{low}")),
+        (Some(low), Some(high)) => Value::Text(format!("{mark}{low}-{high}")),
+        (Some(low), None) => Value::Text(format!("{mark}over {low}")),
+        (None, Some(high)) => Value::Text(format!("{mark}up to {high}")),
         (None, None) => Value::Missing,
     }
 }
 
 fields! {
     intervals: CpuRow {
-        RATE = "rate", "rate", |row| between(row, &cpu::RATE_LOW_HZ, &cpu::RATE_HIGH_HZ);
-        MEDIAN = "median", "median", |row| between(row, &cpu::MEDIAN_LOW_NS, &cpu::MEDIAN_HIGH_NS);
-        P99 = "p99", "p99", |row| between(row, &cpu::P99_LOW_NS, &cpu::P99_HIGH_NS);
-        P999 = "p999", "p99.9", |row| between(row, &cpu::P999_LOW_NS, &cpu::P999_HIGH_NS);
+        RATE = "rate", "rate", |row| between(row, &cpu::RATE_LOW_HZ, &cpu::RATE_HIGH_HZ, rough_rate(row));
+        MEDIAN = "median", "median", |row| between(row, &cpu::MEDIAN_LOW_NS, &cpu::MEDIAN_HIGH_NS,
+            row.figures.median_bounds.rough);
+        P99 = "p99", "p99", |row| between(row, &cpu::P99_LOW_NS, &cpu::P99_HIGH_NS, row.figures.p99_bounds.rough);
+        P999 = "p999", "p99.9", |row| between(row, &cpu::P999_LOW_NS, &cpu::P999_HIGH_NS, row.figures.p999_bounds.rough);
     }
 }
 
@@ -71,6 +74,9 @@ pub(crate) fn print_intervals(summary: &Summary, rows: &[CpuRow], out: &mut Shee
     if rows.iter().chain([&CpuRow::total(summary)]).any(|row| row.figures.detours() > 0 && open(row)) {
         writeln!(out, "  - and 'over': the run is too short to bound it, or drifts")?;
     }
+    if rows.iter().chain([&CpuRow::total(summary)]).any(rough) {
+        writeln!(out, "  ~: rough, from 8 stretches of the run, as it drifts or comes in long trains")?;
+    }
     missed(summary).iter().try_for_each(|(what, text)| paragraph(out, &format!("  {what}: "), text))
 }
 
@@ -86,10 +92,21 @@ pub(crate) fn missed(summary: &Summary) -> Vec<(&'static str, String)> {
         let names: Vec<String> =
             seldom.iter().take(5).map(|source| format!("{} {}", source.kind, source.source)).collect();
         let more = if seldom.len() > 5 { format!(" and {} more", seldom.len() - 5) } else { String::new() };
-        let text = format!("{}{more}; run at least {} to see them again with 95 %", names.join(", "), time(needed));
+        let text = format!("{}{more}; run at least {} to see each again with 95 %", names.join(", "), time(needed));
         missed.push(("seen once or twice", text));
     }
     missed
+}
+
+fn rough_rate(row: &CpuRow) -> bool {
+    row.figures.rate_interval.is_some_and(Interval::is_rough)
+}
+
+/// Whether an interval of the table is rough.
+fn rough(row: &CpuRow) -> bool {
+    let figures = &row.figures;
+    rough_rate(row)
+        || [figures.median_bounds, figures.p99_bounds, figures.p999_bounds].iter().any(|bounds| bounds.rough)
 }
 
 /// Whether an interval lacks an end.

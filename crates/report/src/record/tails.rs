@@ -2,7 +2,7 @@
 
 use becalm_analyze::summary::LongTail;
 use becalm_stats::NoTail;
-use becalm_stats::tail::{CLUSTERS_MIN, EXTRAPOLATION};
+use becalm_stats::tail::{CAUSE_EVENTS_MIN, CLUSTERS_MIN, EXTRAPOLATION, LONG_MIN};
 
 use crate::form::value::{three_digits, time};
 
@@ -13,6 +13,9 @@ pub(crate) const fn verdict(tail: &Result<LongTail, NoTail>) -> &'static str {
         Err(NoTail::FewClusters { .. }) => "few_clusters",
         Err(NoTail::BadFit { .. }) => "bad_fit",
         Err(NoTail::ShapeDrifts { .. }) => "shape_drifts",
+        Err(NoTail::FewLong { .. }) => "few_long",
+        Err(NoTail::RareCause { .. }) => "rare_cause",
+        Err(NoTail::BelowPart { .. }) => "below_part",
         Err(NoTail::Unbounded) => "unbounded",
         Err(NoTail::TooFar { .. } | NoTail::TooNear) => "too_short",
     }
@@ -39,6 +42,18 @@ pub(crate) fn note(tail: &Result<LongTail, NoTail>) -> Option<String> {
             "the longer the detours, the more the tail changes (shape {}, and {} above): no law to go by",
             three_digits(*shape),
             three_digits(*above)
+        ),
+        Err(NoTail::FewLong { clusters }) => format!(
+            "the longest detours are exceptions: {clusters} of the {LONG_MIN} that it takes lie in the upper half of the lengths; \
+             record longer"
+        ),
+        Err(NoTail::RareCause { events }) => format!(
+            "the source of the longest detour came {events} times, and its lengths are known from {CAUSE_EVENTS_MIN} on; record \
+             longer"
+        ),
+        Err(NoTail::BelowPart { part_ns }) => format!(
+            "the fit of all CPUs together lies below that of one of them, {}; see the CPUs, or record longer",
+            time(*part_ns)
         ),
         Err(NoTail::Unbounded) => "the tail is so heavy that nothing bounds it; record longer".to_owned(),
         Err(NoTail::TooFar { needed_ns }) => format!(

@@ -1,12 +1,11 @@
 //! Reports for a terminal.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_model::Kind;
 use becalm_model::node::Rung;
-use becalm_model::remedy;
 
 use crate::Value;
 use crate::form::field::Field;
@@ -15,7 +14,8 @@ use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
 use crate::form::words::quoted;
-use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, source};
+use crate::record::conclusion::{Cause, Conclusion};
+use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, part, source};
 use crate::record::header;
 use crate::record::notes::print_notes;
 use crate::record::sure;
@@ -23,11 +23,9 @@ use crate::record::sure;
 /// How many CPUs and sources are shown unless all are asked for.
 const SHOWN: usize = 20;
 
-/// How many sources get advice.
-const ADVISED: usize = 3;
-
 /// The whole report: the head, the CPUs, the sources, the loops that measured, what to do next.
 pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    print_conclusion(summary, out)?;
     header::print(summary, out)?;
     let cpus = shown_cpus(summary, out.all());
     print_cpus(summary, &cpus, out)?;
@@ -35,9 +33,31 @@ pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     sure::print_tails(summary, &cpus, out)?;
     sure::print_outliers(summary, out)?;
     print_sources(summary, false, out)?;
+    print_anatomy(summary, out)?;
     sure::print_periods(summary, out)?;
     print_loops(summary, &cpus, out)?;
     print_next(summary, out)
+}
+
+/// How much is lost and by what, before everything else.
+fn print_conclusion(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    let conclusion = Conclusion::of_run(summary);
+    paragraph(out, "", &conclusion.sentence)?;
+    let advised = |cause: &Cause<'_>| match cause.advice {
+        Some(advice) => format!("{}. {}", cause.figures(), capitalized(advice)),
+        None => cause.figures(),
+    };
+    for (place, cause) in (1..).zip(&conclusion.causes) {
+        paragraph(out, &format!("  {place}. {}: ", cause.name()), &advised(cause))?;
+    }
+    if let Some(cause) = &conclusion.longest {
+        let most = Value::Time(cause.max_ns.unwrap_or(0)).cell();
+        paragraph(out, &format!("  Longest, {most} at once: {}: ", cause.name()), &advised(cause))?;
+    }
+    if let Some(own) = conclusion.own() {
+        paragraph(out, "  ", &own)?;
+    }
+    writeln!(out)
 }
 
 /// The head and the sources.
@@ -63,7 +83,7 @@ fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Re
     heading(out, "CPUs")?;
     let mut fields =
         vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
-    fields.extend([&cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
+    fields.extend([&cpu::LONG_NOISE_RATIO, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
     print_cpu_table(summary, rows, fields, out)?;
     paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
     print_notes(summary, rows, out, |row| interval_note(&row.figures))
@@ -136,6 +156,27 @@ fn print_sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::R
     Ok(())
 }
 
+/// What one occurrence of the costliest interrupt is made of.
+fn print_anatomy(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(anatomy) = &summary.anatomy else { return Ok(()) };
+    let times = anatomy.parts.first().map_or(0, |part| part.times.count());
+    heading(out, &format!("One {}, whole", anatomy.source))?;
+    let fields = [&part::PART, &part::MEAN_NS, &part::MEDIAN_NS, &part::P99_NS, &part::MAX_NS];
+    let mut table = Table::new(&fields);
+    let (all, parts) = anatomy.parts.split_last().map_or((None, &[][..]), |(all, parts)| (Some(all), parts));
+    parts.iter().filter(|row| row.times.total() > 0).for_each(|row| table.row(&fields, row));
+    if let Some(all) = all {
+        table.total(&fields, all, "all");
+    }
+    table.print(out)?;
+    let times = grouped(times);
+    paragraph(
+        out,
+        "  ",
+        &format!("over the {times} detours in which it came once; a part that one of them lacks counts as 0"),
+    )
+}
+
 /// What is shown of a counter: of those over all CPUs without the first.
 const COUNTERS: [&Field<CounterRow>; 4] = [&counter::CPU, &counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
 
@@ -147,11 +188,11 @@ fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &
         &source::SOURCE,
         &source::KIND,
         &source::COUNT,
-        &source::MIN_NS,
         &source::MAX_NS,
         &source::MEAN_NS,
-        &source::STDDEV_NS,
         &source::TOTAL_NS,
+        &source::WHOLE_MEAN_NS,
+        &source::WHOLE_NS,
         &source::SHARE_RATIO,
     ];
     names.push(&source::TIME_RATIO);
@@ -172,30 +213,36 @@ fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &
     }
     table.print(out)?;
     if !hidden.is_empty() {
-        let share: f64 = hidden.iter().map(|row| row.times.total() as f64).sum::<f64>()
+        let share: f64 = hidden.iter().map(|row| row.whole_ns as f64).sum::<f64>()
             / (summary.total.durations.total() as f64).max(1.0);
         let share = three_digits(share * 100.0);
         let hidden = grouped(hidden.len() as u64);
         paragraph(out, "  ", &format!("and {hidden} more with {share}% of the noise; --all shows every one"))?;
     }
-    if rows.iter().any(|row| row.times.count() == 1) {
-        writeln!(out, "  a single value has no stddev")?;
-    }
-    Ok(())
+    paragraph(out, "  ", if rows.iter().any(has_no_cause) { OLD_RESTS } else { WHOLE })
+}
+
+/// A sentence from words that go on after a colon.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What the columns of sources mean.
+const WHOLE: &str = "highest, mean and total: its own time; whole: all that goes with it (the way in and out, softirqs, \
+                     aftermath), by which of noise and of time go";
+/// The same of a recording by an older becalm.
+const OLD_RESTS: &str = "this recording does not say what the rests of its detours (edge) belong to: whole is own time here; \
+                         record again to know";
+
+/// Whether a row is of rests of which nothing is known but that they are rests.
+fn has_no_cause(row: &SourceSummary) -> bool {
+    row.kind == Kind::Edge && row.whole_ns > 0
 }
 
 /// What the user can do with what was found.
 fn print_next(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     heading(out, "Next")?;
-    let mut said = BTreeSet::new();
-    for source in summary.sources.iter().take(ADVISED) {
-        let share = Value::Share(source.share.unwrap_or(0.0)).cell();
-        if let Some(advice) = remedy::advice(source.kind, &source.source)
-            && said.insert(advice)
-        {
-            paragraph(out, &format!("  {} {} ({share}): ", source.kind, source.source), advice)?;
-        }
-    }
     let path = quoted(&summary.path.to_string_lossy());
     let mut commands = Vec::new();
     if summary.rung == Rung::Tracepoints {

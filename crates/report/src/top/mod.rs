@@ -61,6 +61,7 @@ pub fn sources(sources: &[SourceSummary]) -> Grid {
         &source::MAX_NS,
         &source::MEAN_NS,
         &source::TOTAL_NS,
+        &source::WHOLE_NS,
         &source::SHARE_RATIO,
         &source::TIME_RATIO,
     ];

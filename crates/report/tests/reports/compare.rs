@@ -8,12 +8,12 @@ use crate::{bundles, check, check_forms};
 #[test]
 fn two_recordings() {
     let folder = bundles();
-    let all = Selection { node: None, cpus: None };
+    let all = Selection { node: None, cpus: None, with_self: false };
     let open = |name: &str| Bundle::open(&folder.path().join(name)).unwrap();
     let (busy, quieter) = (open("busy.becalm"), open("quieter.becalm"));
     let mut comparison = compare((&busy, &all), (&quieter, &all)).unwrap();
-    comparison.a.path = "busy.becalm".into();
-    comparison.b.path = "quieter.becalm".into();
+    comparison.a.runs[0].path = "busy.becalm".into();
+    comparison.b.runs[0].path = "quieter.becalm".into();
     let checks = [LimitCheck { metric: Metric::NoiseRatio, share: 0.1, outcome: Limit::NotShown }];
     let report = CompareReport { comparison: &comparison, checks: &checks };
     check("compare", &report);

@@ -61,7 +61,7 @@ fn question() -> Question {
 
 fn of_a_recording(name: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let everything = Selection { node: None, cpus: None };
+    let everything = Selection { node: None, cpus: None, with_self: false };
     becalm_fixtures::write_named(&folder.path().join("run.becalm"), name);
     let bundle = Bundle::open(&folder.path().join("run.becalm")).unwrap();
     let summary = summarize(&bundle, &everything).unwrap();
@@ -72,7 +72,7 @@ fn of_a_recording(name: &str) {
     let detours = longest(&bundle, &everything, 3).unwrap();
     check(&DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
     let mut comparison = compare((&bundle, &everything), (&bundle, &everything)).unwrap();
-    (comparison.a.path, comparison.b.path) = (name.into(), name.into());
+    (comparison.a.runs[0].path, comparison.b.runs[0].path) = (name.into(), name.into());
     check(&CompareReport { comparison: &comparison, checks: &[] });
 
     let warning = Warning { code: name.to_owned(), message: name.to_owned(), advice: name.to_owned() };
@@ -102,7 +102,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
     let text = || name.to_owned();
     becalm_fixtures::write_all(folder.path());
     let bundle = Bundle::open(&folder.path().join("samples.becalm")).unwrap();
-    let mut work = summarize_work(&bundle, &Selection { node: None, cpus: None }, None).unwrap();
+    let mut work = summarize_work(&bundle, &Selection { node: None, cpus: None, with_self: false }, None).unwrap();
     work.path = name.into();
     for node in &mut work.nodes {
         (node.machine.processor, node.machine.kernel, node.settings.sched) = (text(), text(), text());
@@ -145,7 +145,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
         studied.push(match &mut configuration.outcome {
             ConfigurationOutcome::Recorded { run } => {
                 let bundle = Bundle::open(&folder.join(run)).unwrap();
-                let summary = summarize(&bundle, &Selection { node: None, cpus: None }).unwrap();
+                let summary = summarize(&bundle, &Selection { node: None, cpus: None, with_self: false }).unwrap();
                 Some(Studied { summary, rows: Vec::new(), warnings: Vec::new() })
             }
             ConfigurationOutcome::Skipped { why } => {

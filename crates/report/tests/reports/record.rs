@@ -9,7 +9,7 @@ use crate::{bundles, check, check_forms};
 /// The summary of a bundle, as if it lay in the current folder.
 fn summary(folder: &Path, name: &str) -> Summary {
     let bundle = Bundle::open(&folder.join(name)).unwrap();
-    let mut summary = summarize(&bundle, &Selection { node: None, cpus: None }).unwrap();
+    let mut summary = summarize(&bundle, &Selection { node: None, cpus: None, with_self: false }).unwrap();
     summary.path = name.into();
     summary
 }
@@ -49,6 +49,6 @@ fn sources_of_all_and_of_each_cpu() {
 fn the_longest_detours() {
     let folder = bundles();
     let bundle = Bundle::open(&folder.path().join("busy.becalm")).unwrap();
-    let detours = longest(&bundle, &Selection { node: None, cpus: None }, 3).unwrap();
+    let detours = longest(&bundle, &Selection { node: None, cpus: None, with_self: false }, 3).unwrap();
     check("detours", &DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
 }

@@ -64,6 +64,47 @@ fn return_levels_hold_the_truth_about_95_times_in_100() {
     }
 }
 
+/// 10 s of a tick, what a host takes, and a daemon that comes every so many nanoseconds with 2 to 8 ms.
+fn guest_with_a_daemon(source: &mut Source, every: f64) -> Longest {
+    const RUN: f64 = 10e9;
+    let phase = source.uniform() * 4e6;
+    let mut detours: Vec<(i64, i64)> =
+        (0..2_500).map(|tick| ((phase + f64::from(tick) * 4e6) as i64, source.lognormal(15_000.0) as i64)).collect();
+    for time in source.poisson(20.0, RUN) {
+        detours.push((time as i64, 20_000 + source.exponential(60_000.0) as i64));
+    }
+    let mut time = source.uniform() * every;
+    while time < RUN {
+        detours.push((time as i64, (2e6 + 6e6 * source.uniform()) as i64));
+        time += every;
+    }
+    detours.sort_unstable();
+    let mut longest = Longest::default();
+    detours.iter().for_each(|(start, length)| longest.add(*start, *length));
+    longest
+}
+
+/// What came once or twice in a run says nothing of its longest, so that nothing is said. Measured, of 300 runs each: 5 and 2 levels
+/// are given where the daemon comes every 10 s and every 5 s, none of which holds; every 2 s 47, which all hold; every second
+/// none, as no law fits.
+#[test]
+fn a_daemon_that_came_once_or_twice_is_not_extrapolated() {
+    for (every, wrong_at_most) in [(10e9, 8), (5e9, 8), (2e9, 2), (1e9, 2)] {
+        let mut source = Source::seeded(5);
+        let period = 30_000_000_000;
+        // Once in the period one is longer than this.
+        let truth = 8e6 - 6e6 * every / period as f64;
+        let mut wrong = 0;
+        for _ in 0..300 {
+            let tail = Tail::fit(guest_with_a_daemon(&mut source, every), 10_000_000_000);
+            if let Ok(level) = tail.and_then(|tail| tail.return_level(period)) {
+                wrong += i32::from(truth < level.low_ns as f64 || level.high_ns as f64 <= truth);
+            }
+        }
+        assert!(wrong <= wrong_at_most, "a daemon every {every} ns: {wrong} of 300 runs give a wrong level");
+    }
+}
+
 #[test]
 fn what_follows_no_law_is_refused() {
     // Two causes that take one length each, with a little spread: a fit would lie anywhere between.
@@ -91,7 +132,7 @@ fn a_run_that_is_too_short_says_so() {
     assert!(matches!(Tail::fit(few, LENGTH), Err(NoTail::FewClusters { .. })));
     let enough = longest(&mut Source::seeded(1), 100.0, 1, |s| s.exponential(5_000.0));
     let tail = Tail::fit(enough, LENGTH).unwrap();
-    assert_eq!(tail.return_level(3_600_000_000_000), Err(NoTail::TooFar { needed_ns: 360_000_000_000 }));
+    assert_eq!(tail.return_level(3_600_000_000_000), Err(NoTail::TooFar { needed_ns: 1_200_000_000_000 }));
     assert_eq!(tail.return_level(1_000), Err(NoTail::TooNear));
     let level = tail.longest_return_level().unwrap();
     assert_eq!(level.period_ns, 60_000_000_000);

@@ -137,7 +137,7 @@ fn recorded(path: &Path, choice: &CpuChoice) -> anyhow::Result<Summary> {
         return Err(UsageError(text).into());
     }
     let reading = ReadingProgress::begin(&bundle, 1);
-    let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus) })?;
+    let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus), with_self: false })?;
     drop(reading);
     Ok(summary)
 }
@@ -171,17 +171,17 @@ fn of_recording(summary: &Summary) -> Vec<TickCount> {
     observed.map(|(cpu, during)| TickCount { cpu, interrupts: count(cpu), during, from: TicksFrom::Recorded }).collect()
 }
 
-/// What each source took on each CPU.
+/// What each source took on each CPU, with all that goes with it.
 fn costs(summary: &Summary) -> Recorded {
     let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
-    let sources = summary.cpu_sources.iter().filter_map(|source| {
+    let sources = summary.cpu_sources.iter().filter(|source| source.whole_ns > 0).filter_map(|source| {
         let (_, cpu) = source.place.as_ref()?;
         Some(RecordedSource {
             cpu: *cpu,
             kind: source.kind,
             source: source.source.clone(),
             count: source.times.count(),
-            total: Nanos::new(source.times.total()),
+            total: Nanos::new(source.whole_ns),
         })
     });
     Recorded { observed: observed.collect(), sources: sources.collect() }

@@ -24,7 +24,7 @@ use crate::noise;
 /// # Errors
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
 pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<Gains> {
-    let selection = Selection { node: None, cpus: Some(plan.cpus.clone()) };
+    let selection = Selection { node: None, cpus: Some(plan.cpus.clone()), with_self: false };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
     let mut scale = Scale { booked, question: question(grain)?, ranks, known: HashMap::new() };

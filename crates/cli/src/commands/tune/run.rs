@@ -13,14 +13,15 @@ use becalm_linux::relay::{self, Relay};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{process_end, wait_readable};
 use becalm_tune::{
-    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Restored, Restoring, TuneError, Whose, apply,
+    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Plan, Restored, Restoring, TuneError, Whose,
+    apply,
 };
 use becalm_units::Nanos;
 use clap::Args;
 
 use super::patience::restore_patiently;
 use super::planning::{JournalArgs, PlanningArgs, explained, need_rights, plan, tell};
-use super::verify::Proof;
+use super::verify::{Proof, TURNS};
 use super::watcher::Watcher;
 use crate::arguments::refuse_missing;
 use crate::exit::{Exit, UsageError};
@@ -54,15 +55,15 @@ pub struct TuneRunArgs {
     #[arg(long)]
     require: bool,
 
-    /// Record the CPUs before and inside, and say what changed
+    /// Record the CPUs before and inside, three times by turns, and say what changed; the settings are changed and restored each time
     #[arg(long)]
     verify: bool,
 
-    /// How long each of these recordings is
+    /// How long each side is recorded, all three recordings together
     #[arg(long, value_name = "TIME", default_value = "5s", requires = "verify")]
     verify_duration: Nanos,
 
-    /// Keep both recordings in this folder, as before.becalm and inside.becalm
+    /// Keep the recordings in this folder, as before-1.becalm to inside-3.becalm
     #[arg(long, value_name = "DIR", requires = "verify")]
     verify_output: Option<PathBuf>,
 
@@ -100,27 +101,129 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         true => Some(Proof::new(&plan.cpus, args.verify_duration, args.verify_output.as_deref())?),
         false => None,
     };
-    if let Some(proof) = &proof {
-        proof.before()?;
+    let stage = Stage { args, machine: &machine, folder: &folder, plan: &plan };
+    let Some(proof) = &proof else { return stage.play(Say::All, &mut |signals| stage.command(signals)) };
+    for turn in 0..TURNS {
+        proof.before(turn)?;
+        let words = if turn == 0 { Say::All } else { Say::Nothing };
+        let is_last = turn + 1 == TURNS;
+        let exit = stage.play(words, &mut |signals| {
+            proof.inside(turn, stage.group().as_deref(), args.priority, signals)?;
+            if !is_last {
+                // Whoever asks for the end does not want another turn.
+                return Ok(signals.take().map_or(Exit::Done, |incoming| of_signal(incoming.signal)));
+            }
+            // Standard output is the command's.
+            proof.print(args.command.is_empty(), out)?;
+            stage.command(signals)
+        })?;
+        if is_last || exit != Exit::Done {
+            return Ok(exit);
+        }
     }
-    let owner = Owner::this_process(&machine, true)?;
-    let watcher = Some(Watcher::start(&folder, &owner)?);
-    // What is changed by then is restored when this goes; a journal of others is not touched.
-    let tuned = Tuned { machine: &machine, folder: &folder, owner: &owner, watcher };
-    let signals = Relay::block().context("cannot block signals")?;
-    let applied = apply(&machine, &folder, &plan, &owner, &mut |_| ())
-        .map_err(|error| explained(&machine, &folder, error, false))?;
-    for (change, why) in applied.refused().filter(|_| !args.quiet) {
-        say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
+    Ok(Exit::Done)
+}
+
+/// How much is said of what was changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Say {
+    All,
+    /// As it was said in an earlier turn.
+    Nothing,
+}
+
+/// What is changed, and for what.
+struct Stage<'a> {
+    args: &'a TuneRunArgs,
+    machine: &'a LiveMachine,
+    folder: &'a Folder,
+    plan: &'a Plan,
+}
+
+impl Stage<'_> {
+    /// Changes the settings, does something, and restores them.
+    fn play(&self, words: Say, act: &mut dyn FnMut(&Relay) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+        let Self { args, machine, folder, plan } = *self;
+        let owner = Owner::this_process(machine, true)?;
+        let watcher = Some(Watcher::start(folder, &owner)?);
+        // What is changed by then is restored when this goes; a journal of others is not touched.
+        let tuned = Tuned { machine, folder, owner: &owner, watcher };
+        let signals = Relay::block().context("cannot block signals")?;
+        let applied = apply(machine, folder, plan, &owner, &mut |_| ())
+            .map_err(|error| explained(machine, folder, error, false))?;
+        if words == Say::All {
+            self.tell(&applied);
+        }
+        check_refused(&applied, args.require)?;
+        let ended = act(&signals);
+        let restored = tuned.restore();
+        ending(ended, restored)
     }
-    check_refused(&applied, args.require)?;
-    if args.quiet {
-        say_how_many_refused(&applied);
-    } else {
-        plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
+
+    /// Says what could not be changed, and what is to be known of the plan.
+    fn tell(&self, applied: &Applied) {
+        if self.args.quiet {
+            return say_how_many_refused(applied);
+        }
+        for (change, why) in applied.refused() {
+            say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
+        }
+        self.plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     }
-    let ended = inside(args, &plan.cpus, &machine, proof.as_ref(), &signals, out);
-    let restored = tuned.restore();
+
+    /// The group in which programs on the CPUs run, if there is one.
+    fn group(&self) -> Option<PathBuf> {
+        match CpusetPlace::find(self.machine) {
+            CpusetPlace::Group(group) => Some(group),
+            CpusetPlace::Cpus | CpusetPlace::Slice(_) => None,
+        }
+    }
+
+    /// Runs the command in its place, if there is one.
+    fn command(&self, signals: &Relay) -> anyhow::Result<Exit> {
+        let Self { args, machine, plan, .. } = *self;
+        let Some((program, arguments)) = args.command.split_first() else { return Ok(Exit::Done) };
+        let user = args.command_user.user();
+        let place = CpusetPlace::find(machine);
+        let group = self.group();
+        let mut command = match &place {
+            CpusetPlace::Slice(slice) => {
+                let mut command = Command::new("systemd-run");
+                command.args(["--scope", "--quiet", "--collect", &format!("--slice={slice}")]);
+                if let Some(user) = &user {
+                    // Only root may make a scope, so it is systemd that changes the user.
+                    user.equip(&mut command);
+                    command.args([format!("--uid={}", user.uid), format!("--gid={}", user.gid)]);
+                }
+                command.args(["--", program]);
+                command
+            }
+            _ => Command::new(program),
+        };
+        command.args(arguments);
+        // In a slice it is systemd that chooses the CPUs; before that, the process may not have them.
+        let own = !matches!(place, CpusetPlace::Slice(_));
+        let policy = Some(args.priority).filter(|priority| *priority != Policy::Other);
+        let start = ProgramStart {
+            group: group.as_deref(),
+            cpus: own.then_some(&plan.cpus),
+            policy,
+            user: user.as_ref().filter(|_| own),
+        };
+        begin_in(&mut command, start, Some(signals))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start '{program}' on CPU {} in the class {}", plan.cpus, args.priority))?;
+        let status = attend(child, signals)?;
+        Ok(match (status.code(), status.signal()) {
+            (Some(code), _) => Exit::As(u8::try_from(code).unwrap_or(1)),
+            (None, signal) => of_signal(signal.unwrap_or(0)),
+        })
+    }
+}
+
+/// How it ended, and whether all was restored.
+fn ending(ended: anyhow::Result<Exit>, restored: anyhow::Result<()>) -> anyhow::Result<Exit> {
     match (ended, restored) {
         // What the command ended with is said by the exit code, what was not restored by a message.
         (Ok(Exit::As(code @ 1..)), Err(error)) => {
@@ -158,55 +261,9 @@ fn say_how_many_refused(applied: &Applied) {
     }
 }
 
-/// What happens while the settings are changed.
-fn inside(
-    args: &TuneRunArgs,
-    cpus: &becalm_units::CpuList,
-    machine: &LiveMachine,
-    proof: Option<&Proof>,
-    signals: &Relay,
-    out: &mut dyn Write,
-) -> anyhow::Result<Exit> {
-    let user = args.command_user.user();
-    let place = CpusetPlace::find(machine);
-    let group = match &place {
-        CpusetPlace::Group(group) => Some(group.as_path()),
-        CpusetPlace::Cpus | CpusetPlace::Slice(_) => None,
-    };
-    if let Some(proof) = proof {
-        proof.inside(group, args.priority, signals)?;
-        // Standard output is the command's.
-        proof.print(args.command.is_empty(), out)?;
-    }
-    let Some((program, arguments)) = args.command.split_first() else { return Ok(Exit::Done) };
-    let mut command = match place {
-        CpusetPlace::Slice(slice) => {
-            let mut command = Command::new("systemd-run");
-            command.args(["--scope", "--quiet", "--collect", &format!("--slice={slice}")]);
-            if let Some(user) = &user {
-                // Only root may make a scope, so it is systemd that changes the user.
-                user.equip(&mut command);
-                command.args([format!("--uid={}", user.uid), format!("--gid={}", user.gid)]);
-            }
-            command.args(["--", program]);
-            command
-        }
-        _ => Command::new(program),
-    };
-    command.args(arguments);
-    // In a slice it is systemd that chooses the CPUs; before that, the process may not have them.
-    let own = !matches!(place, CpusetPlace::Slice(_));
-    let policy = Some(args.priority).filter(|priority| *priority != Policy::Other);
-    let start = ProgramStart { group, cpus: own.then_some(cpus), policy, user: user.as_ref().filter(|_| own) };
-    begin_in(&mut command, start, Some(signals))?;
-    let child = command
-        .spawn()
-        .with_context(|| format!("cannot start '{program}' on CPU {cpus} in the class {}", args.priority))?;
-    let status = attend(child, signals)?;
-    Ok(Exit::As(match (status.code(), status.signal()) {
-        (Some(code), _) => u8::try_from(code).unwrap_or(1),
-        (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
-    }))
+/// The exit code of what a signal ended.
+fn of_signal(signal: i32) -> Exit {
+    Exit::As(128 + u8::try_from(signal).unwrap_or(0))
 }
 
 /// Waits for the command, and passes signals on.

@@ -1,4 +1,7 @@
-//! Proof that tuning helps: the CPUs recorded before it and inside it, and held against each other.
+//! Proof that tuning helps: the CPUs recorded before it and inside it, by turns, and held against each other.
+//!
+//! One recording before and one inside would differ on an untouched machine as well, as its noise differs from minute to minute.
+//! Turns show how much it does, and what drifts meets both sides alike.
 
 use std::env;
 use std::io::{self, Write};
@@ -14,19 +17,23 @@ use becalm_units::{CpuList, Nanos};
 
 use crate::arguments::refuse_existing;
 
-/// Two recordings of the same CPUs.
+/// How often the CPUs are recorded before and inside, one after the other.
+pub const TURNS: usize = 3;
+
+/// Recordings of the same CPUs, before and inside by turns.
 #[derive(Debug)]
 pub struct Proof {
     cpus: CpuList,
+    /// Of each of them.
     duration: Nanos,
-    before: PathBuf,
-    inside: PathBuf,
+    before: Vec<PathBuf>,
+    inside: Vec<PathBuf>,
     /// Where they lie if nobody wants to keep them.
     _folder: Option<tempfile::TempDir>,
 }
 
 impl Proof {
-    /// To be recorded for so long each, into a folder or into one that goes away.
+    /// To be recorded for so long on each side in all, into a folder or into one that goes away.
     ///
     /// # Errors
     /// If the folder cannot be made, or holds such recordings already.
@@ -37,28 +44,31 @@ impl Proof {
             if keep.is_none() { Some(make().context("cannot make a folder for the recordings")?) } else { None };
         let folder = keep.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
         folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        let (before, inside) = (folder.join("before.becalm"), folder.join("inside.becalm"));
-        for path in [&before, &inside] {
+        let names =
+            |side: &str| (1..=TURNS).map(|turn| folder.join(format!("{side}-{turn}.becalm"))).collect::<Vec<_>>();
+        let (before, inside) = (names("before"), names("inside"));
+        for path in before.iter().chain(&inside) {
             refuse_existing(path)?;
             anyhow::ensure!(!path.exists(), "{} is there already; give another folder", path.display());
         }
+        let duration = Nanos::new(duration.get() / TURNS as i64);
         Ok(Self { cpus: cpus.clone(), duration, before, inside, _folder: temporary })
     }
 
-    /// Records the CPUs as they are.
+    /// Records the CPUs as they are, in a turn below [`TURNS`].
     ///
     /// # Errors
     /// If the recording fails.
-    pub fn before(&self) -> anyhow::Result<()> {
-        self.record(&self.before, ProgramStart::default(), Policy::Other, None)
+    pub fn before(&self, turn: usize) -> anyhow::Result<()> {
+        self.record(&self.before[turn], ProgramStart::default(), Policy::Other, None)
     }
 
-    /// Records them from a place on the tuned CPUs.
+    /// Records them from a place on the tuned CPUs, in a turn below [`TURNS`].
     ///
     /// # Errors
     /// If the recording fails.
-    pub fn inside(&self, group: Option<&Path>, policy: Policy, relay: &Relay) -> anyhow::Result<()> {
-        self.record(&self.inside, ProgramStart { group, ..ProgramStart::default() }, policy, Some(relay))
+    pub fn inside(&self, turn: usize, group: Option<&Path>, policy: Policy, relay: &Relay) -> anyhow::Result<()> {
+        self.record(&self.inside[turn], ProgramStart { group, ..ProgramStart::default() }, policy, Some(relay))
     }
 
     fn record(
@@ -82,10 +92,10 @@ impl Proof {
     /// recordings, which needs none of the rights that this one keeps to restore what it changed.
     ///
     /// # Errors
-    /// If a recording cannot be read, the two have nothing in common, or `out` cannot be written.
+    /// If a recording cannot be read, they have nothing in common, or `out` cannot be written.
     pub fn print(&self, is_result: bool, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
-        command.arg("compare").args([&self.before, &self.inside]).stdin(Stdio::null());
+        command.arg("compare").args(&self.before).arg("--").args(&self.inside).stdin(Stdio::null());
         command.stdout(if is_result { Stdio::inherit() } else { io::stderr().into() });
         // Before what another process prints.
         out.flush()?;

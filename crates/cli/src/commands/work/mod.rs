@@ -72,7 +72,7 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.json || !args.quiet {
         let mut summaries = Vec::new();
         for (path, held, node) in &stored {
-            let selection = Selection { node: Some(node.clone()), cpus: None };
+            let selection = Selection { node: Some(node.clone()), cpus: None, with_self: false };
             match summarize_work(&Bundle::open_held(Arc::clone(held))?, &selection, baseline.as_ref()) {
                 Ok(summary) => summaries.push(summary),
                 Err(WorkError::Nothing { .. }) if interrupted => {

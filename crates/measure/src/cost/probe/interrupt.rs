@@ -12,7 +12,7 @@ use becalm_units::{Nanos, Ticks};
 use super::switch::{ONE_CPU, elsewhere};
 use crate::cost::bench::{Bench, text};
 use crate::loops::StepProfile;
-use crate::loops::acquire::acquire;
+use crate::loops::acquire::{Lengths, acquire};
 use crate::loops::ring::Ring;
 
 /// How many interrupts are sent.
@@ -73,7 +73,7 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
         let start = C::read();
         ring.set_deadline(Ticks::new(start + bench.rate.ticks_in(LIMIT).get()));
         let sender = sender.start(());
-        acquire::<C>(&ring, bench.site.cpu, Ticks::new(start), threshold);
+        acquire::<C>(&ring, bench.site.cpu, Ticks::new(start), Lengths::until_full(threshold, bench.rate));
         sender.join().ok().flatten().ok_or_else(|| "the sending thread failed".to_owned())
     })?;
     let mut steps = Vec::with_capacity(KEPT);

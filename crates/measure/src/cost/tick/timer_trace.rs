@@ -39,6 +39,7 @@ pub fn record_timer<T>(
         clock: TraceClock::MonoRaw,
         buffer_kb: BUFFER_KB,
         subbuf_kb: None,
+        faults_of: None,
     };
     let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
     let mut reader = instance.reader(cpu)?;

@@ -63,6 +63,7 @@ impl Recorded {
             // No time vanishes: the steps above and below the threshold are the whole duration. Each conversion
             // from ticks rounds down, so each kept step may be a nanosecond off.
             let kept: Nanos = detours.iter().map(|detour| detour.duration + doc.t_min_ns).sum();
+            assert_eq!(doc.unstored, 0, "CPU {}: detours were only counted", doc.cpu);
             let off = doc.duration_ns - doc.below_threshold_ns - kept;
             let rounding = detours.len() as i64 + 2;
             assert!(off.get().abs() <= rounding, "CPU {}: {off} of {} vanished", doc.cpu, doc.duration_ns);

@@ -1,15 +1,14 @@
 //! The answer before all figures: is this machine quiet, what is the worst source, what was not seen.
 
 use becalm_analyze::summary::{SourceSummary, Summary};
-use becalm_model::Kind;
 use becalm_model::node::Rung;
-use becalm_model::remedy;
 use becalm_units::Nanos;
 
 use super::sure;
 use crate::Value;
 use crate::form::field::Field;
 use crate::html::{Block, Grade, Section, Tile};
+use crate::record::conclusion::Conclusion;
 use crate::record::figures::{CpuRow, cpu, interval_note, source};
 use crate::record::header;
 use becalm_units::plural;
@@ -24,10 +23,18 @@ pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ", "rows_unlisted"];
 
 pub(super) fn section(summary: &Summary) -> Section {
-    let mut blocks = vec![verdict(summary), Block::Tiles(tiles(summary))];
-    if let Some(advice) = worst_source(summary).and_then(|worst| remedy::advice(worst.kind, &worst.source)) {
-        blocks.push(Block::Text(format!("First against the worst source: {advice}.")));
-    }
+    let conclusion = Conclusion::of_run(summary);
+    let mut blocks = vec![verdict(summary), Block::Text(conclusion.sentence.clone()), Block::Tiles(tiles(summary))];
+    blocks.extend((1..).zip(&conclusion.causes).map(|(place, cause)| {
+        let advice = cause.advice.map_or_else(String::new, |advice| format!(": {advice}"));
+        Block::Text(format!("{place}. {}, {}{advice}.", cause.name(), cause.figures()))
+    }));
+    blocks.extend(conclusion.longest.iter().map(|cause| {
+        let most = Value::Time(cause.max_ns.unwrap_or(0)).cell();
+        let advice = cause.advice.map_or_else(String::new, |advice| format!(": {advice}"));
+        Block::Text(format!("Longest, {most} at once: {}, {}{advice}.", cause.name(), cause.figures()))
+    }));
+    blocks.extend(conclusion.own().map(Block::Note));
     let (whole, rest): (Vec<_>, Vec<_>) =
         summary.warnings.iter().partition(|(_, warning)| NOT_WHOLE.contains(&warning.code.as_str()));
     blocks.extend(whole.into_iter().map(|(node, warning)| {
@@ -121,9 +128,9 @@ fn tile(name: &str, figure: String, detail: String, tone: Grade) -> Tile {
     Tile { name: name.to_owned(), figure, detail, tone }
 }
 
-/// The source that took most. What remains around the kernel's entries is nobody's by itself.
+/// The source that costs most with all that goes with it.
 fn worst_source(summary: &Summary) -> Option<&SourceSummary> {
-    summary.sources.iter().find(|source| source.kind != Kind::Edge).or_else(|| summary.sources.first())
+    summary.sources.first()
 }
 
 fn worst(summary: &Summary) -> Tile {
@@ -135,7 +142,7 @@ fn worst(summary: &Summary) -> Tile {
                 "{}, {} of noise, {} in all",
                 worst.kind,
                 source::SHARE_RATIO.cell(worst),
-                source::TOTAL_NS.cell(worst)
+                source::WHOLE_NS.cell(worst)
             ),
             Grade::Plain,
         ),

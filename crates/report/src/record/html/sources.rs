@@ -21,14 +21,15 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     if let Some(worst) = summary.sources.first() {
         let most = summary.sources.iter().max_by_key(|source| source.times.max()).unwrap_or(worst);
         let text = format!(
-            "In all {} took most, {} in {} activities; the longest at once was {}, {}.",
+            "In all {} cost most, {} with all that goes with it in {} activities; the longest at once was {}, {}.",
             worst.source,
-            time(worst.times.total()),
+            time(worst.whole_ns),
             grouped(worst.times.count()),
             most.source,
             time(most.times.max().unwrap_or(0))
         );
-        let total = bars("sources-total", "In all", &text, &summary.sources, |source| source.times.total());
+        let costly = summary.sources.iter().filter(|source| source.whole_ns > 0);
+        let total = bars("sources-total", "In all, whole", &text, costly, |source| source.whole_ns);
         let mut by_max: Vec<&SourceSummary> = summary.sources.iter().collect();
         by_max.sort_by_key(|source| std::cmp::Reverse(source.times.max()));
         let highest = bars("sources-max", "Longest at once", &text, by_max, |source| source.times.max().unwrap_or(0));
@@ -48,7 +49,8 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         title: "Sources".to_owned(),
         short: "Sources",
         reading:
-            "Who took the time: on the left what each source took in all, which is what a job loses on average, on the \
+            "Who took the time: on the left what each source cost in all, with the ways in and out, softirqs and aftermath that go \
+                  with it, which is what a job loses on average, on the \
                   right its longest time at once, which is what a synchronized job waits for."
                 .to_owned(),
         blocks,
@@ -89,6 +91,8 @@ fn table(summary: &Summary) -> HtmlTable {
         &source::MEAN_NS,
         &source::STDDEV_NS,
         &source::TOTAL_NS,
+        &source::WHOLE_MEAN_NS,
+        &source::WHOLE_NS,
         &source::SHARE_RATIO,
         &source::TIME_RATIO,
     ];

@@ -269,7 +269,7 @@ fn studied(
     let ConfigurationOutcome::Recorded { run } = &configuration.outcome else { return Ok(None) };
     let bundle = Bundle::open(&folder.join(run))
         .with_context(|| format!("cannot read {}, which {} of the study names", run, folder.join(FILE).display()))?;
-    let everything = Selection { node: None, cpus: None };
+    let everything = Selection { node: None, cpus: None, with_self: false };
     let summary = summarize(&bundle, &everything)?;
     let mut source = noise::from_run(&bundle, &everything, summary.rung == Rung::Tracepoints)?;
     source.take_out_kind("self")?;
