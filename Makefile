@@ -33,7 +33,7 @@ mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names;
 		cargo build --release --package becalm-mpi && mv $(BUILT)/mpicc.now $(BUILT)/mpicc.last
 	@echo 'run it as: mpirun -n 2 $(BUILT)/release/becalm-mpi'
 
-test: ## all lanes below, some of them side by side, with a summary
+test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
 
 test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundred kills of each command among them; about 25 min

@@ -60,8 +60,13 @@ impl NoiseInput {
         let mut nodes = Vec::new();
         for doc in selection.documents(bundle)? {
             let mut cpus = read_detours(bundle, &doc)?;
-            if !read_books(bundle, &doc, selection.with_self, &mut cpus, &mut names)? && books {
+            // Also where the books are not asked for: they say what of the detours is becalm's own.
+            let any = read_books(bundle, &doc, selection.with_self, &mut cpus, &mut names)?;
+            if books && !any {
                 return Err(NoiseError::NoBooks { run: bundle.path().to_owned(), node: doc.node });
+            }
+            if !books {
+                cpus.values_mut().for_each(|cpu| cpu.entries.clear());
             }
             let last = cpus.values().filter_map(|cpu| cpu.detours.last());
             let last = last.map(|(start, duration)| start.checked_add(*duration).unwrap_or(Nanos::MAX)).max();

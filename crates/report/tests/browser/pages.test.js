@@ -219,8 +219,9 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
   assert.equal(cells.length, run.sources.length);
   run.sources.forEach((source, at) => {
     assert.deepEqual(cells[at].slice(0, 2), [source.source, source.kind]);
-    assert.equal(Number(keys[at][4]), source.max_ns);
-    assert.equal(Number(keys[at][7]), source.total_ns);
+    assert.equal(Number(keys[at][3]), source.max_ns);
+    assert.equal(Number(keys[at][5]), source.total_ns);
+    assert.equal(Number(keys[at][7]), source.whole_ns);
   });
   const text = execFileSync(becalm, ['report', join(bundles, 'lively')], { encoding: 'utf8' });
   for (const row of cells) {
