@@ -198,16 +198,23 @@ impl BundleWriter {
     /// # Errors
     /// If the document is not valid or of another node, and if the system refuses. The former document stays then.
     pub fn write_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
+        match self.note_doc(doc) {
+            Err(error) if error.is_full() && self.reserve.take().is_some() => self.note_doc(doc),
+            written => written,
+        }
+    }
+
+    /// Likewise, of a recording that goes on: it leaves the room that is kept for the last document alone.
+    ///
+    /// # Errors
+    /// As for [`Self::write_doc`], and where only that room is left.
+    pub fn note_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         let target = layout::document(self.path(), &self.node);
         if doc.node != self.node {
             let why = format!("it is of node '{}'", doc.node);
             return Err(BundleError::Document { path: target, why });
         }
-        let written = match document::write(&self.held, &target, doc) {
-            Err(error) if error.is_full() && self.reserve.take().is_some() => document::write(&self.held, &target, doc),
-            written => written,
-        };
-        let (draft, size) = written?;
+        let (draft, size) = document::write(&self.held, &target, doc)?;
         draft.publish()?;
         self.bytes_written += size;
         Ok(())

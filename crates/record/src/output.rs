@@ -37,7 +37,7 @@ impl BundleOutput {
                 *doc = so_far;
             }
         }
-        self.writer.write_doc(&self.started)
+        self.writer.note_doc(&self.started)
     }
 
     /// The document of a CPU as it was written last.

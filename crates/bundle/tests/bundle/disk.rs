@@ -87,8 +87,10 @@ fn a_full_disk_costs_one_segment_and_the_run_is_closed() {
     }
     assert_eq!(read_all(&path).unwrap(), 200 + 400);
 
-    // The closing document is much longer than the first one, and gets its place all the same.
+    // What is said on the way leaves the last document its room.
     disk.fill();
+    assert_full(&writer.note_doc(&doc("a")).unwrap_err(), "node=a.json");
+    // The closing document is much longer than the first one, and gets its place all the same.
     let counter = |number: u32| CounterGrowth {
         cpu: CpuId::new(0),
         name: format!("interrupts/{number}"),

@@ -96,10 +96,9 @@ fn in_a_pid_namespace_becalm_knows_its_own_threads() {
         .filter_map(|source| Some((source["kind"].as_str()?, source["source"].as_str()?)))
         .collect();
     assert!(number(&report["total"], "self_ns") > 0, "{:#}", report["total"]);
-    let strangers: Vec<_> = sources
-        .iter()
-        .filter(|(kind, name)| *kind == "task" && (*name == "becalm" || name.starts_with("becalm/")))
-        .collect();
+    // Another becalm may run beside this one; only this one has loops.
+    let strangers: Vec<_> =
+        sources.iter().filter(|(kind, name)| *kind == "task" && name.starts_with("becalm/")).collect();
     assert!(strangers.is_empty(), "{strangers:?}");
     // Each switch to the loop is one that attribution expects.
     let unmatched: i64 = doc["cpus"].as_array().unwrap().iter().map(|cpu| number(cpu, "unmatched_events")).sum();
