@@ -130,13 +130,15 @@ mod tests {
             }
         }
         let cpus = sched::allowed_cpus().unwrap();
-        let result = compare_cpus::<Shifted>(&cpus, TickRate::from_hz(1e9));
+        let compare = || compare_cpus::<Shifted>(&cpus, TickRate::from_hz(1e9));
         if cpus.len() < 2 || !cpus.contains(CpuId::new(0)) {
             // Only CPU 0's counter differs, so among others nothing may be proven.
-            assert_eq!(result.proven, Nanos::ZERO);
+            assert_eq!(compare().proven, Nanos::ZERO);
             return;
         }
-        assert!(result.compared >= 1);
+        // A comparison gives up after half a second, in which a busy machine may not have run both sides.
+        let result = (0..20).map(|_| compare()).find(|result| result.compared >= 1);
+        let result = result.expect("two CPUs run at the same time once in ten seconds");
         assert!(result.proven > Nanos::from_millis(999), "{result:?}");
         assert!(result.offset < Nanos::from_millis(1100), "{result:?}");
     }
