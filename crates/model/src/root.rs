@@ -5,6 +5,13 @@
 
 use crate::Kind;
 
+/// What stands in a `detail` before the functions that an interrupt or a softirq ran: `vector 236 → tick_nohz_handler`,
+/// `irq:local_timer → process_timeout, delayed_work_timer_fn`.
+pub const RAN: &str = " \u{2192} ";
+
+/// What older recordings call the rest of a detour, which belongs to no activity there.
+pub const OLD_REST: &str = "edge";
+
 /// How the `detail` of a row names the root of that kind and source: `irq:local_timer`.
 #[must_use]
 pub fn text(kind: Kind, source: &str) -> String {
@@ -23,6 +30,7 @@ pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a st
 
 /// Reads what [`text`] wrote.
 fn parse(text: &str) -> Option<(Kind, &str)> {
+    let text = text.split_once(RAN).map_or(text, |(root, _)| root);
     let (kind, source) = text.split_once(':')?;
     Some((kind.parse().ok()?, source))
 }
@@ -39,10 +47,12 @@ mod tests {
             let detail = text(kind, source);
             assert_eq!(of_row(Kind::Edge, "entry", &detail), (kind, source));
             assert_eq!(of_row(Kind::Softirq, "rcu", &detail), (kind, source));
+            let with_functions = format!("{detail}{RAN}process_timeout, wake_q");
+            assert_eq!(of_row(Kind::Softirq, "timer", &with_functions), (kind, source));
             // A thread of that name is a thread.
             assert_eq!(of_row(Kind::Task, "sshd", &detail), (Kind::Task, "sshd"));
         }
-        for detail in ["", "vector 236", "nothing:of the kind"] {
+        for detail in ["", "vector 236", "nothing:of the kind", "process_timeout"] {
             assert_eq!(of_row(Kind::Edge, "edge", detail), (Kind::Edge, "edge"), "{detail}");
         }
     }

@@ -316,9 +316,13 @@ pub fn blocks(noise: &[f64]) -> Result<Blocks, usize> {
 
 /// The mean of the cells from each on around the circle, less the mean of all: every block that can be drawn.
 pub(super) fn block_means(values: &[f64], block: usize, mean: f64) -> Vec<f64> {
-    let n = values.len();
-    let sum = |first: usize| (first..first + block).map(|cell| values[cell % n]).sum::<f64>();
-    (0..n).map(|first| sum(first) / block as f64 - mean).collect()
+    around(values, block).map(|sum| sum / block as f64 - mean).collect()
+}
+
+/// The sums of `length` values in a row, from each on around the circle; `length` is from 1 to their number.
+pub fn around(values: &[f64], length: usize) -> impl Iterator<Item = f64> {
+    let circle: Vec<f64> = values.iter().chain(&values[..length - 1]).copied().collect();
+    (0..values.len()).map(move |first| circle[first..first + length].iter().sum())
 }
 
 /// The interval of the mean of a cell, from the quantiles of (mean* - mean) / error* over the resamples.
@@ -354,6 +358,7 @@ fn studentized(noise: &[f64], dependence: Blocks, random: &mut impl Rng) -> (f64
 }
 
 /// A uniform number below `n`, which is small: the multiplication's bias is below n / 2^64.
+#[inline]
 pub fn below(n: usize, random: &mut impl Rng) -> usize {
     ((u128::from(random.next_u64()) * n as u128) >> 64) as usize
 }

@@ -56,7 +56,7 @@ pub(super) fn contrast(a: &Scatter, b: &Scatter) -> Result<Contrast, Doubt> {
     // Now sorted, for the test.
     pivots.sort_unstable_by(f64::total_cmp);
     let p_value = pair.p_value(&pivots);
-    let (ratio_low, ratio_high) = if a.value > 0.0 { pair.ratios(&mut pivots) } else { (None, None) };
+    let (ratio_low, ratio_high) = if a.value > 0.0 { pair.ratios() } else { (None, None) };
     Ok(Contrast { low, high, ratio_low, ratio_high, p_value })
 }
 
@@ -90,7 +90,17 @@ impl<'a> PairOfRuns<'a> {
             return (difference, difference);
         }
         pivots.clear();
-        pivots.extend(self.a.redraws.iter().zip(&self.b.redraws).map(|(a, b)| {
+        pivots.extend(self.pivots(r));
+        let (low, high) = tail_ranks(pivots.len());
+        let (below, upper, _) = pivots.select_nth_unstable_by(high, f64::total_cmp);
+        let upper = upper.max(self.critical);
+        let lower = below.select_nth_unstable_by(low, f64::total_cmp).1.min(-self.critical);
+        (difference - upper * error, difference - lower * error)
+    }
+
+    /// How far each pair of redraws is off, in units of its own error.
+    fn pivots(&self, r: f64) -> impl Iterator<Item = f64> + '_ {
+        self.a.redraws.iter().zip(&self.b.redraws).map(move |(a, b)| {
             let shift = b.shift - r * a.shift;
             let spread = b.variance + r * r * a.variance;
             // Of redraws without any spread only the sign is known.
@@ -99,14 +109,27 @@ impl<'a> PairOfRuns<'a> {
                 (false, true) => 0.0,
                 (false, false) => f64::INFINITY.copysign(shift),
             }
-        }));
-        let n = pivots.len();
-        let tail = (1.0 - CONFIDENCE) / 2.0;
-        let (low, high) = (nearest_rank(tail, n), nearest_rank(1.0 - tail, n));
-        let (below, upper, _) = pivots.select_nth_unstable_by(high, f64::total_cmp);
-        let upper = upper.max(self.critical);
-        let lower = below.select_nth_unstable_by(low, f64::total_cmp).1.min(-self.critical);
-        (difference - upper * error, difference - lower * error)
+        })
+    }
+
+    /// Whether the lower end of [`Self::interval`] is at most 0. Counting does, where that sorts.
+    fn reaches_down(&self, r: f64) -> bool {
+        let (difference, error) = (self.b.value - r * self.a.value, self.error(r));
+        if error == 0.0 || difference - self.critical * error <= 0.0 {
+            return difference <= 0.0 || error > 0.0;
+        }
+        let short = self.pivots(r).filter(|pivot| difference - pivot * error > 0.0).count();
+        short <= tail_ranks(self.a.redraws.len()).1
+    }
+
+    /// Whether its upper end is at least 0.
+    fn reaches_up(&self, r: f64) -> bool {
+        let (difference, error) = (self.b.value - r * self.a.value, self.error(r));
+        if error == 0.0 || difference + self.critical * error >= 0.0 {
+            return difference >= 0.0 || error > 0.0;
+        }
+        let enough = self.pivots(r).filter(|pivot| difference - pivot * error >= 0.0).count();
+        enough > tail_ranks(self.a.redraws.len()).0
     }
 
     /// Of no difference, from the sorted pivots.
@@ -123,30 +146,35 @@ impl<'a> PairOfRuns<'a> {
         (2.0 * above.min(under).max(student_tail(t.abs(), self.df))).min(1.0)
     }
 
-    /// The ratios that the runs allow. `low` falls and `high` rises through 0 as r grows past them.
-    fn ratios(&self, pivots: &mut Vec<f64>) -> (Option<f64>, Option<f64>) {
+    /// The ratios that the runs allow.
+    fn ratios(&self) -> (Option<f64>, Option<f64>) {
         let estimate = self.b.value / self.a.value;
-        let mut search = |mut inside: f64, mut outside: f64, allowed: &dyn Fn((f64, f64)) -> bool| {
+        let search = |mut inside: f64, mut outside: f64, allowed: &dyn Fn(f64) -> bool| {
             for _ in 0..32 {
                 let middle = f64::midpoint(inside, outside);
-                if allowed(self.interval(middle, pivots)) { inside = middle } else { outside = middle }
+                if allowed(middle) { inside = middle } else { outside = middle }
             }
             f64::midpoint(inside, outside)
         };
-        let low = if estimate > 0.0 { search(estimate, 0.0, &|(low, _)| low <= 0.0) } else { 0.0 };
+        let low = if estimate > 0.0 { search(estimate, 0.0, &|r| self.reaches_down(r)) } else { 0.0 };
         let mut beyond = estimate.max(1e-9);
         loop {
             beyond *= 2.0;
             if beyond > RATIO_MAX {
                 return (Some(low), None);
             }
-            let mut scratch = Vec::with_capacity(self.a.redraws.len());
-            if self.interval(beyond, &mut scratch).1 < 0.0 {
+            if !self.reaches_up(beyond) {
                 break;
             }
         }
-        (Some(low), Some(search(estimate, beyond, &|(_, high)| high >= 0.0)))
+        (Some(low), Some(search(estimate, beyond, &|r| self.reaches_up(r))))
     }
+}
+
+/// Where the quantiles that end the interval stand among `n` sorted pivots.
+fn tail_ranks(n: usize) -> (usize, usize) {
+    let tail = (1.0 - CONFIDENCE) / 2.0;
+    (nearest_rank(tail, n), nearest_rank(1.0 - tail, n))
 }
 
 /// The share of pivots that are at least `t`, of pivots from the largest down.
@@ -158,4 +186,30 @@ fn tail(falling: impl Clone + ExactSizeIterator<Item = f64>, t: f64, df: f64) ->
         return reached.max(1) as f64 / n as f64;
     }
     COUNTED as f64 / n as f64 * student_tail(t, df) / student_tail(anchor, df)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::compare::series::Redraw;
+
+    fn scatter() -> impl Strategy<Value = Scatter> {
+        // Few values, so that pivots are equal to each other and to the ends.
+        let redraw = (-3_i32..4, 0_i32..3)
+            .prop_map(|(shift, variance)| Redraw { shift: shift.into(), variance: variance.into() });
+        (0_i32..5, 0_i32..3, prop::collection::vec(redraw, 200))
+            .prop_map(|(value, variance, redraws)| Scatter::made_up(value.into(), variance.into(), redraws))
+    }
+
+    proptest! {
+        #[test]
+        fn counting_says_what_the_interval_says(a in scatter(), b in scatter(), r in prop::sample::select(&[0.0, 0.25, 0.5, 1.0, 1.5, 3.0][..])) {
+            let pair = PairOfRuns::new(&a, &b);
+            let (low, high) = pair.interval(r, &mut Vec::new());
+            prop_assert_eq!(pair.reaches_down(r), low <= 0.0, "{}", low);
+            prop_assert_eq!(pair.reaches_up(r), high >= 0.0, "{}", high);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::Kind;
+use becalm_model::{Kind, root::OLD_REST};
 use becalm_stats::TimeCells;
 
 use super::sample::DetourSample;
@@ -21,6 +21,13 @@ pub(super) struct Gathered {
     pub(super) dropped_ns: i64,
     /// Kept detours in which kernel events were lost.
     pub(super) incomplete: u64,
+}
+
+impl Gathered {
+    /// Whether its rests belong to no activity, as in older recordings: each source then has its own time alone.
+    pub(super) fn has_old_books(&self) -> bool {
+        self.sources.contains_key(&(Kind::Edge, OLD_REST.to_owned()))
+    }
 }
 
 /// A source's activities over the cells of time.

@@ -53,6 +53,8 @@ pub enum Doubt {
     },
     /// Of the runs of a side too few have the figure: it takes two of one side and one of the other.
     FewRuns,
+    /// The books of one of the runs are older, and book time on other sources.
+    OtherBooks,
     /// Too few stretches of time, of which the longest detours are compared.
     FewStretches {
         /// How many the shorter run has.
@@ -149,6 +151,13 @@ impl ComparedFigure {
             Err(doubt) => self.doubt = Some(doubt),
         }
         self
+    }
+}
+
+impl ComparedFigure {
+    /// With both values, and nothing said of their difference.
+    fn without_test(self, doubt: Doubt) -> Self {
+        Self { low: None, high: None, effect: None, p_value: None, doubt: Some(doubt), ..self }
     }
 }
 
@@ -321,11 +330,18 @@ fn of_stretches(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> Compared
     }
 }
 
+/// Whether some of the runs, but not all, have books in which the rests of detours belong to no activity.
+pub(super) fn books_differ(samples: &[Vec<Gathered>; 2]) -> bool {
+    let old = samples.iter().flatten().filter(|run| run.has_old_books()).count();
+    old > 0 && old < samples.iter().flatten().count()
+}
+
 /// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
 fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigure> {
     let names: BTreeSet<&(Kind, String)> = samples.iter().flatten().flat_map(|run| run.sources.keys()).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
+    let apart = books_differ(samples);
     for name in names {
         let of_run = |(run, sample): (&ComparedRun, &Gathered)| {
             let source = sample.sources.get(name).cloned().unwrap_or_else(|| SourceSample::empty(run.length_ns));
@@ -336,7 +352,12 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigu
         let [time, rate] = [(0, Metric::TimeRatio, 1.0), (1, Metric::Rate, 1e9)].map(|(which, metric, scale)| {
             let of_which = |side: &Vec<[Option<RatioOfSums>; 2]>| side.iter().map(|run| run[which].clone()).collect();
             let row = of_several_series(metric, sides.each_ref().map(of_which), scale);
-            ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row }
+            let row = ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
+            // How often an activity came is the same in all books; what is no activity has got other names.
+            match apart && (metric == Metric::TimeRatio || matches!(name.0, Kind::Edge | Kind::Unseen)) {
+                true => row.without_test(Doubt::OtherBooks),
+                false => row,
+            }
         });
         pairs.push([time, rate]);
     }

@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::Doubt;
-use becalm_stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, below, blocks};
+use becalm_stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, around, below, blocks};
 
 /// How many times as long as for one run's interval the blocks are.
 const BLOCK_FACTOR: usize = 4;
@@ -72,10 +72,8 @@ impl RatioOfSums {
         let train_ns = self.width_ns.saturating_mul(block as i64);
         // Trains are counted as they are: that several share a block makes none of them weigh more.
         let weights = self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect();
-        let blocks_of = |length: usize| -> Vec<f64> {
-            let sum = |first: usize| (first..first + length).map(|cell| self.residuals[cell % n]).sum::<f64>();
-            (0..n).map(|first| sum(first) / length as f64).collect()
-        };
+        let blocks_of =
+            |length: usize| -> Vec<f64> { around(&self.residuals, length).map(|sum| sum / length as f64).collect() };
         let spread = |length: usize| blocks_of(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
         // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
         let factor = if spread(block) > spread(1) { BLOCK_FACTOR } else { 1 };
@@ -120,6 +118,14 @@ pub(super) struct Scatter {
     pub(super) redraws: Vec<Redraw>,
     /// How much of `value` each train's length of time holds.
     weights: Vec<f64>,
+}
+
+#[cfg(test)]
+impl Scatter {
+    /// Of a value with this variance and these redraws, of ten blocks each.
+    pub(super) fn made_up(value: f64, variance: f64, redraws: Vec<Redraw>) -> Self {
+        Self { value, variance, draws: 10, train_ns: 1, redraws, weights: vec![1.0; 10] }
+    }
 }
 
 /// A redraw: how far its figure is from the run's, and the variance as seen from within it.

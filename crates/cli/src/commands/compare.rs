@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use becalm_analyze::compare::{Limit, Metric, compare_sides, exceeds};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
+use becalm_model::node::NodeDoc;
 use becalm_report::{CompareReport, LimitCheck};
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
@@ -144,6 +145,34 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     }
 }
 
+/// Refuses a recording that would stand against itself, where it can show nothing, or count twice on a side, where it would make the
+/// runs look more alike than they are. A copy is the same recording; other nodes or CPUs of it are not.
+fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), UsageError> {
+    let documents: Vec<Vec<NodeDoc>> =
+        // What cannot be read is refused with its reason later.
+        runs.iter().map(|(bundle, selection)| selection.documents(bundle).unwrap_or_default()).collect();
+    let original = |run: usize, node: &str| runs[run].0.nodes().iter().find(|doc| doc.node == node);
+    for (b, of_b) in documents.iter().enumerate() {
+        for (a, of_a) in documents.iter().enumerate().take(b) {
+            let is_same = |doc: &&NodeDoc| {
+                let shares =
+                    |other: &NodeDoc| doc.cpus.iter().any(|cpu| other.cpus.iter().any(|its| its.cpu == cpu.cpu));
+                let same_node = of_b.iter().find(|other| other.node == doc.node);
+                same_node.is_some_and(shares) && original(a, &doc.node) == original(b, &doc.node)
+            };
+            let Some(doc) = of_a.iter().find(is_same) else { continue };
+            let [a, b] = [a, b].map(|run| runs[run].0.path().display());
+            return Err(UsageError(format!(
+                "{a} and {b} hold the same recording, of node {} from {}: against itself it shows nothing, and twice on a side it \
+                 makes the runs look more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
+                doc.node,
+                doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC")
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Reads all runs and prints what changed, or writes its page.
 ///
 /// # Errors
@@ -163,9 +192,10 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         with_self: args.with_self,
     };
     let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
-    let reading = ReadingProgress::to_compare(bundles_a.iter().chain(&bundles_b));
     let selected_a: Vec<_> = bundles_a.iter().map(|bundle| (bundle, &select_a)).collect();
     let selected_b: Vec<_> = bundles_b.iter().map(|bundle| (bundle, &select_b)).collect();
+    refuse_repeated(&[selected_a.as_slice(), &selected_b].concat())?;
+    let reading = ReadingProgress::to_compare(bundles_a.iter().chain(&bundles_b));
     let comparison = compare_sides(&selected_a, &selected_b)?;
     drop(reading);
     let share = args.fail_if_worse.map(Share::ratio);
