@@ -5,6 +5,7 @@
 //! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold.
 //! - [`delay`]: the delay that a phase suffers, as a function of where in the trace it starts; [`order`] gives the
 //!   expected largest of any number of such delays.
+//! - [`sampled`]: that, and what is left of it without each source, in one pass over detours that nobody keeps.
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
 //! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`watch`] says how far
@@ -31,6 +32,7 @@ pub mod placement;
 pub mod predict;
 pub mod random;
 pub mod replay;
+pub mod sampled;
 pub mod spec;
 pub mod watch;
 mod workers;

@@ -157,7 +157,7 @@ impl DelayDistribution {
 }
 
 /// 1 - (1-s)^n, without cancellation for a small s.
-fn any(n: f64, s: f64) -> f64 {
+pub(crate) fn any(n: f64, s: f64) -> f64 {
     if s >= 1.0 { 1.0 } else { -libm::expm1(n * libm::log1p(-s)) }
 }
 

@@ -6,7 +6,7 @@ use becalm_model::Kind;
 use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
-use super::{Anatomy, Books};
+use super::{Anatomy, AtScale, Books, Checked, Measuring, NoScale, SampledPhases};
 use becalm_stats::outliers::Outlier;
 use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLevel, Spectrum, Tail};
 
@@ -15,6 +15,10 @@ use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLeve
 pub struct Summary {
     /// The folder of the bundle that was summarized.
     pub path: PathBuf,
+    /// The trace held against the kernel's own counts; `None` if that was not done.
+    pub checked: Option<Checked>,
+    /// What writing the trace cost; `None` if there is none, or that is not known.
+    pub measuring: Option<Measuring>,
     /// The nodes, by name.
     pub nodes: Vec<NodeSummary>,
     /// The CPUs, by node and number.
@@ -28,6 +32,10 @@ pub struct Summary {
     pub cpu_sources: Vec<SourceSummary>,
     /// What one occurrence of the interrupt costs of which most goes; `None` where no interrupt is known.
     pub anatomy: Option<Anatomy>,
+    /// What the noise costs a program of [`super::RANKS`] ranks, or of as many as were asked for since.
+    pub at_scale: Result<AtScale, NoScale>,
+    /// What that is computed from.
+    pub phases: SampledPhases,
     /// What comes again and again after the same time, by place and then the most frequent first. From the sources where
     /// there are any, else from the detours themselves.
     pub periods: Vec<PeriodSummary>,
@@ -46,6 +54,13 @@ pub struct Summary {
     /// What the reader must know before believing the numbers: what the summary found, then what the recorder said.
     /// With the node that each is about.
     pub warnings: Vec<(String, Warning)>,
+}
+
+impl Summary {
+    /// Asks what the noise costs a program of another number of ranks.
+    pub fn ask_for_ranks(&mut self, ranks: u64) {
+        self.at_scale = self.phases.at(ranks);
+    }
 }
 
 /// A node of a summary.

@@ -5,7 +5,9 @@
 //! crate `report` to decide.
 
 mod anatomy;
+mod at_scale;
 mod books;
+mod checked;
 mod error;
 mod figures;
 mod findings;
@@ -18,7 +20,9 @@ mod tails;
 mod timeline;
 
 pub use anatomy::{Anatomy, Part, PartFigures};
+pub use at_scale::{AtScale, NoScale, RANKS, SampledPhases};
 pub use books::{Books, OpenBook};
+pub use checked::{Checked, Found, Measuring};
 pub use error::SummaryError;
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,

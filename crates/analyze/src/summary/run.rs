@@ -8,13 +8,14 @@ use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_units::{CpuId, CpuList};
 
 use super::anatomy::anatomy;
+use super::checked::{Checked, Measuring};
 use super::findings::ClosingWarnings;
 use super::peers::Peers;
 use super::recurring::Recurring;
 use super::scan::CpuScan;
 use super::{
-    ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, Scan, SourceSummary,
-    Summary, SummaryError, books,
+    ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, SampledPhases, Scan,
+    SourceSummary, Summary, SummaryError, books,
 };
 use becalm_stats::chance::{rarest_seen, run_again_for};
 use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
@@ -77,7 +78,7 @@ impl Selection {
 pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, SummaryError> {
     let docs = selection.documents(bundle)?;
     let mut findings = ClosingWarnings::default();
-    let mut gathered = GatheredNodes { whole: selection.cpus.is_none(), ..GatheredNodes::default() };
+    let mut gathered = GatheredNodes::new(selection.cpus.is_none());
     let mut nodes = Vec::new();
     for doc in docs {
         findings.of_document(&doc);
@@ -102,7 +103,13 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
     super::tails::hold_together(&mut total, &sources, &mut gathered.cpus, &gathered.cpu_sources);
     let (periods, spectrum) = gathered.recurring.found(&sources);
     let peers = gathered.peers.of_nodes();
+    let checked = Checked::of_nodes(docs.iter().copied());
+    let measuring = Measuring::of_nodes(docs.iter().copied(), observed);
+    let activities = nodes.iter().map(|node| node.activities).sum();
+    let phases = gathered.phases.of_run(rung, activities, observed, total.observed);
     Ok(Summary {
+        checked,
+        measuring,
         path: bundle.path().to_owned(),
         lost_events: total.lost_events,
         warnings: findings.with_the_recorders(&nodes),
@@ -112,6 +119,8 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         sources,
         cpu_sources: gathered.cpu_sources,
         anatomy,
+        at_scale: phases.at(super::RANKS),
+        phases,
         outliers: peers.outliers,
         peers: peers.compared,
         periods,
@@ -122,7 +131,6 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
 }
 
 /// What the nodes that were read so far add up to.
-#[derive(Default)]
 struct GatheredNodes {
     /// Whether all CPUs were selected.
     whole: bool,
@@ -133,9 +141,24 @@ struct GatheredNodes {
     together: Together,
     recurring: Recurring,
     peers: Peers,
+    phases: SampledPhases,
 }
 
 impl GatheredNodes {
+    fn new(whole: bool) -> Self {
+        Self {
+            whole,
+            cpus: Vec::new(),
+            sources: BTreeMap::new(),
+            cpu_sources: Vec::new(),
+            open: Vec::new(),
+            together: Together::default(),
+            recurring: Recurring::default(),
+            peers: Peers::default(),
+            phases: SampledPhases::new(),
+        }
+    }
+
     /// Reads one node; gives the number of its activities.
     fn take(
         &mut self,
@@ -179,6 +202,7 @@ impl GatheredNodes {
         findings.of_unlisted(doc, scan.unexpected(), self.whole);
         self.recurring.add_spectrum(scan.spectrum());
         let names = scan.names().to_vec();
+        self.phases.add(scan.losses(), &names);
         let first = self.cpus.len();
         let mut of_node = Together::default();
         for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use becalm_model::{Kind, root, unseen};
-use becalm_units::CpuId;
+use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
+use becalm_units::{CpuId, Nanos};
 
+use super::at_scale;
 use super::books::Balance;
 use super::own::OwnTime;
 use becalm_stats::periods::Times;
@@ -50,7 +52,7 @@ pub struct ActivityColumns<'a, K> {
 ///
 /// The time that becalm's own threads took, with the ways in and out of them, is not the machine's: it is taken out of the
 /// detours and kept apart, unless it is asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scan {
     cpus: Vec<CpuScan>,
     places: BTreeMap<i32, usize>,
@@ -61,6 +63,24 @@ pub struct Scan {
     searches_detours: bool,
     with_self: bool,
     spectrum: Welch,
+    losses: PhaseLosses<u32>,
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self {
+            cpus: Vec::new(),
+            places: BTreeMap::new(),
+            names: Vec::new(),
+            ids: HashMap::new(),
+            activities: 0,
+            unexpected: BTreeSet::new(),
+            searches_detours: false,
+            with_self: false,
+            spectrum: Welch::default(),
+            losses: PhaseLosses::new(at_scale::GRAIN),
+        }
+    }
 }
 
 /// The sums over the rows of one CPU.
@@ -85,6 +105,8 @@ pub(super) struct CpuScan {
     /// The first detours of each length, by the octave of it; empty where that is not asked for.
     pub(super) octaves: Vec<Times>,
     pub(super) incomplete: u64,
+    /// None as above.
+    phases: Option<PhaseSampler>,
     balance: Balance,
     /// Those of its own sources only: all CPUs by all sources would be more than there are rows.
     pub(super) sources: Vec<SourceScan>,
@@ -156,6 +178,9 @@ impl Scan {
             longest: Longest::default(),
             stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length())),
             octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },
+            phases: cells
+                .as_ref()
+                .map(|cells| PhaseSampler::new(Nanos::new(cells.start()), Nanos::new(cells.length()), at_scale::GRAIN)),
             cells,
             incomplete: 0,
             balance: Balance::default(),
@@ -236,6 +261,10 @@ impl Scan {
                     cpu.own.add(number, self_time);
                     continue;
                 }
+                if let Some(phases) = &mut cpu.phases {
+                    let (start, time) = (Nanos::new(rows.starts[row]), Nanos::new(self_time));
+                    phases.part(rows.detours[row], start, root.unwrap_or(ids[pair]), time, &mut self.losses);
+                }
                 if slots[pair].0 != run {
                     slots[pair] = (run, cpu.slot(ids[pair]));
                 }
@@ -273,6 +302,14 @@ impl Scan {
             stretch.finish(&mut self.spectrum);
         }
         &self.spectrum
+    }
+
+    /// How late phases were on the CPUs, by the numbers of the sources. What comes after is not in it.
+    pub(super) fn losses(&mut self) -> &PhaseLosses<u32> {
+        for mut phases in self.cpus.iter_mut().filter_map(|cpu| cpu.phases.take()) {
+            phases.finish(&mut self.losses);
+        }
+        &self.losses
     }
 
     /// The CPUs whose books do not close.

@@ -3,9 +3,11 @@
 mod cpus;
 mod place;
 mod program;
+mod ranks;
 mod run;
 
 pub use cpus::{cpu_id, some_cpus};
 pub use place::{default_path, refuse_existing};
 pub use program::refuse_missing;
+pub use ranks::RanksArgs;
 pub use run::RunArgs;

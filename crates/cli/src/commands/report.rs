@@ -14,7 +14,7 @@ use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{CostRunReport, RunReport, TickReport};
 use clap::Args;
 
-use crate::arguments::RunArgs;
+use crate::arguments::{RanksArgs, RunArgs};
 use crate::exit::{Exit, UsageError};
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
@@ -28,6 +28,9 @@ use crate::progress::ReadingProgress;
 pub struct ReportArgs {
     #[command(flatten)]
     run: RunArgs,
+
+    #[command(flatten)]
+    ranks: RanksArgs,
 
     /// Show all CPUs and sources, not only the noisiest 20
     #[arg(long)]
@@ -74,6 +77,9 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
             UsageError(format!("{} holds {holds}, and --baseline is for samples of work", path.display())).into()
         );
     }
+    if args.ranks.is_given() {
+        return Err(UsageError(format!("{} holds {holds}, and --ranks is for recordings", path.display())).into());
+    }
     if contents == Contents::Phases {
         if cpus.is_some() || node.is_some() {
             let text = format!("{} holds {holds}, of all ranks together; leave --cpus and --node out", path.display());
@@ -119,6 +125,10 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let bundle = args.run.open()?;
     if is_work(&bundle) {
+        if args.ranks.is_given() {
+            let text = format!("{} holds samples of work, and --ranks is for recordings", args.run.path.display());
+            return Err(UsageError(text).into());
+        }
         return work::run(args, &bundle, out);
     }
     if args.baseline.is_some() {
@@ -130,11 +140,12 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Err(UsageError(text).into());
     }
     if let Some(file) = &args.html {
-        return page::run(&args.run, file, out);
+        return page::run(&args.run, args.ranks, file, out);
     }
     let reading = ReadingProgress::begin(&bundle, 1);
-    let summary = summarize(&bundle, &args.run.selection())?;
+    let mut summary = summarize(&bundle, &args.run.selection())?;
     drop(reading);
+    args.ranks.ask(&mut summary);
     emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
 }

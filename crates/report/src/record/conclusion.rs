@@ -1,12 +1,13 @@
 //! What a recording says in a few sentences, the same in the text, on the page and in the document: how much is lost, how
-//! long at most, and by what.
+//! long at most, what that costs a program of many ranks, and by what.
 
-use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_analyze::summary::{AtScale, SourceSummary, Summary};
 use becalm_model::{Kind, remedy};
+use becalm_units::{Count, plural};
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::value::{grouped, time};
+use crate::form::value::{factor, grouped, time};
 
 /// How many causes are named.
 const CAUSES: usize = 3;
@@ -24,7 +25,21 @@ pub(crate) struct Cause<'a> {
     pub(crate) whole_ns: i64,
     /// The longest at once.
     pub(crate) max_ns: Option<i64>,
+    /// How many times as long the program takes without it that stands in [`Conclusion::at_scale`].
+    pub(crate) without_slowdown_ratio: Option<f64>,
     pub(crate) advice: Option<&'static str>,
+    /// The ranks of that program.
+    #[serde(skip)]
+    ranks: u64,
+}
+
+/// What the noise costs a program whose ranks wait for each other again and again.
+#[derive(Serialize)]
+pub(crate) struct Scaled {
+    pub(crate) ranks: u64,
+    pub(crate) grain_ns: i64,
+    /// How many times as long it takes.
+    pub(crate) slowdown_ratio: f64,
 }
 
 /// The conclusion of a recording.
@@ -36,7 +51,12 @@ pub(crate) struct Conclusion<'a> {
     /// The same in detours of 1 us and more.
     pub(crate) noise_1us_ratio: Option<f64>,
     pub(crate) max_ns: Option<i64>,
-    /// The causes that cost most as a whole, the costliest first.
+    /// `None` where it is not known.
+    pub(crate) at_scale: Option<Scaled>,
+    /// Why it is not known.
+    pub(crate) at_scale_missing: Option<String>,
+    /// The causes without which that program gains most, the most rewarding first; where that is not known, or equal, those
+    /// that cost most as a whole.
     pub(crate) causes: Vec<Cause<'a>>,
     /// The cause of the longest activity, where it is not among those above.
     pub(crate) longest: Option<Cause<'a>>,
@@ -46,7 +66,7 @@ pub(crate) struct Conclusion<'a> {
 }
 
 impl Cause<'_> {
-    fn new(source: &SourceSummary) -> Cause<'_> {
+    fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>) -> Cause<'a> {
         Cause {
             kind: source.kind,
             source: &source.source,
@@ -55,15 +75,22 @@ impl Cause<'_> {
             whole_mean_ns: source.whole_mean_ns(),
             whole_ns: source.whole_ns,
             max_ns: source.times.max(),
+            without_slowdown_ratio: scaled.map(|scaled| scaled.without(source.kind, &source.source)),
             advice: remedy::advice(source.kind, &source.source),
+            ranks: scaled.map_or(0, |scaled| scaled.ranks),
         }
     }
 
-    /// Its share, how often it came and what each cost: `41.5% of it, 5,229 times, 34.0 us each`.
+    /// Its share, how often it came, what each cost and what is left at scale without it:
+    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
         let each = self.whole_mean_ns.map_or_else(String::new, |mean| format!(", {} each", Value::time(mean).cell()));
-        format!("{} of it, {} {times}{each}", Value::Share(self.share_ratio.unwrap_or(0.0)).cell(), grouped(self.count))
+        let share = Value::Share(self.share_ratio.unwrap_or(0.0)).cell();
+        let left = self.without_slowdown_ratio.map_or_else(String::new, |left| {
+            format!("; without it {} take {} times as long", ranks_text(self.ranks), factor(left))
+        });
+        format!("{share} of it, {} {times}{each}{left}", grouped(self.count))
     }
 
     /// Its kind and its name.
@@ -75,8 +102,15 @@ impl Cause<'_> {
 impl<'a> Conclusion<'a> {
     pub(crate) fn of_run(summary: &'a Summary) -> Self {
         let total = &summary.total;
-        let causes: Vec<Cause<'_>> =
-            summary.sources.iter().filter(|source| source.whole_ns > 0).take(CAUSES).map(Cause::new).collect();
+        let scaled = summary.at_scale.as_ref();
+        let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok());
+        // Sources stand in the order of their whole time, which decides where nothing else does.
+        let mut roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
+        if let Ok(scaled) = scaled {
+            let left = |source: &SourceSummary| scaled.without(source.kind, &source.source);
+            roots.sort_by(|a, b| left(a).total_cmp(&left(b)));
+        }
+        let causes: Vec<Cause<'_>> = roots.into_iter().take(CAUSES).map(cause).collect();
         let longest =
             summary.sources.iter().filter(|source| source.kind != Kind::Edge).max_by_key(|source| source.times.max());
         let named = |source: &&SourceSummary| {
@@ -87,11 +121,36 @@ impl<'a> Conclusion<'a> {
             noise_ratio: total.noise_ratio(),
             noise_1us_ratio: total.long_noise_ratio(),
             max_ns: total.durations.max(),
-            longest: longest.filter(|source| !named(source)).map(Cause::new),
+            longest: longest.filter(|source| !named(source)).map(cause),
+            at_scale: scaled.ok().map(|scaled| Scaled {
+                ranks: scaled.ranks,
+                grain_ns: scaled.grain.get(),
+                slowdown_ratio: scaled.slowdown,
+            }),
+            at_scale_missing: scaled.err().map(ToString::to_string),
             causes,
             self_ratio: total.own_ratio(),
             self_longest_ns: total.own_longest_ns,
         }
+    }
+
+    /// What the noise costs a program of many ranks, in a sentence; `None` where there is nothing to lose.
+    pub(crate) fn scale(&self) -> Option<String> {
+        if self.causes.is_empty() {
+            return None;
+        }
+        Some(match (&self.at_scale, &self.at_scale_missing) {
+            (Some(scaled), _) => format!(
+                "A program whose {} wait for each other after every {} of work takes {} times as long with this noise.",
+                ranks_text(scaled.ranks),
+                time(scaled.grain_ns),
+                factor(scaled.slowdown_ratio)
+            ),
+            (None, missing) => format!(
+                "What it costs a program of many ranks is not known: {}. So the causes stand in the order of their time.",
+                missing.as_deref().unwrap_or_default()
+            ),
+        })
     }
 
     /// What becalm took, in a sentence; `None` where it took nothing, or nobody could see it.
@@ -103,6 +162,11 @@ impl<'a> Conclusion<'a> {
             Value::Ratio(ratio).cell()
         ))
     }
+}
+
+/// A number of ranks in words.
+fn ranks_text(ranks: u64) -> String {
+    format!("{} {}", Count::new(ranks), plural(ranks, "rank", "ranks"))
 }
 
 fn sentence(summary: &Summary) -> String {

@@ -2,14 +2,18 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::summary::{Books, NodeSummary, Summary};
+use becalm_analyze::summary::{Books, Found, Measuring, NodeSummary, Summary};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung};
 use becalm_units::Nanos;
 
+use crate::Value;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::value::{grouped, three_digits, time};
 use becalm_units::plural;
+
+/// How many lines of interrupts are named that the trace lacks some of.
+const LACKING: usize = 3;
 
 /// Prints what was recorded, where and how, and every warning.
 pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -47,7 +51,14 @@ pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
 
 /// What is known of the whole run.
 pub(crate) fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
-    let lines = [("books", books(summary)), ("lost", Some(lost(summary))), ("steal", steal(summary))];
+    let lines = [
+        ("books", books(summary)),
+        ("checked", checked(summary)),
+        ("lost", Some(lost(summary))),
+        ("tracing", measuring(summary)),
+        ("steal", steal(summary)),
+        ("SMI", smis(summary)),
+    ];
     lines.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
@@ -139,6 +150,46 @@ pub(crate) fn lost(summary: &Summary) -> String {
             format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
         }
     }
+}
+
+/// How many system management interrupts came, where they can be seen.
+fn smis(summary: &Summary) -> Option<String> {
+    let each = || summary.nodes.iter().flat_map(|node| &node.doc.cpus).filter_map(|cpu| cpu.smis);
+    let (least, most) = (each().min()?, each().max()?);
+    let count = if least == most { grouped(most) } else { format!("{} to {}", grouped(least), grouped(most)) };
+    Some(format!("{count} system management {} on each CPU", plural(most, "interrupt", "interrupts")))
+}
+
+/// How much of what the kernel counted itself is in the trace, if it was traced.
+fn checked(summary: &Summary) -> Option<String> {
+    if summary.rung != Rung::Tracepoints {
+        return None;
+    }
+    let Some(checked) = &summary.checked else {
+        return Some("no: the recording does not say how often the kernel counted what is in its trace".to_owned());
+    };
+    let of = |found: Found, what: &str| format!("{} of {} {what}", grouped(found.found), grouped(found.counted));
+    let parts =
+        [(checked.timers, "timer interrupts"), (checked.others, "other interrupts"), (checked.softirqs, "softirqs")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| of(*found, what)).collect();
+    let lacking = checked.lacking.iter().take(LACKING);
+    let lacking: Vec<String> =
+        lacking.map(|(line, found)| format!("{line} {}", grouped(found.counted - found.found))).collect();
+    let lacking = if lacking.is_empty() { String::new() } else { format!("; it lacks {}", lacking.join(", ")) };
+    Some(format!("{} that the kernel counted are in the trace{lacking}", parts.join(", ")))
+}
+
+/// What writing the trace cost, as far as that is known.
+fn measuring(summary: &Summary) -> Option<String> {
+    let Measuring { events, event_cost_ns, cost_ns, time_ratio } = summary.measuring?;
+    let share = time_ratio.map_or_else(String::new, |ratio| format!(", {} of the time", Value::Ratio(ratio).cell()));
+    let each = time(event_cost_ns.round() as i64);
+    Some(format!(
+        "about {}{share}: {} kernel events, {each} each where caches are warm",
+        time(cost_ns),
+        grouped(events)
+    ))
 }
 
 /// The time that the hypervisor admits to have taken, beside the time that was not seen. It took more: neither exits nor emulation

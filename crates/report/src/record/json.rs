@@ -2,7 +2,7 @@
 //!
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
-use becalm_analyze::summary::{Books, NodeSummary, OpenBook, Summary, Timeline};
+use becalm_analyze::summary::{Books, Checked, Found, Measuring, NodeSummary, OpenBook, Summary, Timeline};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, Rung, SettingsDoc};
 use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
@@ -20,6 +20,8 @@ struct RunDocument<'a, T: Serialize> {
     lost_events: u64,
     books: Option<&'static str>,
     open_books: Vec<OpenBookDoc<'a>>,
+    checked: Option<CheckedDoc<'a>>,
+    measuring: Option<MeasuringDoc>,
     warnings: Vec<WarningDoc<'a>>,
     nodes: Vec<RunNode<'a>>,
     #[serde(flatten)]
@@ -39,6 +41,38 @@ struct RunTables<'a> {
     sources: Vec<Object>,
     anatomy: Option<AnatomyDoc<'a>>,
     counters: Vec<Object>,
+}
+
+/// How often something came by the kernel's own count, and how many of these the trace holds.
+#[derive(Serialize)]
+struct FoundDoc {
+    counted: u64,
+    traced: u64,
+}
+
+#[derive(Serialize)]
+struct CheckedDoc<'a> {
+    timer_interrupts: FoundDoc,
+    other_interrupts: FoundDoc,
+    softirqs: FoundDoc,
+    /// The lines of `/proc/interrupts` that the trace lacks some of.
+    lacking: Vec<LackingDoc<'a>>,
+}
+
+#[derive(Serialize)]
+struct LackingDoc<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    found: FoundDoc,
+}
+
+/// What writing the trace cost.
+#[derive(Serialize)]
+struct MeasuringDoc {
+    events: u64,
+    event_cost_ns: f64,
+    cost_ns: i64,
+    time_ratio: Option<f64>,
 }
 
 /// One occurrence of the interrupt that costs most, over the detours in which it came once.
@@ -77,6 +111,15 @@ struct RunNode<'a> {
     clock: &'a ClockDoc,
     not_seen: &'a [String],
     activities: u64,
+    /// Of each CPU where they can be seen.
+    smis: Vec<SmiDoc>,
+}
+
+/// How many system management interrupts a CPU took.
+#[derive(Serialize)]
+struct SmiDoc {
+    cpu: u32,
+    count: u64,
 }
 
 /// How the intervals of noise ratios are made, so that anyone can make them again.
@@ -142,6 +185,13 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
             Books::NoActivities => None,
         },
         open_books: open.iter().map(open_book).collect(),
+        checked: summary.checked.as_ref().map(checked),
+        measuring: summary.measuring.map(|Measuring { events, event_cost_ns, cost_ns, time_ratio }| MeasuringDoc {
+            events,
+            event_cost_ns,
+            cost_ns,
+            time_ratio,
+        }),
         warnings: summary
             .warnings
             .iter()
@@ -186,6 +236,16 @@ pub(super) fn detours(timelines: &[Timeline]) -> impl Serialize {
     DetoursDocument { detours: detours.collect() }
 }
 
+fn checked(checked: &Checked) -> CheckedDoc<'_> {
+    let of = |found: Found| FoundDoc { counted: found.counted, traced: found.found };
+    CheckedDoc {
+        timer_interrupts: of(checked.timers),
+        other_interrupts: of(checked.others),
+        softirqs: of(checked.softirqs),
+        lacking: checked.lacking.iter().map(|(name, found)| LackingDoc { name, found: of(*found) }).collect(),
+    }
+}
+
 fn open_book(book: &OpenBook) -> OpenBookDoc<'_> {
     OpenBookDoc {
         node: &book.node,
@@ -220,5 +280,6 @@ fn node(node: &NodeSummary) -> RunNode<'_> {
         clock: &doc.clock,
         not_seen: doc.tracing.as_ref().map_or(&[], |tracing| &tracing.missing),
         activities: node.activities,
+        smis: doc.cpus.iter().filter_map(|cpu| Some(SmiDoc { cpu: cpu.cpu.get(), count: cpu.smis? })).collect(),
     }
 }

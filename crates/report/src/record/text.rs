@@ -43,6 +43,9 @@ pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
 fn print_conclusion(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     let conclusion = Conclusion::of_run(summary);
     paragraph(out, "", &conclusion.sentence)?;
+    if let Some(scale) = conclusion.scale() {
+        paragraph(out, "", &scale)?;
+    }
     let advised = |cause: &Cause<'_>| match cause.advice {
         Some(advice) => format!("{}. {}", cause.figures(), capitalized(advice)),
         None => cause.figures(),

@@ -18,7 +18,7 @@ use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::Nanos;
 
-use crate::arguments::RunArgs;
+use crate::arguments::{RanksArgs, RunArgs};
 use crate::exit::Exit;
 use crate::noise;
 use crate::output::{Output, emit};
@@ -59,13 +59,14 @@ const STEPS: u64 = 3;
 ///
 /// # Errors
 /// If the run cannot be read or does not hold what was asked for, or the file cannot be written.
-pub(super) fn run(args: &RunArgs, file: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();
     let output = Output::page(file)?;
     let reading = ReadingProgress::begin(&bundle, 1);
-    let summary = summarize(&bundle, &selection)?;
+    let mut summary = summarize(&bundle, &selection)?;
     drop(reading);
+    ranks.ask(&mut summary);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
     let mut drawing = Steps::new("drawing", summary.total.detours().saturating_add(activities));
     let picture = picture(&bundle, &summary, &mut |rows| drawing.advance(rows))?;

@@ -24,7 +24,9 @@ const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ"
 
 pub(super) fn section(summary: &Summary) -> Section {
     let conclusion = Conclusion::of_run(summary);
-    let mut blocks = vec![verdict(summary), Block::Text(conclusion.sentence.clone()), Block::Tiles(tiles(summary))];
+    let mut blocks = vec![verdict(summary), Block::Text(conclusion.sentence.clone())];
+    blocks.extend(conclusion.scale().map(Block::Text));
+    blocks.push(Block::Tiles(tiles(summary)));
     blocks.extend((1..).zip(&conclusion.causes).map(|(place, cause)| {
         let advice = cause.advice.map_or_else(String::new, |advice| format!(": {advice}"));
         Block::Text(format!("{place}. {}, {}{advice}.", cause.name(), cause.figures()))

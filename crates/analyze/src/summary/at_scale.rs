@@ -1,0 +1,139 @@
+//! What the noise of a run costs a program of many ranks, and what of that goes with each source.
+
+use std::collections::HashMap;
+
+use becalm_model::node::Rung;
+use becalm_model::{Kind, root::OLD_REST};
+use becalm_scale::sampled::PhaseLosses;
+use becalm_units::{Count, Nanos};
+
+use super::Observed;
+
+/// A source, by kind and name.
+pub(super) type SourceKey = (Kind, String);
+
+/// The work of each rank between two collectives, as `becalm predict` takes it.
+pub(super) const GRAIN: Nanos = Nanos::from_millis(1);
+
+/// The ranks that are asked for unless a user asks for others.
+pub const RANKS: u64 = 1 << 10;
+
+/// Why the cost at scale is not known.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoScale {
+    /// The kernel's tracepoints were not seen on all nodes, or nothing of them was stored.
+    #[error("the recording has no sources")]
+    NoSources,
+    /// The time beside kernel activities belongs to none of them in old recordings.
+    #[error("this recording does not say what the rests of its detours (edge) belong to")]
+    OldRests,
+    /// It is not known how long the loops ran.
+    #[error("it is not known how long the loops ran")]
+    Endless,
+    /// Of a long recording not every phase is sampled, and so many ranks have phases that were not.
+    #[error(
+        "{phases} phases of this recording were sampled, too few for {} ranks; ask for fewer, or have becalm predict --blame hold them all",
+        Count::new(*ranks)
+    )]
+    ManyRanks {
+        /// The ranks asked for.
+        ranks: u64,
+        /// The phases that were sampled.
+        phases: u64,
+    },
+    /// A phase of all ranks takes more CPU time than was recorded, so that the longest detours would decide alone.
+    #[error(
+        "a phase of {} ranks takes {needed} of CPU time, and {recorded:.1} were recorded; record for longer, or ask for fewer ranks",
+        Count::new(*ranks)
+    )]
+    Short {
+        /// The ranks asked for.
+        ranks: u64,
+        /// What a phase of all of them takes without noise.
+        needed: Nanos,
+        /// How long the CPUs were observed, all together.
+        recorded: Nanos,
+    },
+}
+
+/// How many times as long a bulk-synchronous program takes with the noise of a run.
+#[derive(Clone, Debug)]
+pub struct AtScale {
+    /// The ranks of the program.
+    pub ranks: u64,
+    /// The work of each rank between two collectives, which cost nothing.
+    pub grain: Nanos,
+    /// With all the noise; 1.0 without any.
+    pub slowdown: f64,
+    without: HashMap<SourceKey, f64>,
+}
+
+impl AtScale {
+    /// How many times as long it takes without a source and all that goes with it; as long as with it where the source is
+    /// the root of nothing.
+    #[must_use]
+    pub fn without(&self, kind: Kind, source: &str) -> f64 {
+        self.without.get(&(kind, source.to_owned())).copied().unwrap_or(self.slowdown)
+    }
+}
+
+/// The phases of a run, which can be asked for any number of ranks.
+#[derive(Clone, Debug)]
+pub struct SampledPhases {
+    losses: PhaseLosses<SourceKey>,
+    /// The time of all CPUs; `None` where that is not known.
+    recorded: Option<Nanos>,
+    missing: Option<NoScale>,
+}
+
+impl SampledPhases {
+    pub(super) const fn new() -> Self {
+        Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: None }
+    }
+
+    /// Adds the phases of a node, whose sources have these names by their numbers.
+    pub(super) fn add(&mut self, losses: &PhaseLosses<u32>, names: &[SourceKey]) {
+        self.losses.merge(losses, |number| names[*number as usize].clone());
+    }
+
+    /// Holds what the whole run is known to be.
+    pub(super) fn of_run(mut self, rung: Rung, activities: u64, observed: Option<i64>, how: Observed) -> Self {
+        self.recorded = observed.map(Nanos::new);
+        let is_old = || self.losses.sources().any(|(kind, name)| *kind == Kind::Edge && name == OLD_REST);
+        self.missing = if rung != Rung::Tracepoints || activities == 0 {
+            Some(NoScale::NoSources)
+        } else if how == Observed::LastDetour || observed.is_none() {
+            Some(NoScale::Endless)
+        } else if is_old() {
+            Some(NoScale::OldRests)
+        } else {
+            None
+        };
+        self
+    }
+
+    /// What the noise costs so many ranks: by order statistics of a rank's lateness (see [`becalm_scale::sampled`]).
+    ///
+    /// # Errors
+    /// [`NoScale`] says why that is not known.
+    pub fn at(&self, ranks: u64) -> Result<AtScale, NoScale> {
+        if let Some(missing) = &self.missing {
+            return Err(missing.clone());
+        }
+        let recorded = self.recorded.unwrap_or_default();
+        let needed = Nanos::new(GRAIN.get().saturating_mul(i64::try_from(ranks).unwrap_or(i64::MAX)));
+        if needed > recorded {
+            return Err(NoScale::Short { ranks, needed, recorded });
+        }
+        if ranks > self.losses.phases() {
+            return Err(NoScale::ManyRanks { ranks, phases: self.losses.phases() });
+        }
+        let without = self.losses.sources().map(|source| (source.clone(), self.losses.slowdown(ranks, Some(source))));
+        Ok(AtScale {
+            ranks,
+            grain: self.losses.grain(),
+            slowdown: self.losses.slowdown(ranks, None),
+            without: without.collect(),
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! The trace held against what the kernel counted itself, and what writing it cost.
+
+use std::collections::BTreeMap;
+
+use becalm_model::node::{NodeDoc, Rung, TracedCount};
+
+/// How often something came, and how much of that is in the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Found {
+    /// By the kernel's own count.
+    pub counted: u64,
+    /// Of these, as many as the trace may hold.
+    pub found: u64,
+}
+
+impl Found {
+    const fn add(&mut self, counted: u64, found: u64) {
+        self.counted = self.counted.saturating_add(counted);
+        self.found = self.found.saturating_add(found);
+    }
+}
+
+/// The kernel's own counts of a run, and how much of them is in its trace.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// Interrupts of the CPUs' own timers.
+    pub timers: Found,
+    /// All other interrupts.
+    pub others: Found,
+    /// All softirqs.
+    pub softirqs: Found,
+    /// The lines of `/proc/interrupts` that the trace lacks some of, those that it lacks most of first.
+    pub lacking: Vec<(String, Found)>,
+}
+
+impl Checked {
+    /// Adds the nodes up. `None` if nothing was traced, or nothing held against the kernel's counts.
+    pub(crate) fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>) -> Option<Self> {
+        let mut checked = Self::default();
+        let mut lines: BTreeMap<&str, Found> = BTreeMap::new();
+        for counter in nodes.flat_map(|doc| &doc.counters) {
+            let Some(found) = counter.traced.map(|traced: TracedCount| traced.found(counter.growth)) else { continue };
+            match counter.name.strip_prefix("interrupts/") {
+                Some(line) => {
+                    let timer = matches!(line, "LOC" | "arch_timer");
+                    let sum = if timer { &mut checked.timers } else { &mut checked.others };
+                    sum.add(counter.growth, found);
+                    lines.entry(line).or_default().add(counter.growth, found);
+                }
+                None => checked.softirqs.add(counter.growth, found),
+            }
+        }
+        let lacks = |of_line: &Found| of_line.counted - of_line.found;
+        let lacking = lines.into_iter().filter(|(_, of_line)| lacks(of_line) > 0);
+        checked.lacking = lacking.map(|(line, of_line)| (line.to_owned(), of_line)).collect();
+        checked.lacking.sort_by_key(|(_, of_line)| std::cmp::Reverse(lacks(of_line)));
+        let all = [checked.timers, checked.others, checked.softirqs];
+        all.iter().any(|found| found.counted > 0).then_some(checked)
+    }
+}
+
+/// What writing the trace cost the measured CPUs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Measuring {
+    /// The kernel's events on all measured CPUs.
+    pub events: u64,
+    /// What one costs, on the average of the nodes.
+    pub event_cost_ns: f64,
+    /// What all of them cost.
+    pub cost_ns: i64,
+    /// That as a part of the time that the loops ran; `None` where that is not known.
+    pub time_ratio: Option<f64>,
+}
+
+impl Measuring {
+    /// Adds the nodes up; `None` if nothing was traced, or it is not known on some node what an event costs.
+    pub(crate) fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>, observed_ns: Option<i64>) -> Option<Self> {
+        let (mut events, mut cost_ns) = (0_u64, 0_i64);
+        for doc in nodes.filter(|doc| doc.rung == Rung::Tracepoints) {
+            let cost = doc.tracing.as_ref()?.event_cost_ns?;
+            let of_node = doc.cpus.iter().fold(0, |sum: u64, cpu| sum.saturating_add(cpu.events));
+            events = events.saturating_add(of_node);
+            cost_ns = cost_ns.saturating_add(i64::try_from(of_node).unwrap_or(i64::MAX).saturating_mul(cost.get()));
+        }
+        let time_ratio = observed_ns.filter(|ns| *ns > 0).map(|ns| cost_ns as f64 / ns as f64);
+        (events > 0).then(|| Self { events, event_cost_ns: cost_ns as f64 / events as f64, cost_ns, time_ratio })
+    }
+}
