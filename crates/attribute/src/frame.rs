@@ -24,6 +24,8 @@ pub(super) struct Frame {
     pub what: What,
     pub source: Label,
     pub detail: Label,
+    /// The detail with the functions that it ran; empty as long as none is known.
+    pub functions: Label,
     /// Its root, as `kind:source`.
     pub cause: Label,
     /// Its row in the detour that is open, once it has one.
@@ -46,6 +48,11 @@ impl Frame {
                 What::Softirq => self.source == source,
                 What::Work(_) | What::Fault => true,
             }
+    }
+
+    /// What its rows say of the instance.
+    pub fn shown(&self) -> Label {
+        if self.functions == Label::EMPTY { self.detail } else { self.functions }
     }
 
     /// Entry to `at`, without the time switched away.

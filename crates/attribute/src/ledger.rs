@@ -1,8 +1,9 @@
 //! The books of one detour: rows to which time is credited as it passes, and the closing that makes them add up.
 
-use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, unseen};
+use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, Step, unseen};
 use becalm_units::{CpuId, Nanos};
 
+use super::beside::Beside;
 use super::causes::Causes;
 use super::host::Host;
 
@@ -151,6 +152,11 @@ impl Ledger {
         row
     }
 
+    /// Says otherwise which instance a row is.
+    pub fn rename(&mut self, row: LedgerRow, detail: Label) {
+        self.rows[row.0 as usize].detail = detail;
+    }
+
     /// An activity with this root ended.
     pub const fn end(&mut self, cause: Label) {
         self.ended = cause;
@@ -180,13 +186,13 @@ impl Ledger {
     /// A step without any event is one row. Else `t_min`, which the loop needs even undisturbed, comes off the exit, then
     /// off the other rests from the first on; where these are shorter, the longest rows make up for it, as they bear the
     /// smallest relative error.
-    pub fn close(&mut self, t_min: Nanos, causes: &mut Causes, labels: &mut Labels) -> Closed<'_> {
+    pub fn close(&mut self, t_min: Nanos, beside: &mut Beside, causes: &mut Causes, labels: &mut Labels) -> Closed<'_> {
         let length = self.credited - self.start;
         let t_min = t_min.clamp(Nanos::ZERO, length);
         let duration = length - t_min;
         let mut preempted = 0;
         if self.rows.len() == usize::from(self.rest.is_some()) {
-            self.close_without_events(length, duration, causes, labels);
+            self.close_without_events(duration, beside, causes, labels);
         } else {
             if let Some(LedgerRow(exit)) = self.rest {
                 let exit = &mut self.rows[exit as usize];
@@ -205,14 +211,16 @@ impl Ledger {
     }
 
     /// The one row of a step in which nothing was seen.
-    fn close_without_events(&mut self, length: Nanos, duration: Nanos, causes: &mut Causes, labels: &mut Labels) {
+    fn close_without_events(&mut self, duration: Nanos, beside: &mut Beside, causes: &mut Causes, labels: &mut Labels) {
         self.rows.clear();
+        let step = Step { start: self.start, end: self.credited };
+        let length = step.end - step.start;
         let Aftermath { since, cause, left } = self.aftermath;
         let row = if self.start == since && length <= AFTERMATH_LONGEST && left > 0 {
             self.aftermath = Aftermath { since: self.credited, cause, left: left - 1 };
             self.new_row(self.start, Kind::Edge, self.names.after, cause)
         } else {
-            let source = labels.intern(unseen::source(duration, self.platform));
+            let source = labels.intern(beside.source(step, duration, self.platform));
             // What is short itself leaves nothing to recover from.
             let left = if duration < unseen::SHORTEST_OF_SYSTEM { 0 } else { AFTERMATH_STEPS };
             let cause = causes.label(Kind::Unseen, source, labels);

@@ -21,7 +21,8 @@
 //!   between two activities, `exit` what comes after the last (cache refill). `t_min` is taken off these first.
 //! - **A step without kernel events** that begins where the last kept step ended, is at most [`AFTERMATH_LONGEST`] long
 //!   and among the first [`AFTERMATH_STEPS`] after it: kind `edge`, source `after`: caches and pipelines recover.
-//! - **Any other step without kernel events**: kind `unseen`, by its length: see [`becalm_model::unseen`].
+//! - **Any other step without kernel events**: kind `unseen`, by its length, and by what was seen beside the trace: see
+//!   [`becalm_model::unseen`] and [`Attributor::look_beside`].
 //! - **Another thread**: what [`Tasks`] says of it. So also a thread of lower class that a bandwidth limit let in
 //!   while a real-time loop was runnable: the limit shows as the idle time beside it.
 //! - **The idle thread**, while the loop is runnable: `throttling`, source `rt_throttling` or `cfs_bandwidth` by the
@@ -34,6 +35,9 @@
 //!   to the event before at most.
 //! - **An exit without entry** (tracing began, or events were lost, or a work item came from another CPU): its frame
 //!   gets the time since the event before. An exit that matches a frame below the top closes those above.
+//! - **A function of a timer or a tasklet** is no row of its own: the interrupt or softirq that runs it names it in its `detail`,
+//!   behind [`becalm_model::root::RAN`]. One of a high-resolution timer that neither an interrupt nor the softirq `hrtimer` runs tells
+//!   of an interrupt without an event; that lasts from the first such function to the end of the last one.
 //! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
 //!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `unseen`,
 //!   source `missing_switch`, and `detail` names both.
@@ -56,22 +60,27 @@
 //! Reading /proc, decoding events, choosing names: the labels of events and the entries of [`Tasks`] are taken as
 //! they come.
 
+mod beside;
 mod causes;
 mod feed;
 mod frame;
+mod functions;
 mod host;
 mod ledger;
 mod suspended;
 mod tally;
 
+use becalm_model::unseen::Watch;
 use becalm_model::{
     Activity, Detour, Event, Happening, Kind, Label, Labels, LoopThread, Pid, Platform, Step, Tasks, task, unseen,
 };
 use becalm_units::Nanos;
 
+use self::beside::Beside;
 use self::causes::Causes;
 use self::feed::EventFeed;
 use self::frame::{Frame, What, saturating_sub};
+use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
 use self::suspended::Suspended;
@@ -110,6 +119,8 @@ pub struct Attributor {
     /// Before this instant events have been replayed without knowing the steps.
     advanced: Nanos,
     causes: Causes,
+    beside: Beside,
+    functions: Functions,
     /// Between whom switches were missing: the first few `detail`s of such rows.
     missing: Vec<Label>,
     tally: Tally,
@@ -185,9 +196,17 @@ impl Attributor {
             completed: LONG_AGO,
             advanced: LONG_AGO,
             causes: Causes::default(),
+            beside: Beside::default(),
+            functions: Functions::new(labels),
             missing: Vec::new(),
             tally: Tally::default(),
         }
+    }
+
+    /// Learns what was seen beside the trace since the last call, before the steps are attributed that it may explain: what was counted of
+    /// this CPU between looks at it, and the steps of the sibling thread of its core.
+    pub fn look_beside(&mut self, watches: &[Watch], sibling: &[Step]) {
+        self.beside.extend(watches, sibling);
     }
 
     /// Takes the steps completed since the last call, in order and not overlapping, and the events drained since, in
@@ -227,7 +246,7 @@ impl Attributor {
             }
             self.resynchronize(step.end);
             let Closed { detour, rows, preempted } =
-                self.ledger.close(self.thread.t_min, &mut self.causes, with.labels);
+                self.ledger.close(self.thread.t_min, &mut self.beside, &mut self.causes, with.labels);
             self.tally.preempted_by_host += preempted;
             self.tally.incomplete += u64::from(detour.incomplete);
             detours.push(detour);
@@ -259,6 +278,7 @@ impl Attributor {
         kept.drain(..kept.len() - left);
         self.kept = kept;
         self.advanced = self.advanced.max(until);
+        self.beside.forget(until);
     }
 
     /// Replays what is left after the last step, and returns the totals of the run.
@@ -359,6 +379,8 @@ impl Attributor {
                 self.pop(What::Work(work), source, Label::EMPTY, at, with);
             }
             Happening::Nmi { source, delta } => self.nmi(source, delta, at, with),
+            Happening::FunctionEntry { function, interrupt } => self.enter_function(function, interrupt, at, with),
+            Happening::FunctionExit { interrupt } => self.leave_function(interrupt, at, with),
             Happening::Fault { source, detail } => self.fault(source, detail, at, with),
             Happening::Switch { prev, prev_runnable, next } => self.switch(prev, prev_runnable, next, at, with),
             Happening::Lost { .. } => {}
@@ -433,7 +455,7 @@ impl Attributor {
                         start: self.ledger.credited(),
                         kind: frame.what.kind(),
                         source: frame.source,
-                        detail: if let What::Work(_) = frame.what { self.base_detail } else { frame.detail },
+                        detail: if let What::Work(_) = frame.what { self.base_detail } else { frame.shown() },
                         cause: frame.cause,
                     }),
                 };
@@ -476,7 +498,26 @@ impl Attributor {
         let entry = Entry { start: at, kind: what.kind(), source, detail, cause };
         let row = self.ledger.is_open().then(|| self.ledger.row(entry));
         let in_detour = row.is_some();
-        self.stack.push(Frame { what, source, detail, cause, row, in_detour, since: at, before: Nanos::ZERO });
+        let functions = Label::EMPTY;
+        self.stack.push(Frame {
+            what,
+            source,
+            detail,
+            functions,
+            cause,
+            row,
+            in_detour,
+            since: at,
+            before: Nanos::ZERO,
+        });
+    }
+
+    /// Puts an interrupt back on the stack that goes on in the row that it has.
+    fn push_again(&mut self, source: Label, cause: Label, row: LedgerRow, at: Nanos) {
+        let (what, detail, functions) = (What::Irq, Label::EMPTY, Label::EMPTY);
+        let (row, before) = (Some(row), Nanos::ZERO);
+        self.raised = None;
+        self.stack.push(Frame { what, source, detail, functions, cause, row, in_detour: true, since: at, before });
     }
 
     fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {

@@ -94,6 +94,7 @@ mod tests {
             what: What::Work(work),
             source: Label::EMPTY,
             detail: Label::EMPTY,
+            functions: Label::EMPTY,
             cause: Label::EMPTY,
             row: Some(LedgerRow::default()),
             in_detour: true,

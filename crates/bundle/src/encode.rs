@@ -16,7 +16,7 @@ use super::draft::Draft;
 use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
 use super::phase::Phase;
-use super::schema::{ACTIVITIES, BATCH_ROWS, COSTS, DETOURS, GROUP_ROWS, PHASES, SAMPLES, Table};
+use super::schema::{ACTIVITIES, COSTS, DETOURS, GROUP_ROWS, PHASES, SAMPLES, SLICE_ROWS, Table};
 use becalm_model::{Activity, Detour, Kind, Labels, Sample};
 
 /// One Parquet file on its way.
@@ -26,13 +26,13 @@ struct Encoder<'a> {
     writer: SerializedFileWriter<&'a File>,
 }
 
-/// The values of a column in one row group.
-enum ColumnValues<'a> {
-    Int32(Vec<i32>),
-    Int64(Vec<i64>),
-    Flags(Vec<bool>),
-    /// For each row the place of its name.
-    Names(Vec<usize>, &'a [ByteArray]),
+/// What a column holds of a row.
+enum Values<'a, R> {
+    Int32(fn(&R) -> i32),
+    Int64(fn(&R) -> i64),
+    Flags(fn(&R) -> bool),
+    /// The place of its name among these.
+    Names(fn(&R) -> usize, &'a [ByteArray]),
 }
 
 impl<'a> Encoder<'a> {
@@ -42,28 +42,39 @@ impl<'a> Encoder<'a> {
         Ok(Self { draft, table, writer })
     }
 
-    /// Writes a row group: at most [`GROUP_ROWS`] rows, by the table's columns.
-    fn write(&mut self, columns: Vec<ColumnValues<'_>>) -> Result<(), BundleError> {
-        self.write_group(columns).map_err(|cause| encoding_error(self.draft, cause))
+    /// Writes a row group by the table's columns, a slice at a time, after each of which there may be a pause.
+    fn write<R>(
+        &mut self,
+        group: &[&[R]],
+        columns: &[Values<'_, R>],
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), BundleError> {
+        self.write_group(group, columns, pause).map_err(|cause| encoding_error(self.draft, cause))
     }
 
-    fn write_group(&mut self, columns: Vec<ColumnValues<'_>>) -> Result<(), ParquetError> {
+    fn write_group<R>(
+        &mut self,
+        slices: &[&[R]],
+        columns: &[Values<'_, R>],
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         for column in columns {
             let Some(mut writer) = group.next_column()? else { break };
-            match column {
-                ColumnValues::Int32(values) => write_values::<Int32Type>(&mut writer, &values)?,
-                ColumnValues::Int64(values) => write_values::<Int64Type>(&mut writer, &values)?,
-                ColumnValues::Flags(values) => write_values::<BoolType>(&mut writer, &values)?,
-                ColumnValues::Names(keys, names) => {
-                    for keys in keys.chunks(BATCH_ROWS) {
+            for rows in slices {
+                match column {
+                    Values::Int32(of) => write_values::<Int32Type>(&mut writer, rows.iter().map(of))?,
+                    Values::Int64(of) => write_values::<Int64Type>(&mut writer, rows.iter().map(of))?,
+                    Values::Flags(of) => write_values::<BoolType>(&mut writer, rows.iter().map(of))?,
+                    Values::Names(of, names) => {
                         // The names share their texts.
-                        let values: Vec<ByteArray> = keys.iter().map(|key| names[*key].clone()).collect();
-                        write_values::<ByteArrayType>(&mut writer, &values)?;
+                        write_values::<ByteArrayType>(&mut writer, rows.iter().map(|row| names[of(row)].clone()))?;
                     }
                 }
+                pause();
             }
             writer.close()?;
+            pause();
         }
         // This fails if a column is missing or has other rows than the first.
         group.close()?;
@@ -80,10 +91,31 @@ impl<'a> Encoder<'a> {
     }
 }
 
-fn write_values<T: DataType>(writer: &mut SerializedColumnWriter<'_>, values: &[T::T]) -> Result<(), ParquetError> {
+fn write_values<T: DataType>(
+    writer: &mut SerializedColumnWriter<'_>,
+    values: impl Iterator<Item = T::T>,
+) -> Result<(), ParquetError> {
     let column: &mut ColumnWriterImpl<'_, T> = writer.typed();
-    column.write_batch(values, None, None)?;
+    column.write_batch(&values.collect::<Vec<_>>(), None, None)?;
     Ok(())
+}
+
+/// Cuts rows into row groups of [`GROUP_ROWS`], and these into slices of [`SLICE_ROWS`] at most, wherever the rows stand.
+fn row_groups<'a, R>(parts: &[&'a [R]]) -> Vec<Vec<&'a [R]>> {
+    let mut groups: Vec<Vec<&[R]>> = Vec::new();
+    let mut room = 0;
+    for mut part in parts.iter().copied() {
+        while !part.is_empty() {
+            if room == 0 {
+                groups.push(Vec::new());
+                room = GROUP_ROWS;
+            }
+            let (slice, rest) = part.split_at(part.len().min(SLICE_ROWS).min(room));
+            groups.last_mut().expect("one was begun").push(slice);
+            (part, room) = (rest, room - slice.len());
+        }
+    }
+    groups
 }
 
 /// Names as the files hold them.
@@ -125,32 +157,62 @@ impl Counts {
     }
 }
 
+/// What is checked of a row: its CPU, what may not fall within a CPU, and its interval.
+struct Checked {
+    cpus: Vec<i32>,
+    keys: Vec<i64>,
+    starts: Vec<i64>,
+    durations: Vec<i64>,
+}
+
+impl Checked {
+    /// Of these rows. `of` gives CPU, key, start and duration of each.
+    fn of<R>(rows: &[R], of: impl Fn(&R) -> (i32, i64, i64, i64)) -> Self {
+        let room = || Vec::with_capacity(rows.len());
+        let mut checked =
+            Self { cpus: Vec::with_capacity(rows.len()), keys: room(), starts: room(), durations: room() };
+        for (cpu, key, start, duration) in rows.iter().map(of) {
+            checked.cpus.push(cpu);
+            checked.keys.push(key);
+            checked.starts.push(start);
+            checked.durations.push(duration);
+        }
+        checked
+    }
+
+    /// Checks order and intervals.
+    fn check(&self, segment: u32, order: &mut RowOrder) -> Result<(), String> {
+        order.check(segment, &self.cpus, &self.keys)?;
+        check_intervals(&self.starts, &self.durations)
+    }
+}
+
 /// Writes the detours of a segment, and counts them.
 pub(super) fn detours(
     draft: &Draft,
     segment: u32,
-    rows: &[Detour],
+    rows: &[&[Detour]],
     order: &mut RowOrder,
     counts: &mut Counts,
+    pause: &mut dyn FnMut(),
 ) -> Result<(), BundleError> {
     let mut encoder = Encoder::new(draft, &DETOURS)?;
     order.begin_segment();
-    for rows in rows.chunks(GROUP_ROWS) {
-        let cpus: Vec<i32> = rows.iter().map(|row| stored_cpu(row.cpu)).collect();
-        let starts: Vec<i64> = rows.iter().map(|row| row.start.get()).collect();
-        let durations: Vec<i64> = rows.iter().map(|row| row.duration.get()).collect();
-        let incomplete = rows.iter().map(|row| row.incomplete).collect();
-        order
-            .check(segment, &cpus, &starts)
-            .and_then(|()| check_intervals(&starts, &durations))
-            .map_err(|why| encoder.refuse(why))?;
-        counts.add(&cpus);
-        encoder.write(vec![
-            ColumnValues::Int32(cpus),
-            ColumnValues::Int64(starts),
-            ColumnValues::Int64(durations),
-            ColumnValues::Flags(incomplete),
-        ])?;
+    for group in row_groups(rows) {
+        for rows in &group {
+            let checked =
+                Checked::of(rows, |row| (stored_cpu(row.cpu), row.start.get(), row.start.get(), row.duration.get()));
+            checked.check(segment, order).map_err(|why| encoder.refuse(why))?;
+            counts.add(&checked.cpus);
+            pause();
+        }
+        let columns = [
+            Values::Int32(|row: &Detour| stored_cpu(row.cpu)),
+            Values::Int64(|row| row.start.get()),
+            Values::Int64(|row| row.duration.get()),
+            Values::Flags(|row| row.incomplete),
+        ];
+        encoder.write(&group, &columns, pause)?;
     }
     encoder.finish()
 }
@@ -159,30 +221,29 @@ pub(super) fn detours(
 pub(super) fn samples(
     draft: &Draft,
     segment: u32,
-    rows: &[Sample],
+    rows: &[&[Sample]],
     order: &mut RowOrder,
     counts: &mut Counts,
+    pause: &mut dyn FnMut(),
 ) -> Result<(), BundleError> {
     let mut encoder = Encoder::new(draft, &SAMPLES)?;
     order.begin_segment();
-    for rows in rows.chunks(GROUP_ROWS) {
-        let cpus: Vec<i32> = rows.iter().map(|row| stored_cpu(row.cpu)).collect();
-        let starts: Vec<i64> = rows.iter().map(|row| row.start.get()).collect();
-        let durations: Vec<i64> = rows.iter().map(|row| row.duration.get()).collect();
-        let work: Vec<i64> = rows.iter().map(|row| i64::try_from(row.work).unwrap_or(i64::MAX)).collect();
-        let incomplete = rows.iter().map(|row| row.incomplete).collect();
-        order
-            .check(segment, &cpus, &starts)
-            .and_then(|()| check_intervals(&starts, &durations))
-            .map_err(|why| encoder.refuse(why))?;
-        counts.add(&cpus);
-        encoder.write(vec![
-            ColumnValues::Int32(cpus),
-            ColumnValues::Int64(starts),
-            ColumnValues::Int64(durations),
-            ColumnValues::Int64(work),
-            ColumnValues::Flags(incomplete),
-        ])?;
+    for group in row_groups(rows) {
+        for rows in &group {
+            let checked =
+                Checked::of(rows, |row| (stored_cpu(row.cpu), row.start.get(), row.start.get(), row.duration.get()));
+            checked.check(segment, order).map_err(|why| encoder.refuse(why))?;
+            counts.add(&checked.cpus);
+            pause();
+        }
+        let columns = [
+            Values::Int32(|row: &Sample| stored_cpu(row.cpu)),
+            Values::Int64(|row| row.start.get()),
+            Values::Int64(|row| row.duration.get()),
+            Values::Int64(|row| i64::try_from(row.work).unwrap_or(i64::MAX)),
+            Values::Flags(|row| row.incomplete),
+        ];
+        encoder.write(&group, &columns, pause)?;
     }
     encoder.finish()
 }
@@ -191,34 +252,36 @@ pub(super) fn samples(
 pub(super) fn activities(
     draft: &Draft,
     segment: u32,
-    rows: &[Activity],
-    labels: &Labels,
+    (rows, labels): (&[&[Activity]], &Labels),
     order: &mut RowOrder,
     (before, after): (&Counts, &Counts),
+    pause: &mut dyn FnMut(),
 ) -> Result<(), BundleError> {
     let mut encoder = Encoder::new(draft, &ACTIVITIES)?;
     let kinds = stored_names(Kind::ALL.iter().map(|kind| kind.name()));
     let texts = stored_names(labels.iter());
+    let detour = |row: &Activity| i64::try_from(row.detour).unwrap_or(i64::MAX);
     order.begin_segment();
-    for rows in rows.chunks(GROUP_ROWS) {
-        let cpus: Vec<i32> = rows.iter().map(|row| stored_cpu(row.cpu)).collect();
-        let detours: Vec<i64> = rows.iter().map(|row| i64::try_from(row.detour).unwrap_or(i64::MAX)).collect();
-        let starts: Vec<i64> = rows.iter().map(|row| row.start.get()).collect();
-        let self_times: Vec<i64> = rows.iter().map(|row| row.self_time.get()).collect();
-        order
-            .check(segment, &cpus, &detours)
-            .and_then(|()| check_intervals(&starts, &self_times))
-            .and_then(|()| check_numbers(&cpus, &detours, before, after))
-            .map_err(|why| encoder.refuse(why))?;
-        encoder.write(vec![
-            ColumnValues::Int32(cpus),
-            ColumnValues::Int64(detours),
-            ColumnValues::Int64(starts),
-            ColumnValues::Int64(self_times),
-            ColumnValues::Names(rows.iter().map(|row| row.kind as usize).collect(), &kinds),
-            ColumnValues::Names(rows.iter().map(|row| row.source.index()).collect(), &texts),
-            ColumnValues::Names(rows.iter().map(|row| row.detail.index()).collect(), &texts),
-        ])?;
+    for group in row_groups(rows) {
+        for rows in &group {
+            let checked =
+                Checked::of(rows, |row| (stored_cpu(row.cpu), detour(row), row.start.get(), row.self_time.get()));
+            checked
+                .check(segment, order)
+                .and_then(|()| check_numbers(&checked.cpus, &checked.keys, before, after))
+                .map_err(|why| encoder.refuse(why))?;
+            pause();
+        }
+        let columns = [
+            Values::Int32(|row: &Activity| stored_cpu(row.cpu)),
+            Values::Int64(detour),
+            Values::Int64(|row| row.start.get()),
+            Values::Int64(|row| row.self_time.get()),
+            Values::Names(|row| row.kind as usize, &kinds),
+            Values::Names(|row| row.source.index(), &texts),
+            Values::Names(|row| row.detail.index(), &texts),
+        ];
+        encoder.write(&group, &columns, pause)?;
     }
     encoder.finish()
 }
@@ -236,12 +299,13 @@ pub(super) fn costs<'a>(
         rounds.flat_map(move |(round, times)| times.iter().map(move |time| (probe, round, *time)))
     });
     let rows: Vec<(usize, i64, i64)> = times.collect();
-    for rows in rows.chunks(GROUP_ROWS) {
-        encoder.write(vec![
-            ColumnValues::Names(rows.iter().map(|row| row.0).collect(), &names),
-            ColumnValues::Int64(rows.iter().map(|row| row.1).collect()),
-            ColumnValues::Int64(rows.iter().map(|row| row.2).collect()),
-        ])?;
+    for group in row_groups(&[&rows]) {
+        let columns = [
+            Values::Names(|row: &(usize, i64, i64)| row.0, &names),
+            Values::Int64(|row| row.1),
+            Values::Int64(|row| row.2),
+        ];
+        encoder.write(&group, &columns, &mut || {})?;
     }
     encoder.finish()
 }
@@ -256,13 +320,14 @@ pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [P
             phases.iter().map(move |phase| (rank, *phase))
         })
         .collect();
-    for rows in rows.chunks(GROUP_ROWS) {
-        encoder.write(vec![
-            ColumnValues::Int32(rows.iter().map(|row| row.0).collect()),
-            ColumnValues::Int64(rows.iter().map(|row| row.1.start_ns).collect()),
-            ColumnValues::Int64(rows.iter().map(|row| row.1.compute_ns).collect()),
-            ColumnValues::Int64(rows.iter().map(|row| row.1.collective_ns).collect()),
-        ])?;
+    for group in row_groups(&[&rows]) {
+        let columns = [
+            Values::Int32(|row: &(i32, Phase)| row.0),
+            Values::Int64(|row| row.1.start_ns),
+            Values::Int64(|row| row.1.compute_ns),
+            Values::Int64(|row| row.1.collective_ns),
+        ];
+        encoder.write(&group, &columns, &mut || {})?;
     }
     encoder.finish()
 }
@@ -286,6 +351,7 @@ fn check_numbers(cpus: &[i32], detours: &[i64], before: &Counts, after: &Counts)
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::BATCH_ROWS;
     use super::*;
     use arrow_array::types::Int32Type as ArrowInt32;
     use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
@@ -336,8 +402,9 @@ mod tests {
                 incomplete: row % 11 == 0,
             })
             .collect();
-        let found =
-            written(&folder, |draft| detours(draft, 0, &rows, &mut RowOrder::default(), &mut Counts::default()));
+        let found = written(&folder, |draft| {
+            detours(draft, 0, &[&rows], &mut RowOrder::default(), &mut Counts::default(), &mut || {})
+        });
         let expected = written_by_arrow(
             &DETOURS,
             vec![
@@ -373,7 +440,8 @@ mod tests {
             let mut after = Counts::default();
             after.add(&vec![3; count]);
             let found = written(&folder, |draft| {
-                activities(draft, 0, &rows, &labels, &mut RowOrder::default(), (&Counts::default(), &after))
+                let rows: (&[&[Activity]], _) = (&[&rows], &labels);
+                activities(draft, 0, rows, &mut RowOrder::default(), (&Counts::default(), &after), &mut || {})
             });
             let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
             let all: Vec<&str> = labels.iter().collect();
@@ -396,6 +464,31 @@ mod tests {
                 assert!(read_by_arrow(found) == read_by_arrow(expected), "{count} rows");
             }
         }
+    }
+
+    /// Where rows stand in several pieces, the pieces make no difference to who reads.
+    #[test]
+    fn rows_in_pieces_are_the_rows_in_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows: Vec<Detour> = (0..GROUP_ROWS as i64 + 9_000)
+            .map(|row| Detour {
+                cpu: CpuId::new((row / 150_000) as u32),
+                start: Nanos::new(row * 10),
+                duration: Nanos::new(row % 7),
+                incomplete: row % 2 == 0,
+            })
+            .collect();
+        let mut pauses = 0;
+        let mut file = |parts: &[&[Detour]]| {
+            let (order, counts) = (&mut RowOrder::default(), &mut Counts::default());
+            written(&folder, |draft| detours(draft, 0, parts, order, counts, &mut || pauses += 1))
+        };
+        let (head, tail) = rows.split_at(77_777);
+        let pieces: Vec<&[Detour]> = head.chunks(5_000).chain([&[][..]]).chain(tail.chunks(3_000)).collect();
+        let (whole, in_pieces) = (file(&[&rows]), file(&pieces));
+        assert!(read_by_arrow(whole) == read_by_arrow(in_pieces));
+        // Each slice of each of the columns, and of the checks, has one.
+        assert!(pauses > 2 * 5 * rows.len() / SLICE_ROWS, "{pauses}");
     }
 
     fn read_by_arrow(bytes: Vec<u8>) -> Vec<RecordBatch> {

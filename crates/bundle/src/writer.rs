@@ -131,8 +131,23 @@ impl BundleWriter {
         activities: &[Activity],
         labels: &Labels,
     ) -> Result<(), BundleError> {
-        self.write(&DETOURS, activities, labels, |draft, segment, order, counts| {
-            encode::detours(draft, segment, detours, order, counts)
+        self.write_parts(&[detours], &[activities], labels, &mut || {})
+    }
+
+    /// The same of rows that stand in several places, one behind the other. `pause` is called after every small portion of the
+    /// work, well below a millisecond apart, but for what the disk takes; it may sleep.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn write_parts(
+        &mut self,
+        detours: &[&[Detour]],
+        activities: &[&[Activity]],
+        labels: &Labels,
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), BundleError> {
+        self.write(&DETOURS, (activities, labels), pause, |draft, segment, order, counts, pause| {
+            encode::detours(draft, segment, detours, order, counts, pause)
         })
     }
 
@@ -148,17 +163,31 @@ impl BundleWriter {
         activities: &[Activity],
         labels: &Labels,
     ) -> Result<(), BundleError> {
-        self.write(&SAMPLES, activities, labels, |draft, segment, order, counts| {
-            encode::samples(draft, segment, samples, order, counts)
+        self.write_sample_parts(&[samples], &[activities], labels, &mut || {})
+    }
+
+    /// Writes samples as [`Self::write_parts`] writes detours.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn write_sample_parts(
+        &mut self,
+        samples: &[&[Sample]],
+        activities: &[&[Activity]],
+        labels: &Labels,
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), BundleError> {
+        self.write(&SAMPLES, (activities, labels), pause, |draft, segment, order, counts, pause| {
+            encode::samples(draft, segment, samples, order, counts, pause)
         })
     }
 
     fn write(
         &mut self,
         table: &'static Table,
-        activities: &[Activity],
-        labels: &Labels,
-        encode_rows: impl FnOnce(&Draft, u32, &mut RowOrder, &mut Counts) -> Result<(), BundleError>,
+        (activities, labels): (&[&[Activity]], &Labels),
+        pause: &mut dyn FnMut(),
+        encode_rows: impl FnOnce(&Draft, u32, &mut RowOrder, &mut Counts, &mut dyn FnMut()) -> Result<(), BundleError>,
     ) -> Result<(), BundleError> {
         let segment = self.next_segment;
         let path = self.folder(table).join(layout::segment(segment));
@@ -171,12 +200,17 @@ impl BundleWriter {
         let mut activities_order = self.activities_order.clone();
 
         let rows_draft = Draft::below(&self.held, path)?;
-        encode_rows(&rows_draft, segment, &mut rows_order, &mut counts)?;
+        encode_rows(&rows_draft, segment, &mut rows_order, &mut counts, pause)?;
         let activities_path = self.folder(&ACTIVITIES).join(layout::segment(segment));
         let activities_draft = Draft::below(&self.held, activities_path.clone())?;
         let numbers = (&self.counts, &counts);
-        encode::activities(&activities_draft, segment, activities, labels, &mut activities_order, numbers)?;
-        let bytes = activities_draft.sync()? + rows_draft.sync()?;
+        let rows = (activities, labels);
+        encode::activities(&activities_draft, segment, rows, &mut activities_order, numbers, pause)?;
+        pause();
+        let activity_bytes = activities_draft.sync()?;
+        pause();
+        let bytes = activity_bytes + rows_draft.sync()?;
+        pause();
 
         activities_draft.publish()?;
         if let Err(error) = rows_draft.publish() {

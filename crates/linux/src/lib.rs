@@ -25,4 +25,5 @@ pub mod rights;
 pub mod sched;
 pub mod shared;
 pub mod signals;
+pub mod smi;
 pub mod sysfs;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use becalm_linux::ftrace::{
-    Decoder, EventFormat, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening, TraceClock, Tracefs,
-    TracefsError, remove_dead,
+    Callback, Decoder, EventFormat, Functions, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
+    TraceClock, Tracefs, TracefsError, remove_dead,
 };
 use becalm_testing::skip;
 use becalm_units::{CpuId, CpuList};
@@ -41,7 +41,7 @@ fn all_cpus() -> CpuList {
 
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
-    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None, faults_of: None }
+    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None, faults_of: None, functions: Functions::None }
 }
 
 fn create(tracefs: &Tracefs, config: &InstanceConfig) -> Instance {
@@ -155,6 +155,15 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
                 ],
             )
         }
+        RawHappening::FunctionEntry { by, .. } => {
+            let event = match by {
+                Callback::HighResolutionTimer => "hrtimer_expire_entry",
+                Callback::Timer => "timer_expire_entry",
+                Callback::Tasklet => "tasklet_entry",
+            };
+            (event.to_owned(), vec!["function=".to_owned()])
+        }
+        RawHappening::FunctionExit => ("hrtimer_expire_exit".to_owned(), vec!["hrtimer=".to_owned()]),
         RawHappening::WorkStart { work, .. } => {
             ("workqueue_execute_start".to_owned(), vec![format!("work struct {work:016x}: function ")])
         }

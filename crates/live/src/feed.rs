@@ -61,21 +61,21 @@ impl Store for ViewFeed<'_> {
         Ok(())
     }
 
-    fn take(&mut self, part: LanePart<'_>, names: &Names) -> io::Result<()> {
+    fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> io::Result<()> {
         self.session.update(|live| live.take(part, &names.labels));
-        if let Err(error) = self.detours.take(part, names) {
+        if let Err(error) = self.detours.take(part, names, pause) {
             self.go_on_without_storing(&error);
         }
         Ok(())
     }
 
-    fn end_segment(&mut self, names: &Names) -> io::Result<()> {
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> io::Result<()> {
         // The recorder's segments are as short as the view's interval.
         if self.stored.elapsed() < SEGMENT {
             return Ok(());
         }
         self.stored = Instant::now();
-        if let Err(error) = self.detours.end_segment(names) {
+        if let Err(error) = self.detours.end_segment(names, pause) {
             self.go_on_without_storing(&error);
         }
         if self.detours.bytes_written() > self.bound {

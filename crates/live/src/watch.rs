@@ -180,7 +180,7 @@ impl CountersShown {
         let now = KernelCounters::take(&self.root);
         match &self.since {
             Some(since) => {
-                let grown = now.since(since, &live.cpu_list());
+                let grown = now.since(since, &live.cpu_list(), |_, _| None);
                 drop(live);
                 session.update(|live| live.set_counters(grown));
             }

@@ -1,12 +1,13 @@
 //! Where what was recorded goes.
 
+use becalm_model::unseen::Watch;
 use becalm_model::{Event, LoopThread, NodeDoc, Step};
 use becalm_units::Nanos;
 
 use crate::trace::Names;
 
 /// What one CPU gave since the batch before.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'a> {
     /// The position of the CPU among the loops.
     pub index: usize,
@@ -20,6 +21,11 @@ pub struct Batch<'a> {
     pub began: Option<Nanos>,
     /// No step that begins before this instant will come any more.
     pub complete_until: Nanos,
+    /// What was counted of the CPU between looks at it, in order of time. It comes before the steps that it may explain, as do those of
+    /// the sibling.
+    pub watches: &'a [Watch],
+    /// The steps of the measured sibling thread of its core; none where there is no such.
+    pub sibling: &'a [Step],
     /// The steps that the loop only counted, as there was no room for them, and their sum.
     pub unstored: (u64, Nanos),
 }
@@ -35,15 +41,16 @@ pub trait Sink {
     /// If nothing can be stored; the recording does not begin.
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), Self::Error>;
 
-    /// Takes a CPU's part of a segment.
+    /// Takes a portion of a CPU's part of a segment; how many there are makes no difference. `pause` is to be called within long
+    /// work, after each small portion of it: it may sleep, where the recorder has no CPU of its own.
     ///
     /// # Errors
     /// If it cannot be taken; the recording ends.
-    fn batch(&mut self, batch: Batch<'_>, names: &mut Names) -> Result<(), Self::Error>;
+    fn batch(&mut self, batch: Batch<'_>, names: &mut Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
-    /// Every CPU's part of the segment has been given.
+    /// Every CPU's part of the segment has been given. `pause` is as above.
     ///
     /// # Errors
     /// If it cannot be stored; the recording ends.
-    fn end_segment(&mut self, names: &Names) -> Result<(), Self::Error>;
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 }

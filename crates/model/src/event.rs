@@ -83,6 +83,18 @@ pub enum Happening {
         /// As at the start.
         work: u64,
     },
+    /// A function began that an interrupt or a softirq was asked to run.
+    FunctionEntry {
+        /// The function's name: `tick_nohz_handler`, `process_timeout`.
+        function: Label,
+        /// What the interrupt is called that runs it if no event told of one; empty for functions of softirqs alone.
+        interrupt: Label,
+    },
+    /// The last function that began in such an interrupt returned.
+    FunctionExit {
+        /// As at the entry.
+        interrupt: Label,
+    },
     /// A page fault began. The kernel does not say when it ends: the fault lasts until the thread makes progress.
     Fault {
         /// Whose code faulted: `page_fault_user` or `page_fault_kernel`.

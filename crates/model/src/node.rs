@@ -297,6 +297,9 @@ pub struct CpuDoc {
     /// Activities that took so much longer than their like that the host must have taken the CPU meanwhile.
     #[serde(default, skip_serializing_if = "is_none_seen")]
     pub preempted_by_host: u64,
+    /// System management interrupts that the processor counted from the set-up to the end; `None` where they cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smis: Option<u64>,
     /// Interrupts and softirqs that fell in no detour, being shorter than the threshold.
     pub below_threshold_events: u64,
     /// The longest of them; longer than `threshold_ns` only if the trace and the loop contradict each other.
@@ -356,6 +359,7 @@ impl CpuDoc {
             missing_switch_ns: Nanos::ZERO,
             missing_switch_threads: Vec::new(),
             preempted_by_host: 0,
+            smis: None,
             below_threshold_events: 0,
             below_threshold_max_ns: Nanos::ZERO,
             faults: 0,
@@ -388,6 +392,10 @@ pub struct TracingDoc {
     pub missing: Vec<String>,
     /// The trace buffer of each CPU.
     pub buffer_bytes: u64,
+    /// What writing one event took on a measured CPU before the start, with everything in the caches; `None` where that could not
+    /// be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_cost_ns: Option<Nanos>,
 }
 
 /// Growth of one of the kernel's counters.
@@ -400,6 +408,33 @@ pub struct CounterGrowth {
     /// By how much it grew from just before the loops began until just after they ended. `stat/` counters are in
     /// nanoseconds, the others are counts.
     pub growth: u64,
+    /// How often the trace holds the same; `None` where the kernel was not traced, or traces nothing that compares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<TracedCount>,
+}
+
+/// How many events of the trace tell of the same as a counter. Reading a counter takes a while, and an event in that while may be
+/// counted or not: so there is a least and a most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TracedCount {
+    /// Events that lie surely between the two readings of the counter.
+    pub least: u64,
+    /// Events that may lie between them.
+    pub most: u64,
+}
+
+impl TracedCount {
+    /// How many of so many counted ones are in the trace.
+    #[must_use]
+    pub fn found(self, counted: u64) -> u64 {
+        counted.min(self.most)
+    }
+
+    /// Adds what another run or another CPU found.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
+    }
 }
 
 impl Document for NodeDoc {

@@ -97,6 +97,10 @@ catalogue! {
     ArchTimer: Irq "arch_timer", [], TICK;
     /// The tick of a machine whose CPUs have no timers of their own.
     SharedTimer: Irq "timer", [], TICK;
+    /// The tick under Hyper-V, of which the kernel has no event.
+    HyperVTimer: Irq "hyperv_stimer0", [], TICK;
+    /// The interrupt of a CPU's timer of which the kernel has no event.
+    UntracedTimer: Irq "untraced_timer", [], TICK;
     /// Another CPU has the scheduler look again.
     Reschedule: Irq "reschedule", [], OTHER_CPUS;
     /// Another CPU has a function run on all CPUs, as after memory was unmapped.
@@ -182,6 +186,19 @@ catalogue! {
     /// The host of a guest ran something else, or the firmware did.
     UnseenLong: Unseen "long", [], Some(
         "not the kernel: on a guest the host ran something else (dedicate its CPUs); else firmware (turn off SMI sources)",
+    );
+    /// The host of a guest ran something else, as it says itself.
+    UnseenStolen: Unseen "stolen", [], Some(
+        "the hypervisor ran something else and says so: give this guest's CPUs to it alone, or lower what the host runs beside it",
+    );
+    /// System management interrupts.
+    UnseenSmi: Unseen "smi", [], Some(
+        "system management interrupts: look in the BIOS for USB legacy support, power and memory error management, and in drivers \
+         that poll the firmware",
+    );
+    /// The other hardware thread of a core.
+    UnseenSibling: Unseen "sibling", [], Some(
+        "the other hardware thread of the core was in the kernel or ran something else: leave it idle, or switch SMT off",
     );
     /// The host of a guest ran something else in the middle of the kernel's work.
     PreemptedByHost: Unseen "preempted_by_host", [], Some(

@@ -12,6 +12,12 @@ pub const EXIT_TO_HOST: &str = "exit_to_host";
 pub const STALL: &str = "stall";
 /// From 20 us: on a guest, the host ran something else; on other machines, firmware (system management interrupts).
 pub const LONG: &str = "long";
+/// From 20 us, on a guest: while it lasted, the hypervisor admitted to have taken the CPU for about as long.
+pub const STOLEN: &str = "stolen";
+/// From 20 us, on a machine without hypervisor: while it lasted, the processor counted a system management interrupt.
+pub const SMI: &str = "smi";
+/// Below 20 us: the other hardware thread of the core was away from its loop for 1 us or more, for at least half of it.
+pub const SIBLING: &str = "sibling";
 /// On a guest: the part of an activity of the kernel by which it took far longer than its like.
 pub const PREEMPTED_BY_HOST: &str = "preempted_by_host";
 /// The trace lacks a switch, so that the time belongs to one of two threads.
@@ -37,6 +43,19 @@ pub fn source(duration: Nanos, platform: Platform) -> &'static str {
             Platform::Metal => STALL,
         }
     }
+}
+
+/// What was counted of a CPU, from outside of its loop, between two looks at it. Looks follow each other without gaps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Watch {
+    /// When the look before was taken at the earliest.
+    pub from: Nanos,
+    /// When this one was taken at the latest.
+    pub until: Nanos,
+    /// How much steal the kernel accounted meanwhile.
+    pub steal: Nanos,
+    /// How many system management interrupts the processor counted meanwhile.
+    pub smis: u64,
 }
 
 #[cfg(test)]

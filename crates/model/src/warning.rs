@@ -227,6 +227,37 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
     )
 }
 
+/// Interrupts of this line of `/proc/interrupts`, which the kernel describes like that, came on these CPUs, and the trace has `found`
+/// of all that were `counted`. `named` if it is known by the functions that it runs.
+#[must_use]
+pub fn untraced_interrupts(
+    (line, description): (&str, &str),
+    list: &CpuList,
+    (counted, found): (u64, u64),
+    named: bool,
+) -> Warning {
+    let name =
+        if description.is_empty() || description == line { line.to_owned() } else { format!("{line} ({description})") };
+    Warning::new(
+        "untraced_interrupts",
+        format!(
+            "the kernel counted {} of {name} on {}, and its trace holds {found} of them",
+            becalm_units::counted(counted, "interrupt", "interrupts"),
+            cpus(list)
+        ),
+        match named {
+            true => {
+                "the kernel has no tracepoint for them: they are known by the timers that they ran, and their way in and out is in \
+                 entry and exit; one that ran none is unseen"
+            }
+            false => {
+                "the kernel has no tracepoint for them that becalm reads, or handles them in a thread: their time is in unseen, \
+                 entry and between; do not take that for the hypervisor or the hardware"
+            }
+        },
+    )
+}
+
 /// There was no room for all short detours of a CPU, so that some were only counted.
 #[must_use]
 pub fn unstored(cpu: &CpuDoc) -> Warning {
@@ -522,6 +553,22 @@ pub fn sources_unknown(runs: &[&str]) -> Warning {
             plural(runs.len() as u64, "was", "were")
         ),
         "record both as root",
+    )
+}
+
+/// These runs, but not all, were recorded when the rests of detours belonged to no activity.
+#[must_use]
+pub fn books_differ(old: &[String]) -> Warning {
+    Warning::new(
+        "books_differ",
+        format!(
+            "{} of an older becalm, which did not book the ways in and out of an activity on it: the time of sources is not compared",
+            match old {
+                [one] => format!("{one} is"),
+                several => format!("{} are", several.join(", ")),
+            }
+        ),
+        "record again; the noise, the detours and how often each activity came are compared all the same",
     )
 }
 

@@ -5,20 +5,19 @@ use std::sync::Arc;
 
 use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, BundleWriter, HeldFolder};
-use becalm_measure::Names;
+use becalm_measure::{Names, Shelf};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::warning;
 use becalm_model::{Activity, Detour, LoopThread};
 use becalm_units::Nanos;
 
-use crate::output::{BundleOutput, SEGMENT_ROWS, enter_unmatched};
+use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};
 use crate::{LanePart, Store};
 
 /// One CPU's part of the segment, and the totals of its run.
-#[derive(Default)]
 struct CpuDetours {
-    detours: Vec<Detour>,
-    activities: Vec<Activity>,
+    detours: Shelf<Detour>,
+    activities: Shelf<Activity>,
     longest: Nanos,
     total: Nanos,
     incomplete: u64,
@@ -29,6 +28,19 @@ struct CpuDetours {
 }
 
 impl CpuDetours {
+    const fn new() -> Self {
+        Self {
+            detours: Shelf::new(PART_ROWS),
+            activities: Shelf::new(PART_ROWS),
+            longest: Nanos::ZERO,
+            total: Nanos::ZERO,
+            incomplete: 0,
+            stored: 0,
+            unstored: (0, Nanos::ZERO),
+            watched: None,
+        }
+    }
+
     /// The CPU's document as far as the recording has come; `None` before its loop has begun.
     fn so_far(&self, started: &CpuDoc) -> Option<CpuDoc> {
         let (began, until) = self.watched?;
@@ -97,18 +109,22 @@ impl DetourStore {
         self.output.as_mut().map(|output| &mut output.writer)
     }
 
-    fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
+    fn write_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
         if self.rows == 0 {
             return Ok(());
         }
-        let mut detours = Vec::with_capacity(self.cpus.iter().map(|cpu| cpu.detours.len()).sum());
-        let mut activities = Vec::with_capacity(self.cpus.iter().map(|cpu| cpu.activities.len()).sum());
-        for cpu in &mut self.cpus {
-            detours.append(&mut cpu.detours);
-            activities.append(&mut cpu.activities);
+        let Self { output, cpus, .. } = self;
+        let written = output.as_mut().map_or(Ok(()), |BundleOutput { writer, .. }| {
+            let detours: Vec<&[Detour]> = cpus.iter().flat_map(|cpu| cpu.detours.parts()).collect();
+            let activities: Vec<&[Activity]> = cpus.iter().flat_map(|cpu| cpu.activities.parts()).collect();
+            writer.write_parts(&detours, &activities, &names.labels, pause)
+        });
+        for cpu in cpus {
+            cpu.detours.clear();
+            cpu.activities.clear();
         }
         self.rows = 0;
-        self.writer().map_or(Ok(()), |writer| writer.write_segment(&detours, &activities, &names.labels))
+        written
     }
 }
 
@@ -116,14 +132,14 @@ impl Store for DetourStore {
     type Error = BundleError;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {
-        self.cpus = threads.iter().map(|_| CpuDetours::default()).collect();
+        self.cpus = threads.iter().map(|_| CpuDetours::new()).collect();
         if let Some(path) = &self.path {
             self.output = Some(BundleOutput::create(path, node)?);
         }
         Ok(())
     }
 
-    fn take(&mut self, part: LanePart<'_>, names: &Names) -> Result<(), BundleError> {
+    fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
         let cpu = &mut self.cpus[part.index];
         for detour in part.detours {
             cpu.longest = cpu.longest.max(detour.duration);
@@ -139,14 +155,14 @@ impl Store for DetourStore {
             let known = cpu.watched.map_or(began, |(_, known)| known);
             cpu.watched = Some((began, until.max(known)));
         }
-        cpu.detours.extend_from_slice(part.detours);
-        cpu.activities.extend_from_slice(part.activities);
+        cpu.detours.extend(part.detours);
+        cpu.activities.extend(part.activities);
         self.rows += part.detours.len() + part.activities.len();
-        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+        if self.rows >= SEGMENT_ROWS { self.write_segment(names, pause) } else { Ok(()) }
     }
 
-    fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {
-        self.write_segment(names)?;
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        self.write_segment(names, pause)?;
         let Self { output: Some(output), cpus, .. } = self else { return Ok(()) };
         let so_far: Vec<_> = cpus.iter().enumerate().map(|(index, cpu)| cpu.so_far(output.cpu(index)?)).collect();
         output.note(so_far.into_iter())

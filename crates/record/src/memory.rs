@@ -52,7 +52,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn take(&mut self, part: LanePart<'_>, _: &Names) -> Result<(), Infallible> {
+    fn take(&mut self, part: LanePart<'_>, _: &Names, _: &mut dyn FnMut()) -> Result<(), Infallible> {
         let lane = &mut self.lanes[part.index];
         lane.steps.extend_from_slice(part.steps);
         lane.work.extend_from_slice(part.work);
@@ -61,7 +61,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn end_segment(&mut self, names: &Names) -> Result<(), Infallible> {
+    fn end_segment(&mut self, names: &Names, _: &mut dyn FnMut()) -> Result<(), Infallible> {
         self.labels = names.labels.clone();
         Ok(())
     }

@@ -7,8 +7,11 @@ use becalm_bundle::{BundleError, BundleWriter};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
 
 /// A segment with more rows than this ends before its time, so that a noisy machine does not fill the memory: 56 bytes
-/// each, and about as much again while it is written.
+/// each.
 pub const SEGMENT_ROWS: usize = 4 << 20;
+
+/// How many rows of a CPU stand in one piece of memory: an allocation of less than half a megabyte.
+pub const PART_ROWS: usize = 1 << 13;
 
 /// A bundle in the making.
 pub struct BundleOutput {

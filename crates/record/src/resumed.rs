@@ -13,7 +13,10 @@ pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
     }
     for counter in &session.counters {
         match node.counters.iter_mut().find(|known| known.cpu == counter.cpu && known.name == counter.name) {
-            Some(known) => known.growth = known.growth.saturating_add(counter.growth),
+            Some(known) => {
+                known.growth = known.growth.saturating_add(counter.growth);
+                known.traced = known.traced.zip(counter.traced).map(|(before, now)| before.plus(now));
+            }
             None => node.counters.push(counter.clone()),
         }
     }
@@ -45,6 +48,7 @@ fn add_cpu(cpu: &mut CpuDoc, new: &CpuDoc) {
     cpu.unmatched_events += new.unmatched_events;
     cpu.faults += new.faults;
     cpu.voluntary_switches += new.voluntary_switches;
+    cpu.smis = cpu.smis.zip(new.smis).map(|(before, now)| before.saturating_add(now));
     cpu.involuntary_switches += new.involuntary_switches;
     cpu.cut_short |= new.cut_short;
 }

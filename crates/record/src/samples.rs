@@ -10,25 +10,36 @@ use std::sync::Arc;
 
 use becalm_attribute::Tally;
 use becalm_bundle::{Bundle, BundleError, HeldFolder};
-use becalm_measure::Names;
+use becalm_measure::{Names, Shelf};
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoopDoc};
 use becalm_model::warning;
 use becalm_model::{Activity, Kind, LoopThread, Sample};
 use becalm_units::{CpuId, Nanos};
 
-use crate::output::{BundleOutput, SEGMENT_ROWS, enter_unmatched};
+use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};
 use crate::resumed::joined;
 use crate::{LanePart, Store};
 
 /// One CPU's part of the segment.
-#[derive(Default)]
 struct CpuSamples {
-    samples: Vec<Sample>,
-    activities: Vec<Activity>,
+    samples: Shelf<Sample>,
+    activities: Shelf<Activity>,
     /// Samples of the sessions before, by which the numbers of activities are moved.
     before: u64,
     longest: Nanos,
     incomplete: u64,
+}
+
+impl CpuSamples {
+    const fn new() -> Self {
+        Self {
+            samples: Shelf::new(PART_ROWS),
+            activities: Shelf::new(PART_ROWS),
+            before: 0,
+            longest: Nanos::ZERO,
+            incomplete: 0,
+        }
+    }
 }
 
 /// Writes samples, and what ran in them, into a bundle.
@@ -84,18 +95,20 @@ impl SampleStore {
         BundleOutput::resume(&self.path, joined(before, node, self.offset))
     }
 
-    fn write_segment(&mut self, names: &Names) -> Result<(), BundleError> {
-        let Some(output) = &mut self.output else { return Ok(()) };
+    fn write_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        let Self { output: Some(output), cpus, .. } = self else { return Ok(()) };
         if self.rows == 0 {
             return Ok(());
         }
-        let (mut samples, mut activities) = (Vec::new(), Vec::new());
-        for cpu in &mut self.cpus {
-            samples.append(&mut cpu.samples);
-            activities.append(&mut cpu.activities);
+        let samples: Vec<&[Sample]> = cpus.iter().flat_map(|cpu| cpu.samples.parts()).collect();
+        let activities: Vec<&[Activity]> = cpus.iter().flat_map(|cpu| cpu.activities.parts()).collect();
+        let written = output.writer.write_sample_parts(&samples, &activities, &names.labels, pause);
+        for cpu in cpus {
+            cpu.samples.clear();
+            cpu.activities.clear();
         }
         self.rows = 0;
-        output.writer.write_samples(&samples, &activities, &names.labels)
+        written
     }
 }
 
@@ -119,7 +132,7 @@ impl Store for SampleStore {
     type Error = BundleError;
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], _: &mut Names) -> Result<(), BundleError> {
-        self.cpus = threads.iter().map(|_| CpuSamples::default()).collect();
+        self.cpus = threads.iter().map(|_| CpuSamples::new()).collect();
         self.output = Some(match self.resumed.take() {
             None => BundleOutput::create(&self.path, node)?,
             Some(before) => {
@@ -131,7 +144,7 @@ impl Store for SampleStore {
         Ok(())
     }
 
-    fn take(&mut self, part: LanePart<'_>, names: &Names) -> Result<(), BundleError> {
+    fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
         let offset = self.offset;
         let cpu = &mut self.cpus[part.index];
         let rows = cpu.samples.len() + cpu.activities.len();
@@ -145,17 +158,15 @@ impl Store for SampleStore {
         }
         let kept = part.activities.iter().filter(|row| !matches!(row.kind, Kind::Edge | Kind::Unseen | Kind::Fault));
         let before = cpu.before;
-        cpu.activities.extend(kept.map(|row| Activity {
-            detour: row.detour + before,
-            start: row.start + offset,
-            ..*row
-        }));
+        for row in kept {
+            cpu.activities.push(Activity { detour: row.detour + before, start: row.start + offset, ..*row });
+        }
         self.rows += cpu.samples.len() + cpu.activities.len() - rows;
-        if self.rows >= SEGMENT_ROWS { self.write_segment(names) } else { Ok(()) }
+        if self.rows >= SEGMENT_ROWS { self.write_segment(names, pause) } else { Ok(()) }
     }
 
-    fn end_segment(&mut self, names: &Names) -> Result<(), BundleError> {
-        self.write_segment(names)
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        self.write_segment(names, pause)
     }
 
     fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {

@@ -147,12 +147,12 @@ impl<S: Store> Sink for Recorder<S> {
         self.store.begin(node, threads, names)
     }
 
-    fn batch(&mut self, batch: Batch<'_>, names: &mut Names) -> Result<(), S::Error> {
+    fn batch(&mut self, batch: Batch<'_>, names: &mut Names, pause: &mut dyn FnMut()) -> Result<(), S::Error> {
         let part = self.lanes[batch.index].attribute(batch, &names.tasks, &mut names.labels);
-        self.store.take(part, names)
+        self.store.take(part, names, pause)
     }
 
-    fn end_segment(&mut self, names: &Names) -> Result<(), S::Error> {
-        self.store.end_segment(names)
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), S::Error> {
+        self.store.end_segment(names, pause)
     }
 }

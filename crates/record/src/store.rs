@@ -19,17 +19,18 @@ pub trait Store {
     /// If nothing can be stored; the recording does not begin.
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), Self::Error>;
 
-    /// Takes a CPU's part of a segment.
+    /// Takes a portion of a CPU's part of a segment. `pause` is to be called within long work, after each small portion of it:
+    /// it may sleep, where the recorder has no CPU of its own.
     ///
     /// # Errors
     /// If it cannot be kept; the recording ends.
-    fn take(&mut self, part: LanePart<'_>, names: &Names) -> Result<(), Self::Error>;
+    fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
-    /// Every CPU's part of the segment has been given.
+    /// Every CPU's part of the segment has been given. `pause` is as above.
     ///
     /// # Errors
     /// If the segment cannot be stored; the recording ends.
-    fn end_segment(&mut self, names: &Names) -> Result<(), Self::Error>;
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
     /// Enters what was seen on each CPU into its document. `tallies` are those of the attribution, in the order of the
     /// lanes.

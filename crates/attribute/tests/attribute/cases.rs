@@ -1,6 +1,7 @@
 //! Written-out cases. Each is a step of the loop from 1,000 ns on, unless it says otherwise.
 
 use becalm_attribute::Tally;
+use becalm_model::unseen::Watch;
 use becalm_model::{Kind, Pid, Platform};
 use becalm_units::Nanos;
 
@@ -35,6 +36,101 @@ fn a_tick_with_its_softirqs() {
         ]
     );
     assert_eq!(outcome.tally, Tally { events: 6, ..Tally::default() });
+}
+
+#[test]
+fn interrupts_and_softirqs_name_the_functions_that_they_run() {
+    let mut s = Scene::new();
+    let events = [
+        s.irq_entry(1_100, "local_timer"),
+        s.function_entry(1_200, "tick_nohz_handler", "hyperv_stimer0"),
+        s.function_exit(1_500, "hyperv_stimer0"),
+        s.function_entry(1_600, "watchdog_timer_fn", "hyperv_stimer0"),
+        s.function_exit(1_900, "hyperv_stimer0"),
+        s.irq_exit(2_000, "local_timer"),
+        s.softirq_entry(2_100, "timer"),
+        s.function_entry(2_150, "process_timeout", ""),
+        s.function_entry(2_200, "process_timeout", ""),
+        s.function_entry(2_250, "a", ""),
+        s.function_entry(2_300, "b", ""),
+        s.function_entry(2_350, "c", ""),
+        s.function_entry(2_400, "d", ""),
+        s.softirq_exit(2_500, "timer"),
+        s.softirq_entry(2_500, "hrtimer"),
+        s.function_entry(2_600, "soft", "hyperv_stimer0"),
+        s.function_exit(2_650, "hyperv_stimer0"),
+        s.softirq_exit(2_700, "hrtimer"),
+        // Its softirq is not in the trace.
+        s.function_entry(2_800, "lost", ""),
+    ];
+    let (lines, outcome) = s.lines(3_000, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
+            line(1_100, 900, Kind::Irq, "local_timer", "vector \u{2192} tick_nohz_handler, watchdog_timer_fn"),
+            line(2_000, 100, Kind::Edge, "between", "irq:local_timer"),
+            line(2_100, 400, Kind::Softirq, "timer", "irq:local_timer \u{2192} process_timeout, a, b, ..."),
+            line(2_500, 200, Kind::Softirq, "hrtimer", "irq:local_timer \u{2192} soft"),
+            line(2_700, 280, Kind::Edge, "exit", "irq:local_timer"),
+        ]
+    );
+    assert_eq!(outcome.tally, Tally { events: 19, ..Tally::default() });
+}
+
+#[test]
+fn timers_without_an_interrupt_tell_of_one_that_has_no_event() {
+    let mut s = Scene::new();
+    let hyper_v = "hyperv_stimer0";
+    let events = [
+        s.function_entry(1_500, "tick_nohz_handler", hyper_v),
+        s.function_exit(2_500, hyper_v),
+        // The same interrupt runs the next one.
+        s.function_entry(2_600, "hrtimer_wakeup", hyper_v),
+        s.function_exit(3_000, hyper_v),
+        s.softirq_entry(3_100, "net_rx"),
+        // Another one, in the middle of the softirq.
+        s.function_entry(3_500, "tick_nohz_handler", hyper_v),
+        s.function_exit(3_700, hyper_v),
+        s.softirq_exit(4_000, "net_rx"),
+    ];
+    let (lines, outcome) = s.lines(4_120, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 500, Kind::Edge, "entry", "irq:hyperv_stimer0"),
+            line(1_500, 1_500, Kind::Irq, hyper_v, "tick_nohz_handler, hrtimer_wakeup"),
+            line(3_000, 100, Kind::Edge, "between", "irq:hyperv_stimer0"),
+            line(3_100, 700, Kind::Softirq, "net_rx", "irq:hyperv_stimer0"),
+            line(3_500, 200, Kind::Irq, hyper_v, "tick_nohz_handler"),
+            line(4_000, 100, Kind::Edge, "exit", "irq:hyperv_stimer0"),
+        ]
+    );
+    assert_eq!(outcome.tally, Tally { events: 8, ..Tally::default() });
+}
+
+#[test]
+fn what_was_seen_beside_the_trace_explains_steps_without_events() {
+    let watch = |steal, smis| Watch { from: Nanos::ZERO, until: Nanos::from_millis(100), steal, smis };
+    let away = step(250_000, 253_000);
+    for (platform, beside, sources) in [
+        (Platform::Guest, watch(Nanos::from_millis(10), 0), ["stolen", "stolen", "sibling", "exit_to_host"]),
+        (Platform::Guest, watch(Nanos::ZERO, 3), ["long", "long", "sibling", "exit_to_host"]),
+        (Platform::Metal, watch(Nanos::from_millis(10), 1), ["smi", "long", "sibling", "stall"]),
+    ] {
+        let mut s = Scene::new();
+        s.platform = platform;
+        let mut attributor = s.attributor();
+        attributor.look_beside(&[beside], &[away]);
+        let steps = [step(1_000, 51_000), step(100_000, 140_000), step(251_000, 254_000), step(300_000, 303_000)];
+        let mut outcome = Outcome::default();
+        s.hand_over(&mut attributor, &steps, &[], &mut outcome);
+        let outcome = s.end(&mut attributor, outcome);
+        assert_books_close(&outcome);
+        let found: Vec<String> = s.readable(&outcome).into_iter().map(|(_, (_, _, _, source, _))| source).collect();
+        assert_eq!(found, sources, "{platform:?}");
+        assert!(outcome.activities.iter().all(|row| row.kind == Kind::Unseen));
+    }
 }
 
 #[test]

@@ -113,6 +113,16 @@ impl Scene {
         at(time, Happening::IrqExit { source, detail })
     }
 
+    /// A function of a timer begins; `interrupt` is what runs it if no event tells of that.
+    pub fn function_entry(&mut self, time: i64, function: &str, interrupt: &str) -> Event {
+        let (function, interrupt) = (self.labels.intern(function), self.labels.intern(interrupt));
+        at(time, Happening::FunctionEntry { function, interrupt })
+    }
+
+    pub fn function_exit(&mut self, time: i64, interrupt: &str) -> Event {
+        at(time, Happening::FunctionExit { interrupt: self.labels.intern(interrupt) })
+    }
+
     pub fn softirq_entry(&mut self, time: i64, source: &str) -> Event {
         at(time, Happening::SoftirqEntry { source: self.labels.intern(source) })
     }

@@ -92,6 +92,7 @@ fn a_full_disk_costs_one_segment_and_the_run_is_closed() {
     assert_full(&writer.note_doc(&doc("a")).unwrap_err(), "node=a.json");
     // The closing document is much longer than the first one, and gets its place all the same.
     let counter = |number: u32| CounterGrowth {
+        traced: None,
         cpu: CpuId::new(0),
         name: format!("interrupts/{number}"),
         growth: u64::from(number),

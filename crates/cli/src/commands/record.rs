@@ -16,8 +16,7 @@ use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use crate::arguments::default_path;
-use crate::arguments::{refuse_existing, refuse_missing};
+use crate::arguments::{RanksArgs, default_path, refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
@@ -61,6 +60,9 @@ pub struct RecordArgs {
     /// CPU is measured, 60s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     segment: Option<Nanos>,
+
+    #[command(flatten)]
+    ranks: RanksArgs,
 
     /// Store only the name of COMMAND and not its arguments, which may hold what is secret
     #[arg(long)]
@@ -127,6 +129,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let reading = ReadingProgress::begin(&bundle, 1);
         let summary = summary.insert(summarize(&bundle, &selection)?);
         drop(reading);
+        args.ranks.ask(summary);
         if printed {
             emit(&RunReport { summary, drawn: None }, Output::new(args.json, false), out)?;
         }

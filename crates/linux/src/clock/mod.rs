@@ -16,6 +16,7 @@ pub use counter::{Counter, MonotonicRaw};
 pub use counter::{Fenced, Native};
 pub use cross_cpu::{CrossCpu, compare_cpus};
 pub(crate) use gettime::clock_gettime_ns;
+pub use gettime::thread_time;
 pub use rate::{Anchor, Calibration, RateError, calibrate};
 
 /// Which counter a run reads.

@@ -154,6 +154,7 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::Callback;
     use super::super::synth::{Long, SynthKernel};
     use super::*;
     use proptest::prelude::*;
@@ -170,6 +171,8 @@ mod tests {
             (comm.clone(), any::<[i32; 5]>(), comm).prop_map(|(p, i, n)| Happened::Switch(p, i, n)),
             (any::<bool>(), any::<[u32; 2]>()).prop_map(|(e, a)| Happened::Work(e, a)),
             (any::<bool>(), any::<[u32; 3]>()).prop_map(|(u, a)| Happened::Fault(u, a)),
+            (0_usize..3, any::<u32>()).prop_map(|(by, function)| Happened::FunctionEntry(by, function)),
+            Just(Happened::FunctionExit),
         ]
     }
 
@@ -185,6 +188,8 @@ mod tests {
         Switch(Vec<u8>, [i32; 5], Vec<u8>),
         Work(bool, [u32; 2]),
         Fault(bool, [u32; 3]),
+        FunctionEntry(usize, u32),
+        FunctionExit,
     }
 
     impl Happened {
@@ -219,6 +224,11 @@ mod tests {
                 Self::Work(false, a) => {
                     RawHappening::WorkEnd { work: u64::from(a[0]), function: Some(u64::from(a[1])) }
                 }
+                Self::FunctionEntry(by, function) => RawHappening::FunctionEntry {
+                    by: [Callback::HighResolutionTimer, Callback::Timer, Callback::Tasklet][*by],
+                    function: u64::from(*function),
+                },
+                Self::FunctionExit => RawHappening::FunctionExit,
                 Self::Fault(user, a) => RawHappening::PageFault {
                     user: *user,
                     address: u64::from(a[0]),
@@ -246,7 +256,7 @@ mod tests {
                 learned += 1;
             }
         }
-        assert_eq!(learned, 14);
+        assert_eq!(learned, 18);
         let mut names: Vec<&str> = decoder.vectors().map(|(_, name)| name).collect();
         names.sort_unstable();
         assert_eq!(names, ["local_timer", "reschedule"]);

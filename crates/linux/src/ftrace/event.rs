@@ -18,6 +18,17 @@ pub struct RawEvent<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct VectorName(pub(super) u16);
 
+/// What asks an interrupt or a softirq to run a function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Callback {
+    /// A high-resolution timer: in the interrupt of the CPU's timer, or in the softirq `hrtimer`.
+    HighResolutionTimer,
+    /// A timer of the timer wheel: in the softirq `timer`.
+    Timer,
+    /// A tasklet: in the softirqs `tasklet` and `hi`.
+    Tasklet,
+}
+
 /// What happened, with the fields of the kernel's event. The start and the end of an interrupt or a work item are two
 /// happenings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +122,15 @@ pub enum RawHappening<'a> {
         /// The address of its function; kernels before 5.6 do not say it.
         function: Option<u64>,
     },
+    /// A function begins that an interrupt or a softirq was asked to run.
+    FunctionEntry {
+        /// By what it was asked for.
+        by: Callback,
+        /// The address of the function.
+        function: u64,
+    },
+    /// The function of a high-resolution timer ended.
+    FunctionExit,
     /// A page fault begins. The kernel reports no end of it.
     PageFault {
         /// Whether the access was made in user mode.

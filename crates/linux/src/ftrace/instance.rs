@@ -24,7 +24,7 @@ use super::leftover::{InstanceName, remove_instance};
 use super::reader::PageReader;
 use super::stats::CpuStats;
 use super::tracefs::{Tracefs, read};
-use super::wanted::{EventPath, MissingEvent, discover};
+use super::wanted::{EventPath, Functions, MissingEvent, discover};
 use crate::janitor::Janitor;
 
 /// The clock that stamps events.
@@ -57,6 +57,8 @@ pub struct InstanceConfig {
     /// Page faults are recorded of the threads alone whose names begin so, and of all where nothing is given. Whoever takes
     /// many of them beside would pay for each, and fill the buffers.
     pub faults_of: Option<&'static str>,
+    /// Which functions of interrupts and softirqs are recorded.
+    pub functions: Functions,
 }
 
 /// A tracing instance, which is removed on drop. Its [`PageReader`]s must be closed by then.
@@ -180,7 +182,7 @@ impl Instance {
             self.set_buffer(cpu, config.buffer_kb)?;
         }
         self.set("tracing_cpumask", &config.cpus.to_mask())?;
-        self.enable_events(config.faults_of)
+        self.enable_events(config)
     }
 
     /// Gives a CPU its buffer, or a small one where there is no memory for it.
@@ -224,11 +226,12 @@ impl Instance {
     }
 
     /// Enables the wanted events one by one. One that cannot be described or enabled is missing.
-    fn enable_events(&mut self, faults_of: Option<&str>) -> Result<(), TracefsError> {
-        let found = discover(&self.folder.join("events"), std::env::consts::ARCH)?;
+    fn enable_events(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
+        let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.functions)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
-            let filter = faults_of.filter(|_| event.system == "exceptions").map(|name| format!("comm ~ \"{name}*\""));
+            let filter =
+                config.faults_of.filter(|_| event.system == "exceptions").map(|name| format!("comm ~ \"{name}*\""));
             match self.enable(&event, filter.as_deref()) {
                 Ok(()) => self.enabled.push(event),
                 Err(error) => self.missing.push(MissingEvent {
@@ -409,6 +412,7 @@ mod tests {
             buffer_kb: 64,
             subbuf_kb: None,
             faults_of: None,
+            functions: Functions::None,
         }
     }
 

@@ -11,6 +11,7 @@
 mod decoder;
 mod error;
 mod event;
+mod event_cost;
 mod format;
 mod instance;
 mod leftover;
@@ -25,7 +26,7 @@ mod wanted;
 
 pub use decoder::{DecodeError, Decoder, PageSummary};
 pub use error::TracefsError;
-pub use event::{RawEvent, RawHappening, VectorName};
+pub use event::{Callback, RawEvent, RawHappening, VectorName};
 pub use format::{EventFormat, EventFormatError, HeaderPage};
 pub use instance::{Instance, InstanceConfig, TraceClock};
 pub use leftover::{InstanceName, Leftovers, remove_dead};
@@ -33,4 +34,4 @@ pub use marks::Marks;
 pub use reader::PageReader;
 pub use stats::CpuStats;
 pub use tracefs::{Tracefs, clocks, mount_point};
-pub use wanted::{Discovered, EventPath, MissingEvent, WANTED, Wanted, discover};
+pub use wanted::{Discovered, EventPath, Functions, MissingEvent, WANTED, Wanted, discover};

@@ -1,6 +1,6 @@
 //! Where the fields of each event lie, looked up once, and the loads that take them out of a record.
 
-use super::event::{RawHappening, VectorName};
+use super::event::{Callback, RawHappening, VectorName};
 use super::format::{EventField, EventFormat, EventFormatError, FieldKind};
 
 /// An integer in a record.
@@ -146,6 +146,11 @@ pub(super) enum DecodingPlan {
         work: Int,
         function: Option<Int>,
     },
+    FunctionEntry {
+        by: Callback,
+        function: Int,
+    },
+    FunctionExit,
     Fault {
         user: bool,
         address: Int,
@@ -197,6 +202,14 @@ impl DecodingPlan {
                 let function = look.0.field("function").is_some().then(|| look.int("function")).transpose()?;
                 Self::WorkEnd { work: look.int("work")?, function }
             }
+            ("timer", "hrtimer_expire_entry") => {
+                Self::FunctionEntry { by: Callback::HighResolutionTimer, function: look.int("function")? }
+            }
+            ("timer", "hrtimer_expire_exit") => Self::FunctionExit,
+            ("timer", "timer_expire_entry") => {
+                Self::FunctionEntry { by: Callback::Timer, function: look.int("function")? }
+            }
+            ("irq", "tasklet_entry") => Self::FunctionEntry { by: Callback::Tasklet, function: look.int("func")? },
             ("exceptions", "page_fault_user" | "page_fault_kernel") => Self::Fault {
                 user: event == "page_fault_user",
                 address: look.int("address")?,
@@ -245,6 +258,8 @@ impl DecodingPlan {
                     None => None,
                 },
             },
+            Self::FunctionEntry { by, function } => RawHappening::FunctionEntry { by, function: function.read(data)? },
+            Self::FunctionExit => RawHappening::FunctionExit,
             Self::Fault { user, address, ip, error_code } => RawHappening::PageFault {
                 user,
                 address: address.read(data)?,

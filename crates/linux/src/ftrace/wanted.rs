@@ -82,6 +82,63 @@ pub const WANTED: &[Wanted] = &[
     },
 ];
 
+/// Which functions that interrupts and softirqs run are recorded by name. Each costs an event or two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Functions {
+    /// None.
+    #[default]
+    None,
+    /// Those of high-resolution timers: where the timer's interrupt has no event, they tell of it.
+    Timers,
+    /// Those of all timers, and of tasklets.
+    All,
+}
+
+/// The events that name functions.
+const FUNCTIONS: &[(Functions, Wanted)] = &[
+    (
+        Functions::Timers,
+        Wanted {
+            system: "timer",
+            events: &["hrtimer_expire_entry", "hrtimer_expire_exit"],
+            architectures: &[],
+            missed_elsewhere: false,
+            unseen: "which high-resolution timers the timer's interrupt ran",
+        },
+    ),
+    (
+        Functions::All,
+        Wanted {
+            system: "timer",
+            events: &["timer_expire_entry"],
+            architectures: &[],
+            missed_elsewhere: false,
+            unseen: "which timers the softirq timer ran",
+        },
+    ),
+    (
+        Functions::All,
+        Wanted {
+            system: "irq",
+            events: &["tasklet_entry"],
+            architectures: &[],
+            missed_elsewhere: false,
+            unseen: "which tasklets the softirqs tasklet and hi ran",
+        },
+    ),
+];
+
+impl Functions {
+    fn wanted(self) -> impl Iterator<Item = &'static Wanted> {
+        let named = FUNCTIONS.iter().filter(move |(least, _)| match self {
+            Self::None => false,
+            Self::Timers => *least == Self::Timers,
+            Self::All => true,
+        });
+        named.map(|(_, wanted)| wanted)
+    }
+}
+
 /// An event by its place below `events/`. Ordered by system, then name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EventPath {
@@ -119,14 +176,15 @@ pub struct Discovered {
 }
 
 /// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name). Events that only
-/// other architectures have are used where they are there; where not, they are missed if no others tell the same.
+/// other architectures have are used where they are there; where not, they are missed if no others tell the same. Those that name
+/// functions come last.
 ///
 /// # Errors
 /// The folder cannot be listed. A missing folder of a system only makes its events missing.
-pub fn discover(events: &Path, architecture: &str) -> Result<Discovered, TracefsError> {
+pub fn discover(events: &Path, architecture: &str, functions: Functions) -> Result<Discovered, TracefsError> {
     let systems = list(events)?;
     let mut found = Discovered::default();
-    for wanted in WANTED {
+    for wanted in WANTED.iter().chain(functions.wanted()) {
         let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
         let names = if systems.contains(wanted.system) { list(&events.join(wanted.system))? } else { BTreeSet::new() };
         let mut miss = |name: &str| {
@@ -190,7 +248,7 @@ mod tests {
             "irq_vectors/vector_alloc",
             "irq_vectors/odd_entry",
         ]);
-        let found = discover(root.path(), "x86_64").unwrap();
+        let found = discover(root.path(), "x86_64", Functions::None).unwrap();
         let names: Vec<String> = found.present.iter().map(|(event, _)| event.to_string()).collect();
         assert_eq!(names, ["irq_vectors/local_timer_entry", "irq_vectors/local_timer_exit"]);
     }
@@ -198,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_its_consequence() {
         let root = tree(&["irq/irq_handler_entry", "irq/irq_handler_exit", "sched/sched_switch"]);
-        let found = discover(root.path(), "x86_64").unwrap();
+        let found = discover(root.path(), "x86_64", Functions::None).unwrap();
         assert_eq!(found.present.len(), 3);
         let missing: Vec<&str> = found.missing.iter().map(|missing| missing.event.as_str()).collect();
         assert_eq!(
@@ -216,7 +274,7 @@ mod tests {
         );
         assert!(found.missing[0].unseen.starts_with("softirqs"));
         // An Arm kernel has no local vectors, but inter-processor interrupts.
-        let arm = discover(root.path(), "aarch64").unwrap();
+        let arm = discover(root.path(), "aarch64", Functions::None).unwrap();
         assert!(arm.missing.iter().any(|missing| missing.event == "ipi/ipi_entry"));
         assert!(!arm.missing.iter().any(|missing| missing.event.starts_with("irq_vectors")));
         // What no Arm kernel tells stays unseen there all the same.
@@ -226,8 +284,23 @@ mod tests {
     }
 
     #[test]
+    fn functions_are_named_only_where_that_is_asked_for() {
+        let events = ["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit", "timer/timer_expire_entry"];
+        let root = tree(&events);
+        let found = |functions| {
+            let Discovered { present, missing } = discover(root.path(), "x86_64", functions).unwrap();
+            let present: Vec<String> = present.iter().map(|(event, _)| event.to_string()).collect();
+            (present, missing.iter().any(|missing| missing.event == "irq/tasklet_entry"))
+        };
+        assert_eq!(found(Functions::None), (Vec::new(), false));
+        assert_eq!(found(Functions::Timers), (events[..2].iter().map(|event| (*event).to_owned()).collect(), false));
+        // Kernels before 6.3 have no event of tasklets.
+        assert_eq!(found(Functions::All), (events.iter().map(|event| (*event).to_owned()).collect(), true));
+    }
+
+    #[test]
     fn no_folder_is_an_error_with_its_path() {
-        let error = discover(Path::new("/nonexistent/events"), "x86_64").unwrap_err();
+        let error = discover(Path::new("/nonexistent/events"), "x86_64", Functions::None).unwrap_err();
         assert!(error.to_string().starts_with("cannot list /nonexistent/events: No such file"), "{error}");
     }
 }

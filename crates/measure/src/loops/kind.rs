@@ -69,8 +69,9 @@ pub trait StepRing: Send + Sync + Sized + 'static {
     /// Whether all of the memory could be locked.
     fn is_locked(&self) -> bool;
 
-    /// Takes all steps that wait, in order: the readings before and after, and the work done, if it is kept.
-    fn take_all(&self, take: impl FnMut(Ticks, Ticks, Option<u64>));
+    /// Takes at most so many of the steps that wait, the oldest first: the readings before and after, and the work done, if it
+    /// is kept.
+    fn take_some(&self, most: u64, take: impl FnMut(Ticks, Ticks, Option<u64>));
 }
 
 impl StepRing for Ring {
@@ -86,8 +87,8 @@ impl StepRing for Ring {
         self.is_locked()
     }
 
-    fn take_all(&self, mut take: impl FnMut(Ticks, Ticks, Option<u64>)) {
-        self.drain(|before, after| take(before, after, None));
+    fn take_some(&self, most: u64, mut take: impl FnMut(Ticks, Ticks, Option<u64>)) {
+        self.drain_slots(most, |_, before, after| take(before, after, None));
     }
 }
 

@@ -51,8 +51,8 @@ impl StepRing for SampleRing {
         self.readings.is_locked() && self.work.is_locked()
     }
 
-    fn take_all(&self, mut take: impl FnMut(Ticks, Ticks, Option<u64>)) {
-        self.readings.drain_slots(|slot, before, after| {
+    fn take_some(&self, most: u64, mut take: impl FnMut(Ticks, Ticks, Option<u64>)) {
+        self.readings.drain_slots(most, |slot, before, after| {
             take(before, after, Some(self.work[slot].load(Ordering::Relaxed)));
         });
     }
@@ -70,7 +70,7 @@ mod tests {
             assert!(push(round, 10 * round) && push(round + 1, 7));
             assert!(!push(9, 9));
             let mut seen = Vec::new();
-            ring.take_all(|before, after, work| seen.push((before.get(), after.get(), work)));
+            ring.take_some(u64::MAX, |before, after, work| seen.push((before.get(), after.get(), work)));
             assert_eq!(seen, [(round, round + 1, Some(10 * round)), (round + 1, round + 2, Some(7))]);
         }
     }

@@ -1,29 +1,57 @@
 //! Growth of the kernel's own counters over a run: interrupts, softirqs, context switches, and the time that the
 //! hypervisor says it took. They bound the sources where the trace cannot be had, and check it where it can.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::procfs::interrupts::{InterruptLine, Interrupts};
 use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::procfs::stat::Stat;
-use becalm_model::node::CounterGrowth;
-use becalm_units::CpuList;
+use becalm_model::node::{CounterGrowth, TracedCount};
+use becalm_units::{CpuId, CpuList, Nanos};
 
 /// The counters at one instant, as far as they could be read.
 #[derive(Clone, Debug, Default)]
 pub struct KernelCounters {
-    interrupts: Option<Interrupts>,
-    softirqs: Option<Softirqs>,
+    interrupts: Option<Reading<Interrupts>>,
+    softirqs: Option<Reading<Softirqs>>,
     stat: Option<Stat>,
+}
+
+/// What a file held, and when its reading began and ended, by the clock of who asked.
+#[derive(Clone, Debug)]
+struct Reading<T> {
+    content: T,
+    when: RangeInclusive<Nanos>,
+}
+
+/// What a counter counts that the trace may hold as well.
+#[derive(Clone, Copy, Debug)]
+pub enum Counted<'a> {
+    /// The interrupt of that line of `/proc/interrupts`.
+    Interrupt(&'a InterruptLine),
+    /// The softirq of that name in `/proc/softirqs`.
+    Softirq(&'a str),
 }
 
 impl KernelCounters {
     /// Reads them below a root.
     #[must_use]
     pub fn take(root: &Path) -> Self {
+        Self::take_timed(root, || Nanos::ZERO)
+    }
+
+    /// Reads them below a root, and keeps by this clock when.
+    #[must_use]
+    pub fn take_timed(root: &Path, now: impl Fn() -> Nanos) -> Self {
+        let began = now();
+        let interrupts = Interrupts::read(root).ok();
+        let between = now();
+        let softirqs = Softirqs::read(root).ok();
+        let ended = now();
         Self {
-            interrupts: Interrupts::read(root).ok(),
-            softirqs: Softirqs::read(root).ok(),
+            interrupts: interrupts.map(|content| Reading { content, when: began..=between }),
+            softirqs: softirqs.map(|content| Reading { content, when: between..=ended }),
             stat: Stat::read(root).ok(),
         }
     }
@@ -34,33 +62,47 @@ impl KernelCounters {
         self.interrupts.is_some() || self.softirqs.is_some() || self.stat.is_some()
     }
 
-    /// What grew on these CPUs since an earlier snapshot.
+    /// When interrupts and softirqs were read; `None` if one of them could not be.
     #[must_use]
-    pub fn since(&self, earlier: &Self, cpus: &CpuList) -> Vec<CounterGrowth> {
+    pub fn when(&self) -> Option<[RangeInclusive<Nanos>; 2]> {
+        Some([self.interrupts.as_ref()?.when.clone(), self.softirqs.as_ref()?.when.clone()])
+    }
+
+    /// How the kernel describes the lines of interrupts: `LOC`, `Local timer interrupts`. Those of devices are named by their handlers.
+    pub fn descriptions(&self) -> impl Iterator<Item = (String, &str)> {
+        let lines = self.interrupts.iter().flat_map(|reading| &reading.content.lines);
+        lines.map(|line| (name_of(line), if line.device.is_some() { "" } else { line.description.as_str() }))
+    }
+
+    /// What grew on these CPUs since an earlier snapshot. `traced` says how often the trace holds what was counted on a CPU.
+    #[must_use]
+    pub fn since(
+        &self,
+        earlier: &Self,
+        cpus: &CpuList,
+        traced: impl Fn(CpuId, Counted<'_>) -> Option<TracedCount>,
+    ) -> Vec<CounterGrowth> {
         let mut counters = Vec::new();
-        let mut add = |cpu, name: String, growth: u64| {
+        let mut add = |cpu, name: String, growth: u64, counted: Option<Counted<'_>>| {
             if growth > 0 && cpus.contains(cpu) {
-                counters.push(CounterGrowth { cpu, name, growth });
+                let traced = counted.and_then(|counted| traced(cpu, counted));
+                counters.push(CounterGrowth { cpu, name, growth, traced });
             }
         };
         if let (Some(now), Some(then)) = (&self.interrupts, &earlier.interrupts) {
-            let grown = now.since(then);
+            let grown = now.content.since(&then.content);
             for line in &grown.lines {
-                // A device's line is known to its users by its handlers' names.
-                let name = match &line.device {
-                    Some(device) if !device.names.is_empty() => device.names.join("+"),
-                    _ => line.id.clone(),
-                };
+                let name = name_of(line);
                 for (cpu, count) in grown.cpus.iter().zip(&line.counts) {
-                    add(*cpu, format!("interrupts/{name}"), *count);
+                    add(*cpu, format!("interrupts/{name}"), *count, Some(Counted::Interrupt(line)));
                 }
             }
         }
         if let (Some(now), Some(then)) = (&self.softirqs, &earlier.softirqs) {
-            let grown = now.since(then);
+            let grown = now.content.since(&then.content);
             for (name, counts) in &grown.lines {
                 for (cpu, count) in grown.cpus.iter().zip(counts) {
-                    add(*cpu, format!("softirqs/{name}"), *count);
+                    add(*cpu, format!("softirqs/{name}"), *count, Some(Counted::Softirq(name)));
                 }
             }
         }
@@ -68,12 +110,20 @@ impl KernelCounters {
             for (cpu, times) in &now.cpus {
                 let Some(before) = then.cpu(*cpu) else { continue };
                 for (name, time) in times.since(before).fields() {
-                    add(*cpu, format!("stat/{name}"), time.get().max(0) as u64);
+                    add(*cpu, format!("stat/{name}"), time.get().max(0) as u64, None);
                 }
             }
         }
         counters.sort_by(|a, b| (a.cpu, &a.name).cmp(&(b.cpu, &b.name)));
         counters
+    }
+}
+
+/// A device's line is known to its users by its handlers' names.
+fn name_of(line: &InterruptLine) -> String {
+    match &line.device {
+        Some(device) if !device.names.is_empty() => device.names.join("+"),
+        _ => line.id.clone(),
     }
 }
 
@@ -100,7 +150,15 @@ mod tests {
         write(200, 7, 10);
         let before = KernelCounters::take(root.path());
         write(1200, 9, 12);
-        let grown = KernelCounters::take(root.path()).since(&before, &"1".parse().unwrap());
+        let grown =
+            KernelCounters::take(root.path()).since(&before, &"1".parse().unwrap(), |cpu, counted| match counted {
+                Counted::Interrupt(line) if line.id == "LOC" && cpu == CpuId::new(1) => {
+                    Some(TracedCount { least: 998, most: 999 })
+                }
+                _ => None,
+            });
+        assert_eq!(grown[0].traced, Some(TracedCount { least: 998, most: 999 }));
+        assert_eq!(grown[1].traced, None);
         let grown: Vec<_> = grown.iter().map(|counter| (counter.name.as_str(), counter.growth)).collect();
         assert_eq!(grown[..2], [("interrupts/LOC", 1000), ("interrupts/virtio1-req.0", 2)]);
         assert_eq!(grown[2].0, "stat/steal");

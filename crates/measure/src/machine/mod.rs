@@ -2,8 +2,10 @@
 
 mod description;
 mod kernel_counters;
+mod lookout;
 mod selection;
 
 pub use description::{Host, cpu_list, describe};
-pub use kernel_counters::KernelCounters;
+pub use kernel_counters::{Counted, KernelCounters};
+pub use lookout::Lookout;
 pub use selection::{CpuError, CpuSelection, select as select_cpus};

@@ -1,33 +1,93 @@
 //! The collector: empties the loops' rings and the kernel's trace buffers while the loops run, and turns what it took
 //! into batches on the run's axis.
 //!
-//! Taking is kept apart from decoding, so that where no CPU is free of loops the decoding can wait until a segment ends.
+//! Taking is kept apart from decoding, so that where no CPU is free of loops the decoding can wait until a segment ends. It
+//! is then done in small portions, with pauses, and taking goes on in between.
 
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::{DecodeError, Decoder, PageReader, RawHappening};
+use becalm_model::unseen::Watch;
 use becalm_model::{Event, Step};
-use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
+use becalm_units::{CpuId, CpuList, Nanos, Ticks, TicksToNanos};
 
+use super::pauses::{Haste, Pauses};
+use super::portions::Portions;
 use crate::loops::StepRing;
+use crate::machine::KernelCounters;
+use crate::shelf::Shelf;
 use crate::sink::{Batch, Sink};
-use crate::trace::{EventClock, Names, Translator};
+use crate::trace::{EventClock, Names, Occurrences, Translator, Window, Windows};
 use crate::work::AccumulatedMean;
 
 /// No record of ours takes more bytes; a page with more room than that at its end is not full.
 const LONGEST_RECORD: usize = 256;
+/// How many steps are taken from a ring, or pages from a trace buffer, without asking for a pause.
+const STEPS_AT_ONCE: u64 = 4096;
+const PAGES_AT_ONCE: usize = 8;
+/// The room of a part of the lists that wait: in steps, and in bytes of raw trace.
+const ROOM: (usize, usize) = (1 << 14, 1 << 18);
+/// While it is handed over, how often what waits is taken, and how many bytes of that make pauses short, and end them.
+const WHILE_HANDED_OVER: Duration = Duration::from_millis(100);
+const SHORT_PAUSES: usize = 4 << 20;
+const NO_PAUSES: usize = 64 << 20;
 
-/// The trace side of one CPU.
+/// What was taken from one CPU, and is not handed over.
 #[derive(Debug)]
-struct Pages {
-    reader: PageReader,
+pub(super) struct Waiting {
+    pub steps: Shelf<Step>,
+    /// The iterations done in each step, if the loop does work.
+    pub work: Shelf<u64>,
     /// Raw pages, each cut to what it carries, one behind the other.
-    bytes: Vec<u8>,
-    /// Where each page ends in `bytes`.
-    ends: Vec<usize>,
+    pages: Shelf<u8>,
+    /// How long each page is.
+    lengths: Shelf<u32>,
+    /// What was counted of the CPU from outside.
+    watches: Vec<Watch>,
+}
+
+impl Waiting {
+    /// Nothing, in lists whose parts have room for so many steps.
+    pub fn with_room(steps: usize) -> Self {
+        Self {
+            steps: Shelf::new(steps),
+            work: Shelf::new(steps),
+            pages: Shelf::new(ROOM.1),
+            lengths: Shelf::new(ROOM.0),
+            watches: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.steps.clear();
+        self.work.clear();
+        self.pages.clear();
+        self.lengths.clear();
+        self.watches.clear();
+    }
+
+    /// The raw pages, in order.
+    fn raw_pages(&self) -> impl Iterator<Item = &[u8]> {
+        let mut parts = self.pages.parts();
+        let mut part: &[u8] = &[];
+        self.lengths.parts().flatten().map(move |length| {
+            // Each page lies in one part.
+            if part.is_empty() {
+                part = parts.next().unwrap_or(&[]);
+            }
+            let (page, rest) = part.split_at((*length as usize).min(part.len()));
+            part = rest;
+            page
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.pages.len() + self.steps.len() * size_of::<Step>()
+    }
 }
 
 /// What is taken from one measured CPU, until it is handed over.
@@ -35,17 +95,24 @@ struct Pages {
 struct CpuFeed<R> {
     cpu: CpuId,
     ring: Arc<R>,
-    pages: Option<Pages>,
-    steps: Vec<Step>,
-    work: Vec<u64>,
+    reader: Option<PageReader>,
+    waiting: Waiting,
     /// Watches the steps for when they are enough.
     repetitions: Option<AccumulatedMean>,
     enough: bool,
     complete_until: Nanos,
+    /// Up to when the last hand-over said that all is known.
+    told: Nanos,
     /// The steps that the loop had only counted when it was last asked, and their sum.
     unstored: (u64, Nanos),
-    counts: FeedCounts,
+    /// The position of the one other hardware thread of its core, if that is measured.
+    sibling: Option<usize>,
+    /// Steps taken from the ring.
+    steps: u64,
 }
+
+/// Where a page of the trace is not what it must be.
+type Broken = Option<(CpuId, DecodeError)>;
 
 /// What the collector counted on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -73,19 +140,150 @@ impl<R: StepRing> CpuFeed<R> {
         let (steps, total) = std::mem::replace(&mut self.unstored, so_far);
         (so_far.0 - steps, so_far.1 - total)
     }
+
+    /// Takes the steps that wait by now. Those that come meanwhile stay for the next time, so that a storm of them ends.
+    fn take_steps(&mut self, axis: TicksToNanos, pauses: &mut Pauses<'_>) -> u64 {
+        let steps = self.ring.readings().waiting();
+        let mut left = steps;
+        while left > 0 {
+            let most = left.min(STEPS_AT_ONCE);
+            let Self { ring, waiting, enough, repetitions, .. } = self;
+            ring.take_some(most, |before, after, work| {
+                waiting.steps.push(Step { start: axis.instant(before), end: axis.instant(after) });
+                if let Some(work) = work {
+                    waiting.work.push(work);
+                }
+                if let Some(repetitions) = repetitions {
+                    *enough |= repetitions.add((after - before).get() as f64);
+                }
+            });
+            left -= most;
+            // Not for long, as the ring fills up meanwhile.
+            pauses.rest(Haste::Some);
+        }
+        self.steps += steps;
+        steps
+    }
+
+    /// Takes the pages of the trace that wait.
+    fn take_pages(
+        &mut self,
+        decoder: &Decoder,
+        page: &mut [u8],
+        everything: bool,
+        pauses: &mut Pauses<'_>,
+    ) -> io::Result<()> {
+        let Self { reader: Some(reader), waiting, .. } = self else { return Ok(()) };
+        // The first page may be the rest of one that was taken half full last time. A second one that is not full is
+        // the one being written: what comes after it came after `progress`, and chasing it would not end on a CPU
+        // whose own reading makes events.
+        let mut partial = 0;
+        let mut taken = 0;
+        while (everything || partial < 2)
+            && let Some(length) = reader.read_page(page)?
+        {
+            let page = &page[..length];
+            let used = decoder.used(page);
+            partial += u32::from(used + LONGEST_RECORD < length);
+            waiting.pages.extend_together(&page[..used]);
+            waiting.lengths.push(used as u32);
+            taken += 1;
+            if taken % PAGES_AT_ONCE == 0 {
+                pauses.rest(Haste::Some);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The side of the collector that goes on while it hands over.
+#[derive(Debug)]
+struct Taking<R> {
+    feeds: Vec<CpuFeed<R>>,
+    axis: TicksToNanos,
+    /// Tells how much of a page is used; `None` where the kernel is not traced.
+    decoder: Option<Decoder>,
+    page: Vec<u8>,
+    /// When it was last done.
+    taken: Instant,
+    /// What went wrong within a hand-over, for the next who takes. How many steps were taken there likewise.
+    unsaid: (Option<io::Error>, u64),
+}
+
+impl<R: StepRing> Taking<R> {
+    fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
+        let mut taken = 0;
+        let axis = self.axis;
+        for feed in &mut self.feeds {
+            // In this order: what is in the ring is complete up to `progress`, and every kernel event before
+            // `progress` is in the trace buffer by now, since the loop wrote `progress` after it.
+            let complete_until = feed.complete_until.max(axis.instant(feed.ring.readings().progress()));
+            taken += feed.take_steps(axis, pauses);
+            if let Some(decoder) = &self.decoder {
+                feed.take_pages(decoder, &mut self.page, everything, pauses)?;
+            }
+            feed.complete_until = complete_until;
+        }
+        self.taken = Instant::now();
+        Ok(taken)
+    }
+
+    /// Swaps what waits for the empty lists, and says of each CPU what the batches of it have in common.
+    fn set_apart(&mut self, handed: &mut [Waiting], all: bool) -> Vec<Batch<'static>> {
+        let axis = self.axis;
+        let whole = |(index, (feed, handed)): (usize, (&mut CpuFeed<R>, &mut Waiting))| {
+            std::mem::swap(&mut feed.waiting, handed);
+            let began = feed.ring.readings().began().map(|reading| axis.instant(reading));
+            let complete_until = if all { Nanos::MAX } else { feed.complete_until };
+            let unstored = feed.take_unstored(axis);
+            Batch { index, began, complete_until, unstored, ..Batch::default() }
+        };
+        self.feeds.iter_mut().zip(handed).enumerate().map(whole).collect()
+    }
+
+    fn backlog(&self) -> usize {
+        self.feeds.iter().map(|feed| feed.waiting.bytes()).sum()
+    }
+
+    /// A moment within a hand-over: takes what waits if it is time, and leaves the CPU to the loop.
+    fn pause(&mut self, pauses: &mut Pauses<'_>) {
+        if self.taken.elapsed() >= WHILE_HANDED_OVER {
+            match self.take(false, pauses) {
+                Ok(taken) => self.unsaid.1 += taken,
+                // Once is enough; the next regular look says it.
+                Err(error) => (self.unsaid.0, self.taken) = (Some(error), Instant::now()),
+            }
+        }
+        pauses.rest(match self.backlog() {
+            ..SHORT_PAUSES => Haste::None,
+            SHORT_PAUSES..NO_PAUSES => Haste::Some,
+            NO_PAUSES.. => Haste::All,
+        });
+    }
 }
 
 /// Collects from all CPUs. Lives in one thread.
 #[derive(Debug)]
 pub struct Collector<R> {
-    feeds: Vec<CpuFeed<R>>,
-    axis: TicksToNanos,
+    taking: Taking<R>,
     trace: Option<TraceDecoding>,
-    page: Vec<u8>,
-    /// The decoded events of one CPU, while they are handed over. One place for all, since on a machine of many CPUs as
-    /// many of them would hold more memory than everything else.
+    /// What is being handed over, of each CPU; between hand-overs empty.
+    handed: Vec<Waiting>,
+    /// The decoded events of one page.
     events: Vec<Event>,
-    first_broken: Option<(CpuId, DecodeError)>,
+    /// What was counted on each CPU.
+    counted: Vec<Counted>,
+    first_broken: Broken,
+    /// Between which readings the kernel's own counters count; `None` before the first.
+    windows: Option<Windows>,
+}
+
+/// What the trace of one CPU holds.
+#[derive(Debug, Default)]
+struct Counted {
+    counts: FeedCounts,
+    /// What is held against the kernel's own counters.
+    occurrences: Occurrences,
 }
 
 /// How the pages of the trace are read.
@@ -97,43 +295,42 @@ struct TraceDecoding {
 }
 
 impl TraceDecoding {
-    /// Decodes all pages of a CPU and empties them. Events outside of the span are left out. Returns the first error.
+    /// Decodes a page. Events outside of the span are left out, but for what is held against the kernel's own counters.
     fn decode(
         &mut self,
-        pages: &mut Pages,
+        page: &[u8],
         span: &RangeInclusive<Nanos>,
-        counts: &mut FeedCounts,
+        windows: Option<&Windows>,
+        counted: &mut Counted,
         names: &mut Names,
         events: &mut Vec<Event>,
-    ) -> Option<DecodeError> {
+    ) -> Result<(), DecodeError> {
         let Self { decoder, clock, translator } = self;
-        let mut first_broken = None;
-        let mut start = 0;
-        for end in pages.ends.drain(..) {
-            let decoded = decoder.page(&pages.bytes[start..end], &mut |raw| {
-                let time = clock.instant(raw.time);
-                if span.contains(&time) {
-                    match raw.what {
-                        RawHappening::Lost { .. } => counts.gaps += 1,
-                        _ => counts.events += 1,
-                    }
-                    events.push(translator.translate(&raw, time, names));
-                }
-            });
-            match decoded {
-                Ok(page) => {
-                    counts.ignored += page.ignored;
-                    counts.lost_events += page.lost_events;
-                }
-                Err(error) => {
-                    counts.broken_pages += 1;
-                    first_broken.get_or_insert(error);
-                }
+        let Counted { counts, occurrences } = counted;
+        let decoded = decoder.page(page, &mut |raw| {
+            let time = clock.instant(raw.time);
+            if let Some(windows) = windows {
+                occurrences.add(&raw.what, time, windows);
             }
-            start = end;
+            if span.contains(&time) {
+                match raw.what {
+                    RawHappening::Lost { .. } => counts.gaps += 1,
+                    _ => counts.events += 1,
+                }
+                events.push(translator.translate(&raw, time, names));
+            }
+        });
+        match decoded {
+            Ok(page) => {
+                counts.ignored += page.ignored;
+                counts.lost_events += page.lost_events;
+                Ok(())
+            }
+            Err(error) => {
+                counts.broken_pages += 1;
+                Err(error)
+            }
         }
-        pages.bytes.clear();
-        first_broken
     }
 }
 
@@ -150,6 +347,15 @@ pub struct TraceSide {
     pub readers: Vec<PageReader>,
 }
 
+/// When what was taken is handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOver {
+    /// An anchor of now, where one is needed.
+    pub anchor: Option<Anchor>,
+    /// Whether the loops have ended, so that no step will come any more.
+    pub all: bool,
+}
+
 impl<R: StepRing> Collector<R> {
     /// A collector of these loops, in the order in which batches number them.
     #[must_use]
@@ -162,25 +368,31 @@ impl<R: StepRing> Collector<R> {
         };
         let page = vec![0; readers.iter().map(PageReader::page_size).max().unwrap_or(0)];
         let mut readers = readers.into_iter();
-        let feeds = loops.into_iter().map(|(cpu, ring)| CpuFeed {
+        let feed = |(cpu, ring)| CpuFeed {
             cpu,
             ring,
-            pages: readers.next().map(|reader| Pages { reader, bytes: Vec::new(), ends: Vec::new() }),
-            steps: Vec::new(),
-            work: Vec::new(),
+            reader: readers.next(),
+            waiting: Waiting::with_room(ROOM.0),
             repetitions: None,
             enough: false,
             complete_until: Nanos::ZERO,
+            told: Nanos::ZERO,
             unstored: (0, Nanos::ZERO),
-            counts: FeedCounts::default(),
-        });
-        Self { feeds: feeds.collect(), axis, trace, page, events: Vec::new(), first_broken: None }
+            sibling: None,
+            steps: 0,
+        };
+        let feeds: Vec<_> = loops.into_iter().map(feed).collect();
+        let counted = feeds.iter().map(|_| Counted::default()).collect();
+        let decoder = trace.as_ref().map(|trace| trace.decoder.clone());
+        let handed = feeds.iter().map(|_| Waiting::with_room(ROOM.0)).collect();
+        let taking = Taking { feeds, axis, decoder, page, taken: Instant::now(), unsaid: (None, 0) };
+        Self { taking, trace, handed, events: Vec::new(), counted, first_broken: None, windows: None }
     }
 
     /// From now on watches the steps of each loop for when they have been repeated enough, by this maximum allowable
     /// variation.
     pub fn watch_repetitions(&mut self, maiv: f64) {
-        for feed in &mut self.feeds {
+        for feed in &mut self.taking.feeds {
             feed.repetitions = Some(AccumulatedMean::new(maiv));
         }
     }
@@ -188,57 +400,56 @@ impl<R: StepRing> Collector<R> {
     /// Whether the steps of every CPU have been repeated enough at some time; never if they are not watched.
     #[must_use]
     pub fn repeated_enough(&self) -> bool {
-        self.feeds.iter().all(|feed| feed.enough)
+        self.taking.feeds.iter().all(|feed| feed.enough)
     }
 
-    /// Takes what waits in rings and trace buffers. Returns how many steps were taken. `everything` goes on until the
-    /// trace is empty, which ends only where nothing is recorded any more.
+    /// Learns which hardware threads share a core. Where these are more than two, none explains another's time.
+    pub fn pair(&mut self, core: impl Fn(CpuId) -> CpuList) {
+        let cpus: Vec<CpuId> = self.taking.feeds.iter().map(|feed| feed.cpu).collect();
+        for feed in &mut self.taking.feeds {
+            let others = core(feed.cpu).without(&[feed.cpu].into_iter().collect());
+            let other = others.iter().next().filter(|_| others.len() == 1);
+            feed.sibling = other.and_then(|other| cpus.iter().position(|cpu| *cpu == other));
+        }
+    }
+
+    /// Takes what was counted from outside of each CPU, in the order of the loops, if anybody looked.
+    pub fn watch(&mut self, watches: Option<Vec<Watch>>) {
+        for (feed, watch) in self.taking.feeds.iter_mut().zip(watches.into_iter().flatten()) {
+            feed.waiting.watches.push(watch);
+        }
+    }
+
+    /// From now on counts what happens between these readings of the kernel's own counters. Once the last ones are known they are
+    /// given again, before anything that came after them is decoded.
+    pub fn count_between(&mut self, first: &KernelCounters, last: Option<&KernelCounters>) {
+        let last = last.and_then(KernelCounters::when).map_or([None, None], |when| when.map(Some));
+        self.windows = first.when().map(|[interrupts, softirqs]| {
+            let [last_interrupts, last_softirqs] = last;
+            Windows {
+                interrupts: Window { first: interrupts, last: last_interrupts },
+                softirqs: Window { first: softirqs, last: last_softirqs },
+            }
+        });
+    }
+
+    /// Takes what waits in rings and trace buffers, with pauses where it is much. Returns how many steps were taken since the
+    /// last call. `everything` goes on until the trace is empty, which ends only where nothing is recorded any more.
     ///
     /// # Errors
     /// If the kernel's trace cannot be read.
-    pub fn take(&mut self, everything: bool) -> io::Result<u64> {
-        let mut taken = 0;
-        let axis = self.axis;
-        for feed in &mut self.feeds {
-            // In this order: what is in the ring is complete up to `progress`, and every kernel event before
-            // `progress` is in the trace buffer by now, since the loop wrote `progress` after it.
-            feed.complete_until = feed.complete_until.max(axis.instant(feed.ring.readings().progress()));
-            let before = feed.steps.len();
-            let enough = &mut feed.enough;
-            feed.ring.take_all(|before, after, work| {
-                feed.steps.push(Step { start: axis.instant(before), end: axis.instant(after) });
-                feed.work.extend(work);
-                if let Some(repetitions) = &mut feed.repetitions {
-                    *enough |= repetitions.add((after - before).get() as f64);
-                }
-            });
-            let steps = (feed.steps.len() - before) as u64;
-            feed.counts.steps += steps;
-            taken += steps;
-            let (Some(pages), Some(trace)) = (&mut feed.pages, &self.trace) else { continue };
-            // The first page may be the rest of one that was taken half full last time. A second one that is not full is
-            // the one being written: what comes after it came after `progress`, and chasing it would not end on a CPU
-            // whose own reading makes events.
-            let mut partial = 0;
-            while (everything || partial < 2)
-                && let Some(length) = pages.reader.read_page(&mut self.page)?
-            {
-                let page = &self.page[..length];
-                let used = trace.decoder.used(page);
-                partial += u32::from(used + LONGEST_RECORD < length);
-                pages.bytes.extend_from_slice(&page[..used]);
-                pages.ends.push(pages.bytes.len());
-            }
+    pub fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
+        let (failed, before) = std::mem::take(&mut self.taking.unsaid);
+        match failed {
+            Some(error) => Err(error),
+            None => self.taking.take(everything, pauses).map(|taken| before + taken),
         }
-        Ok(taken)
     }
 
     /// The bytes of raw trace and steps that wait to be handed on.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        let waiting =
-            |feed: &CpuFeed<R>| feed.pages.as_ref().map_or(0, |pages| pages.bytes.len()) + feed.steps.len() * 16;
-        self.feeds.iter().map(waiting).sum()
+        self.taking.backlog()
     }
 
     /// Whether anchors between the trace's clock and the loops' counter are needed at every hand-over.
@@ -247,9 +458,8 @@ impl<R: StepRing> Collector<R> {
         self.trace.as_ref().is_some_and(|trace| trace.clock.needs_anchors())
     }
 
-    /// Decodes what was taken and gives it to the sink, CPU by CPU.
-    ///
-    /// `anchor` is of now, where one is needed. After `all`, no step will come any more.
+    /// Decodes what was taken and gives it to the sink, CPU by CPU and in small portions, between which it may pause. What
+    /// comes meanwhile is taken, and waits for the next time.
     ///
     /// # Errors
     /// What the sink answers.
@@ -257,38 +467,100 @@ impl<R: StepRing> Collector<R> {
         &mut self,
         sink: &mut S,
         names: &mut Names,
-        anchor: Option<Anchor>,
-        all: bool,
+        HandOver { anchor, all }: HandOver,
+        pauses: &mut Pauses<'_>,
     ) -> Result<(), S::Error> {
-        let Self { feeds, axis, trace, events, first_broken, .. } = self;
-        if let (Some(trace), Some(anchor)) = (&mut *trace, anchor) {
+        if let (Some(trace), Some(anchor)) = (&mut self.trace, anchor) {
             trace.clock.advance(anchor);
         }
-        for (index, feed) in feeds.iter_mut().enumerate() {
-            let began = feed.ring.readings().began().map(|reading| axis.instant(reading));
-            if let (Some(pages), Some(trace)) = (&mut feed.pages, &mut *trace) {
-                // What happened before the loop's first reading or after its last is none of its business; at both it
-                // was running, with nothing above it.
-                let ended = if all { axis.instant(feed.ring.readings().progress()) } else { Nanos::MAX };
-                let span = began.unwrap_or(Nanos::MAX)..=ended;
-                if let Some(error) = trace.decode(pages, &span, &mut feed.counts, names, events) {
-                    first_broken.get_or_insert((feed.cpu, error));
+        let Self { taking, trace, handed, events, counted, first_broken, windows } = self;
+        let wholes = taking.set_apart(handed, all);
+        // Where the loop ended, once it has.
+        let end =
+            |feed: &CpuFeed<R>| if all { taking.axis.instant(feed.ring.readings().progress()) } else { Nanos::MAX };
+        let places: Vec<(CpuId, Nanos)> = taking.feeds.iter().map(|feed| (feed.cpu, end(feed))).collect();
+        let siblings: Vec<Option<usize>> = taking.feeds.iter().map(|feed| feed.sibling).collect();
+        let tell =
+            |(feed, whole): (&mut CpuFeed<R>, &Batch<'_>)| std::mem::replace(&mut feed.told, whole.complete_until);
+        let told: Vec<Nanos> = taking.feeds.iter_mut().zip(&wholes).map(tell).collect();
+        let mut pause = || {
+            if !all {
+                taking.pause(pauses);
+            }
+        };
+        for whole in wholes {
+            let index = whole.index;
+            // First what may explain the steps.
+            let beside = Batch { index, complete_until: told[index], ..Batch::default() };
+            sink.batch(Batch { watches: &handed[index].watches, ..beside }, names, &mut pause)?;
+            for sibling in siblings[index].into_iter().flat_map(|sibling| handed[sibling].steps.parts()) {
+                sink.batch(Batch { sibling, ..beside }, names, &mut pause)?;
+                pause();
+            }
+            // What happened before the loop's first reading or after its last is none of its business; at both it
+            // was running, with nothing above it.
+            let span = whole.began.unwrap_or(Nanos::MAX)..=places[index].1;
+            let mut portions = Portions::new(&handed[index], whole);
+            let mut pages = handed[index].raw_pages();
+            loop {
+                events.clear();
+                match (pages.next(), &mut *trace) {
+                    (Some(page), Some(trace)) => {
+                        if let Err(error) =
+                            trace.decode(page, &span, windows.as_ref(), &mut counted[index], names, events)
+                        {
+                            first_broken.get_or_insert((places[index].0, error));
+                        }
+                        portions.page(events.last().map(|event| event.time));
+                    }
+                    _ => portions.last_page(),
+                }
+                let mut events = events.as_slice();
+                while let Some(batch) = portions.next(&mut events) {
+                    sink.batch(batch, names, &mut pause)?;
+                    pause();
+                }
+                if portions.are_over() {
+                    break;
                 }
             }
-            let complete_until = if all { Nanos::MAX } else { feed.complete_until };
-            let unstored = feed.take_unstored(*axis);
-            let (steps, work) = (&feed.steps, &feed.work);
-            sink.batch(Batch { index, steps, work, events, began, complete_until, unstored }, names)?;
-            feed.steps.clear();
-            feed.work.clear();
-            events.clear();
         }
+        // Not before all are done, as each may explain its sibling's time.
+        handed.iter_mut().for_each(Waiting::clear);
         Ok(())
+    }
+
+    /// Lets the sink store the segment, with pauses in which what comes is taken.
+    ///
+    /// # Errors
+    /// What the sink answers.
+    pub fn end_segment<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        names: &Names,
+        pauses: &mut Pauses<'_>,
+    ) -> Result<(), S::Error> {
+        let taking = &mut self.taking;
+        sink.end_segment(names, &mut || taking.pause(pauses))
     }
 
     /// What was counted on each CPU so far, in the order of the loops.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = FeedCounts> + '_ {
-        self.feeds.iter().map(|feed| feed.counts)
+        self.counted
+            .iter()
+            .zip(&self.taking.feeds)
+            .map(|(counted, feed)| FeedCounts { steps: feed.steps, ..counted.counts })
+    }
+
+    /// How often interrupts and softirqs came on each CPU between the readings of the kernel's counters, in the order of the loops.
+    pub fn occurrences(&self) -> impl ExactSizeIterator<Item = (CpuId, &Occurrences)> {
+        self.taking.feeds.iter().zip(&self.counted).map(|(feed, counted)| (feed.cpu, &counted.occurrences))
+    }
+
+    /// The decoder of the trace, if there is one.
+    #[must_use]
+    pub fn decoder(&self) -> Option<&Decoder> {
+        self.trace.as_ref().map(|trace| &trace.decoder)
     }
 
     /// The first page that could not be decoded, and why.

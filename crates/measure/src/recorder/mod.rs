@@ -1,9 +1,12 @@
 //! The recorder: sets everything up, lets the loops run, collects, and says how it went.
 
+mod checked;
 mod collector;
 mod companion;
 mod document;
 mod own_threads;
+mod pauses;
+mod portions;
 mod prepared;
 mod run;
 
@@ -15,8 +18,9 @@ use becalm_linux::signals::StopSignals;
 use becalm_model::node::NodeDoc;
 use becalm_units::Nanos;
 
-pub use self::collector::{Collector, TraceSide};
+pub use self::collector::{Collector, HandOver, TraceSide};
 pub use self::companion::Companion;
+pub use self::pauses::Pauses;
 use self::prepared::Prepared;
 use crate::error::RecordError;
 use crate::loops::{Loop, WatchLoop, WorkLoop};

@@ -15,7 +15,7 @@ use becalm_units::{CpuList, Nanos};
 use super::{Outside, Recording};
 use crate::error::RecordError;
 use crate::loops::{Loop, StepRing};
-use crate::machine;
+use crate::machine::{self, Lookout};
 use crate::plan::RecordPlan;
 use crate::sink::Sink;
 use crate::trace::{Names, Tracing};
@@ -39,6 +39,8 @@ pub struct Prepared<C, L: Loop> {
     pub(super) rings: Vec<Arc<L::Ring>>,
     /// The guard process, or why there is none.
     pub(super) guard: Result<Arc<Janitor>, String>,
+    /// What is looked at from outside of the loops.
+    pub(super) lookout: Lookout,
     pub(super) names: Names,
     pub(super) warnings: Vec<Warning>,
     /// The CPUs on which the process may run and where no loop runs.
@@ -78,10 +80,18 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let rings = cpus.iter().map(|cpu| L::Ring::with_bytes(plan.ring_bytes, near(cpu)).map(Arc::new));
         let rings = rings.collect::<Result<Vec<_>, _>>()?;
         let names = Names::new(&plan.root);
-        let tracing = match plan.sources {
+        let platform = machine::describe(&plan.root).platform();
+        let (lookout, no_smis) = Lookout::open(&plan.root, &cpus, &free, platform);
+        let mut tracing = match plan.sources {
             true => Tracing::set_up(&plan, &cpus, C::NAME, &guard, &mut warnings),
             false => None,
         };
+        if let (Some(tracing), Some(why)) = (&mut tracing, no_smis) {
+            tracing
+                .doc
+                .missing
+                .push(format!("system management interrupts ({why}): they count as unseen, source long"));
+        }
         let kind = Arc::new(kind);
         let counter = PhantomData;
         Ok(Self {
@@ -93,6 +103,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             tracing,
             rings,
             guard,
+            lookout,
             names,
             warnings,
             free,

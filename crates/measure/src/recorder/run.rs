@@ -1,5 +1,6 @@
 //! The run itself: the loops measure while the recorder collects.
 
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +12,15 @@ use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals;
+use becalm_linux::sysfs;
 use becalm_model::LoopThread;
 use becalm_model::node::Ended;
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
-use super::collector::{Collector, TraceSide};
+use super::collector::{Collector, HandOver, TraceSide};
 use super::companion::Companion;
 use super::document::{Onset, how_ended, set_ended};
+use super::pauses::Pauses;
 use super::prepared::Prepared;
 use super::{Outside, Progress, Recording};
 use crate::error::RecordError;
@@ -71,29 +74,41 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
         }
         let (start, over) = self.go(&lanes, &onset);
-        let before = KernelCounters::take(&self.plan.root);
+        let now = || onset.axis.instant(Ticks::new(C::read()));
+        let before = KernelCounters::take_timed(&self.plan.root, now);
+        collector.count_between(&before, None);
+        self.lookout.begin(now);
         let mut command = Companion::start(self.plan.command.take(), &self.allowed, outside.signals)
             .map_err(|(command, source)| RecordError::Command { command, source })?;
         let running =
             Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start, over };
         let seen = self.collect(running, &mut outside);
         let measured = lanes.stop();
+        // While the trace goes on, so that it holds what they count until then.
+        let after = KernelCounters::take_timed(&self.plan.root, now);
         if let Some(tracing) = &self.tracing {
             // The last events are in the buffers by now; a trace that goes on would only bring our own writing.
             let _ = tracing.instance.stop();
         }
-        let after = KernelCounters::take(&self.plan.root);
+        collector.count_between(&before, Some(&after));
         drop(above);
         drop(lowered);
         let (seen, measured) = (seen?, measured?);
+        collector.watch(self.lookout.look(true, now));
 
-        collector.take(true).map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+        let pauses = &mut Pauses::never();
+        collector
+            .take(true, pauses)
+            .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
         let end = Anchor::take::<C>();
-        let late_anchor = collector.needs_anchors().then_some(end);
-        collector.hand_over(outside.sink, &mut self.names, late_anchor, true).map_err(RecordError::Sink)?;
-        outside.sink.end_segment(&self.names).map_err(RecordError::Sink)?;
+        let last = HandOver { anchor: collector.needs_anchors().then_some(end), all: true };
+        collector.hand_over(outside.sink, &mut self.names, last, pauses).map_err(RecordError::Sink)?;
+        collector.end_segment(outside.sink, &self.names, pauses).map_err(RecordError::Sink)?;
         set_ended(&mut node, how_ended(seen, &measured));
-        node.counters = after.since(&before, &self.cpus);
+        for (cpu, smis) in self.lookout.smis() {
+            node.cpus.iter_mut().filter(|doc| doc.cpu == cpu).for_each(|doc| doc.smis = Some(smis));
+        }
+        self.check_counters(&mut node, &before, &after, &collector);
         self.conclude(&mut node, &onset, &end, &measured, &collector);
         drop(collector);
         if let Some(tracing) = self.tracing.take() {
@@ -166,7 +181,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 let (symbols, labels) = (tracing.symbols.take(), &mut self.names.labels);
                 let native = C::NAME != MonotonicRaw::NAME;
                 Some(TraceSide {
-                    translator: Translator::new(&decoder, symbols, &tracing.strings, labels),
+                    translator: Translator::new(&decoder, symbols, &tracing.strings, tracing.untraced_timer, labels),
                     clock: EventClock::new(tracing.clock, native, onset.axis, onset.anchor),
                     decoder,
                     readers: readers.map_err(|source| RecordError::Trace { action: "open the trace", source })?,
@@ -175,6 +190,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         };
         let rings = lanes.iter().map(|lane| (lane.cpu, Arc::clone(&lane.ring))).collect();
         let mut collector = Collector::new(rings, onset.axis, trace);
+        collector.pair(|cpu| sysfs::cpu::siblings(&self.plan.root, cpu).ok().flatten().unwrap_or_default());
         if let Some(variation) = self.kind.variation() {
             collector.watch_repetitions(variation);
         }
@@ -188,7 +204,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let origin = onset.axis.origin().get().max(C::read() + rate.ticks_in(onset.wake_up).get());
         let deadline =
             self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
-        lanes.go(Ticks::new(origin), Ticks::new(deadline.min(self.unattended_deadline(origin))));
+        lanes.go(Ticks::new(origin), Ticks::new(deadline.min(self.unattended_deadline()(origin))));
         // The kernel's counters are read when the loops begin, not before: waking them all takes long enough for many
         // ticks.
         let ahead = Ticks::new(origin.saturating_sub(C::read()));
@@ -201,12 +217,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         self.free.is_empty() && self.plan.policy.is_realtime()
     }
 
-    /// The reading at which loops that have the whole machine end if nothing is collected after this one.
-    fn unattended_deadline(&self, now: u64) -> u64 {
-        match self.is_top() {
-            true => now.saturating_add(self.calibration.rate.ticks_in(self.plan.unattended).get()),
-            false => u64::MAX,
-        }
+    /// For a reading, the one at which loops that have the whole machine end if nothing is collected after it.
+    fn unattended_deadline(&self) -> impl Fn(u64) -> u64 + use<C, L> {
+        let unattended = self.is_top().then(|| self.calibration.rate.ticks_in(self.plan.unattended).get());
+        move |now| unattended.map_or(u64::MAX, |ticks| now.saturating_add(ticks))
     }
 
     /// Collects until the recording is over, and says why it is.
@@ -223,7 +237,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             None if shared => SHARED_SEGMENT,
             asked => (asked.unwrap_or(SEGMENT), self.plan.backlog_bytes),
         };
-        let mut renewed = Nanos::ZERO;
+        let (renewed, unattended_deadline) = (Cell::new(Nanos::ZERO), self.unattended_deadline());
+        let renew = |now| {
+            lanes.renew(Ticks::new(over.min(unattended_deadline(C::read()))));
+            renewed.set(now);
+        };
         let mut detours = 0;
         let mut segment_began = Nanos::ZERO;
         loop {
@@ -238,25 +256,36 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             } else if command.has_ended() {
                 return Ok(Ended::Command);
             } else if lanes.all_ended() {
-                let unattended = self.is_top() && now - renewed >= self.plan.unattended;
+                let unattended = self.is_top() && now - renewed.get() >= self.plan.unattended;
                 return Ok(if unattended && left > Nanos::ZERO { Ended::Unattended } else { Ended::Duration });
             }
-            lanes.renew(Ticks::new(over.min(self.unattended_deadline(C::read()))));
-            renewed = now;
+            renew(now);
             if left <= Nanos::ZERO {
                 // The loops are about to end; one may be in a long detour.
                 continue;
             }
+            let mut sleep = |length| {
+                let interrupted = signals::wait_readable([Some(outside.signals.as_fd()), command.end_fd()], length);
+                if !interrupted.is_ok_and(|readable| readable == [false; 2]) {
+                    // The recording is to end, and what is left to do takes no time from loops that have.
+                    lanes.renew(Ticks::new(C::read()));
+                    return false;
+                }
+                renew(elapsed());
+                !lanes.all_ended()
+            };
+            let pauses = &mut if shared { Pauses::by(&mut sleep) } else { Pauses::never() };
             detours += collector
-                .take(false)
+                .take(false, pauses)
                 .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+            collector.watch(self.lookout.look(false, || axis.instant(Ticks::new(C::read()))));
             let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
             if !shared || segment_is_full {
-                let anchor = collector.needs_anchors().then(Anchor::take::<C>);
-                collector.hand_over(outside.sink, &mut self.names, anchor, false).map_err(RecordError::Sink)?;
+                let so_far = HandOver { anchor: collector.needs_anchors().then(Anchor::take::<C>), all: false };
+                collector.hand_over(outside.sink, &mut self.names, so_far, pauses).map_err(RecordError::Sink)?;
             }
             if segment_is_full {
-                outside.sink.end_segment(&self.names).map_err(RecordError::Sink)?;
+                collector.end_segment(outside.sink, &self.names, pauses).map_err(RecordError::Sink)?;
                 segment_began = now;
             }
             if self.kind.variation().is_some() && collector.repeated_enough() {

@@ -2,10 +2,12 @@
 
 mod event_clock;
 mod names;
+mod occurrences;
 mod setup;
 mod translate;
 
 pub use event_clock::EventClock;
 pub use names::Names;
+pub use occurrences::{EventNames, Occurrences, Window, Windows};
 pub use setup::Tracing;
 pub use translate::Translator;

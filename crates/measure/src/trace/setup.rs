@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
+use becalm_linux::ftrace::{Functions, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::rights::Need;
+use becalm_linux::sched::AffinityGuard;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
-use becalm_units::{CpuList, Named};
+use becalm_units::{CpuList, Named, Nanos};
 
 use crate::loops::LOOP_NAME;
 use crate::machine;
@@ -40,6 +42,8 @@ pub struct Tracing {
     pub symbols: Option<Kallsyms>,
     /// The kernel's strings by address, which name the reasons of inter-processor interrupts on Arm.
     pub strings: BTreeMap<u64, String>,
+    /// What the interrupt of the CPUs' timers is called where it has no event.
+    pub untraced_timer: &'static str,
     /// What the node's document says of it.
     pub doc: TracingDoc,
 }
@@ -88,6 +92,12 @@ impl Tracing {
         let offered = tracefs.clocks()?;
         let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
         let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
+        let untraced_timer = untraced_timer(&plan.root);
+        let functions = match (plan.functions, untraced_timer) {
+            (true, _) => Functions::All,
+            (false, Some(_)) => Functions::Timers,
+            (false, None) => Functions::None,
+        };
         let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
         let config = InstanceConfig {
             cpus: cpus.clone(),
@@ -95,6 +105,7 @@ impl Tracing {
             buffer_kb: kib(plan.trace_bytes),
             subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(&plan.root, "online").without(cpus).len())),
             faults_of: Some(LOOP_NAME),
+            functions,
         };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
         let missing: Vec<String> = instance
@@ -112,20 +123,52 @@ impl Tracing {
                 None
             }
         };
+        let event_cost = cost_of_event(&instance, cpus);
         let buffer_kb = cpus.iter().next().map_or(Ok(0), |cpu| instance.buffer_kb(cpu))?;
         let doc = TracingDoc {
             clock: clock.name().to_owned(),
             events: instance.enabled().iter().map(ToString::to_string).collect(),
             missing,
             buffer_bytes: u64::from(buffer_kb) << 10,
+            event_cost_ns: event_cost,
         };
-        Ok(Self { instance, clock, symbols, strings: tracefs.strings().unwrap_or_default(), doc })
+        let strings = tracefs.strings().unwrap_or_default();
+        let untraced_timer = untraced_timer.unwrap_or("untraced_timer");
+        Ok(Self { instance, clock, symbols, strings, untraced_timer, doc })
     }
+}
+
+/// The name of the CPUs' timer interrupt, where one has come for which the kernel has no event: under Hyper-V, where its timers
+/// interrupt directly (`sysvec_hyperv_stimer0` in `arch/x86/kernel/cpu/mshyperv.c`).
+fn untraced_timer(root: &Path) -> Option<&'static str> {
+    let interrupts = Interrupts::read(root).ok()?;
+    let comes = interrupts.lines.iter().any(|line| line.id == "HVS" && line.total() > 0);
+    comes.then_some("hyperv_stimer0")
+}
+
+/// What one event costs on a CPU that is measured; `None` where that cannot be found out.
+fn cost_of_event(instance: &Instance, cpus: &CpuList) -> Option<Nanos> {
+    let there = AffinityGuard::keep_on(cpus).ok()?;
+    let cost = instance.event_cost().ok().flatten();
+    drop(there);
+    cost.and_then(|ns| i64::try_from(ns).ok()).map(Nanos::new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timer_without_an_event_is_found_by_its_counts() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(untraced_timer(root.path()), None);
+        std::fs::create_dir_all(root.path().join("proc")).unwrap();
+        for (count, name) in [(0, None), (7, Some("hyperv_stimer0"))] {
+            let text = format!("CPU0 CPU1\nLOC: 0 0 Local timer\nHVS: 0 {count} Hyper-V stimer0 interrupts\n");
+            std::fs::write(root.path().join("proc/interrupts"), text).unwrap();
+            assert_eq!(untraced_timer(root.path()), name);
+        }
+    }
 
     #[test]
     fn cpus_that_are_not_measured_take_little_memory() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_linux::ftrace::{Decoder, RawEvent, RawHappening, VectorName};
+use becalm_linux::ftrace::{Callback, Decoder, RawEvent, RawHappening, VectorName};
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_model::{Event, Happening, Label, Labels, Pid};
 use becalm_units::Nanos;
@@ -10,7 +10,7 @@ use becalm_units::Nanos;
 use super::names::Names;
 
 /// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), which has not changed since 2.6.
-const SOFTIRQS: [&str; 10] =
+pub(super) const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
 /// The bits of a thread's state that tell that it sleeps, stopped or died; none of them means that it can run. The bits
@@ -36,6 +36,8 @@ pub struct Translator {
     nmis: HashMap<u64, Label>,
     ips: HashMap<u64, Label>,
     ipis: HashMap<u64, Label>,
+    functions: HashMap<u64, Label>,
+    untraced_timer: Label,
     ipi: Label,
     unknown_irq: Label,
     user_fault: Label,
@@ -44,12 +46,14 @@ pub struct Translator {
 
 impl Translator {
     /// For events of this decoder. `symbols` names functions, where the kernel lets us know them; `strings` are the
-    /// kernel's own by address (`printk_formats`), which name the reasons of Arm's inter-processor interrupts.
+    /// kernel's own by address (`printk_formats`), which name the reasons of Arm's inter-processor interrupts. `untraced_timer` is what
+    /// the interrupt of the CPUs' timers is called where no event tells of it but those of the functions that it runs.
     #[must_use]
     pub fn new(
         decoder: &Decoder,
         symbols: Option<Kallsyms>,
         strings: &BTreeMap<u64, String>,
+        untraced_timer: &str,
         labels: &mut Labels,
     ) -> Self {
         Self {
@@ -61,6 +65,8 @@ impl Translator {
             nmis: HashMap::new(),
             ips: HashMap::new(),
             ipis: strings.iter().map(|(address, text)| (*address, labels.intern(text))).collect(),
+            functions: HashMap::new(),
+            untraced_timer: labels.intern(untraced_timer),
             ipi: labels.intern("ipi"),
             unknown_irq: labels.intern("irq"),
             user_fault: labels.intern("page_fault_user"),
@@ -124,6 +130,13 @@ impl Translator {
                 let source = function.map_or(Label::EMPTY, |function| self.work(function, names));
                 Happening::WorkEnd { source, work }
             }
+            RawHappening::FunctionEntry { by, function } => {
+                let interrupt = if by == Callback::HighResolutionTimer { self.untraced_timer } else { Label::EMPTY };
+                let named = self.functions.entry(function);
+                let function = *named.or_insert_with(|| names.labels.intern(&Self::function(symbols, function)));
+                Happening::FunctionEntry { function, interrupt }
+            }
+            RawHappening::FunctionExit => Happening::FunctionExit { interrupt: self.untraced_timer },
             RawHappening::PageFault { user, ip, .. } => {
                 let source = if user { self.user_fault } else { self.kernel_fault };
                 // The instruction tells more than the address, and there are few of them; in the kernel it has a name.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
-use becalm_linux::ftrace::{Instance, InstanceConfig, TraceClock, Tracefs};
+use becalm_linux::ftrace::{Functions, Instance, InstanceConfig, TraceClock, Tracefs};
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{Policy, Usage, allowed_cpus, current_tid, pin_current_thread};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::loops::acquire::{Lengths, LoopTally, acquire};
 use becalm_measure::loops::ring::Ring;
-use becalm_measure::{Batch, Collector, EventClock, Names, RecordPlan, Sink, TraceSide, Translator};
+use becalm_measure::{Batch, Collector, EventClock, HandOver, Names, Pauses, RecordPlan, Sink, TraceSide, Translator};
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::{Activity, Detour, Kind, LoopThread, Pid, Platform};
 use becalm_record::{Lane, MemoryStore, Session};
@@ -237,14 +237,14 @@ impl Sink for OneCpu {
         Ok(())
     }
 
-    fn batch(&mut self, batch: Batch<'_>, names: &mut Names) -> Result<(), Self::Error> {
+    fn batch(&mut self, batch: Batch<'_>, names: &mut Names, _: &mut dyn FnMut()) -> Result<(), Self::Error> {
         let part = self.lane.attribute(batch, &names.tasks, &mut names.labels);
         self.detours.extend_from_slice(part.detours);
         self.activities.extend_from_slice(part.activities);
         Ok(())
     }
 
-    fn end_segment(&mut self, _: &Names) -> Result<(), Self::Error> {
+    fn end_segment(&mut self, _: &Names, _: &mut dyn FnMut()) -> Result<(), Self::Error> {
         Ok(())
     }
 }
@@ -253,8 +253,14 @@ impl Sink for OneCpu {
 fn trace_of(root: &Path, cpu: CpuId) -> Instance {
     let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT), None).expect("tracefs is there");
     let only: CpuList = [cpu].into_iter().collect();
-    let config =
-        InstanceConfig { cpus: only, clock: TraceClock::X86Tsc, buffer_kb: 16384, subbuf_kb: None, faults_of: None };
+    let config = InstanceConfig {
+        cpus: only,
+        clock: TraceClock::X86Tsc,
+        buffer_kb: 16384,
+        subbuf_kb: None,
+        faults_of: None,
+        functions: Functions::None,
+    };
     Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")
 }
 
@@ -286,7 +292,8 @@ fn measured_under_faults(ring: &Ring, from: CpuId, cpu: CpuId, start: u64, rate:
 fn attributed(root: &Path, instance: &Instance, ring: &Arc<Ring>, cpu: CpuId, tid: i32, axis: TicksToNanos) -> OneCpu {
     let mut names = Names::new(root);
     let decoder = instance.decoder().clone();
-    let translator = Translator::new(&decoder, None, &std::collections::BTreeMap::new(), &mut names.labels);
+    let translator =
+        Translator::new(&decoder, None, &std::collections::BTreeMap::new(), "untraced_timer", &mut names.labels);
     let trace = TraceSide {
         decoder,
         clock: EventClock::Same(axis),
@@ -294,11 +301,12 @@ fn attributed(root: &Path, instance: &Instance, ring: &Arc<Ring>, cpu: CpuId, ti
         readers: vec![instance.reader(cpu).expect("the trace can be read")],
     };
     let mut collector = Collector::new(vec![(cpu, Arc::clone(ring))], axis, Some(trace));
-    collector.take(true).expect("the trace can be read");
+    collector.take(true, &mut Pauses::never()).expect("the trace can be read");
     let thread = LoopThread { cpu, pid: Pid(tid), t_min: Nanos::ZERO, realtime: false };
     let lane = Lane::new(thread, Some(Platform::Metal), &mut names.labels);
     let mut sink = OneCpu { lane, detours: Vec::new(), activities: Vec::new() };
-    let Ok(()) = collector.hand_over(&mut sink, &mut names, None, true);
+    let whole = HandOver { anchor: None, all: true };
+    let Ok(()) = collector.hand_over(&mut sink, &mut names, whole, &mut Pauses::never());
     sink
 }
 

@@ -9,6 +9,8 @@ mod inject;
 mod known_noise;
 mod makers;
 mod makers_hold;
+mod planted;
 mod recording;
+mod roots;
 mod tick;
 mod work;

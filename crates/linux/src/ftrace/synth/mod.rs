@@ -8,7 +8,7 @@ mod long;
 mod shapes;
 
 use super::decoder::Decoder;
-use super::event::{RawEvent, RawHappening};
+use super::event::{Callback, RawEvent, RawHappening};
 use super::format::{EventField, EventFormat, FieldKind, HeaderPage};
 
 pub use builder::PageBuilder;
@@ -181,6 +181,16 @@ impl SynthKernel {
                 ints.extend([("work", work), ("function", function.unwrap_or(0))]);
                 "workqueue_execute_end".to_owned()
             }
+            RawHappening::FunctionEntry { by, function } => {
+                let (field, name) = match by {
+                    Callback::HighResolutionTimer => ("function", "hrtimer_expire_entry"),
+                    Callback::Timer => ("function", "timer_expire_entry"),
+                    Callback::Tasklet => ("func", "tasklet_entry"),
+                };
+                ints.push((field, function));
+                name.to_owned()
+            }
+            RawHappening::FunctionExit => "hrtimer_expire_exit".to_owned(),
             RawHappening::PageFault { user, address, ip, error_code } => {
                 ints.extend([("address", address), ("ip", ip), ("error_code", error_code)]);
                 format!("page_fault_{}", if user { "user" } else { "kernel" })

@@ -48,6 +48,10 @@ const SHAPES: &[Shape] = &[
     ),
     ("workqueue", "workqueue_execute_start", &[(POINTER, "work"), (POINTER, "function")]),
     ("workqueue", "workqueue_execute_end", &[(POINTER, "work"), (POINTER, "function")]),
+    ("timer", "hrtimer_expire_entry", &[(POINTER, "hrtimer"), (C::Int("s64", 8, true), "now"), (POINTER, "function")]),
+    ("timer", "hrtimer_expire_exit", &[(POINTER, "hrtimer")]),
+    ("timer", "timer_expire_entry", &[(POINTER, "timer"), (WORD, "now"), (POINTER, "function"), (WORD, "baseclk")]),
+    ("irq", "tasklet_entry", &[(POINTER, "tasklet"), (POINTER, "func")]),
     ("exceptions", "page_fault_user", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
     ("exceptions", "page_fault_kernel", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
 ];

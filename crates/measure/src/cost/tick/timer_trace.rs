@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::ftrace::{
-    Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName, remove_dead,
+    Functions, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName,
+    remove_dead,
 };
 use becalm_linux::janitor::Janitor;
 use becalm_model::cost::TicksDoc;
@@ -40,6 +41,7 @@ pub fn record_timer<T>(
         buffer_kb: BUFFER_KB,
         subbuf_kb: None,
         faults_of: None,
+        functions: Functions::None,
     };
     let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
     let mut reader = instance.reader(cpu)?;

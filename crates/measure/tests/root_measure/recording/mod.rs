@@ -4,8 +4,8 @@ use std::path::Path;
 
 use becalm_measure::RecordPlan;
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
-use becalm_model::{Activity, Kind};
-use becalm_record::{MemoryStore, Session};
+use becalm_model::{Activity, Kind, root};
+use becalm_record::{MemoryLane, MemoryStore, Session};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 /// A recording that has ended, with all that it found.
@@ -52,6 +52,13 @@ impl Recorded {
         found.map_or(0, |counter| counter.growth)
     }
 
+    /// The time between detours' ends and the kernel's events that no activity is the root of.
+    fn rests_without_a_cause(&self, lane: &MemoryLane) -> Nanos {
+        let text = |label| self.memory.labels.text(label);
+        let alone = |row: &&Activity| root::of_row(row.kind, text(row.source), text(row.detail)).0 == Kind::Edge;
+        lane.activities.iter().filter(alone).map(|row| row.self_time).sum()
+    }
+
     fn check(&self) {
         assert_eq!(self.node.rung, Rung::Tracepoints, "{:?}", self.node.warnings);
         for (index, doc) in self.node.cpus.iter().enumerate() {
@@ -78,6 +85,15 @@ impl Recorded {
                 assert_eq!(sum, detour.duration, "CPU {}, detour {number}", doc.cpu);
             }
             assert!(rows.next().is_none(), "CPU {}: an activity belongs to no detour", doc.cpu);
+
+            // Rests without a cause are a curiosity.
+            let (alone, noise) =
+                (self.rests_without_a_cause(lane), detours.iter().map(|detour| detour.duration).sum::<Nanos>());
+            assert!(
+                alone.get() * 100 <= noise.get(),
+                "CPU {}: {alone} of {noise} are ways in and out of nothing",
+                doc.cpu
+            );
 
             // Nothing is missed: every interrupt lies in a detour or below the threshold.
             assert!(

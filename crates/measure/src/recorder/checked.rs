@@ -1,0 +1,124 @@
+//! The trace held against what the kernel counted itself.
+
+use std::collections::BTreeMap;
+
+use becalm_linux::clock::Counter;
+use becalm_model::node::{CounterGrowth, NodeDoc, Warning};
+use becalm_model::warning;
+use becalm_units::{CpuId, CpuList};
+
+use super::collector::Collector;
+use super::prepared::Prepared;
+use crate::loops::Loop;
+use crate::machine::{Counted, KernelCounters};
+use crate::trace::EventNames;
+
+/// So many interrupts of a line that are not in the trace are no reason for a warning, ...
+const FEW: u64 = 10;
+/// ... and neither is this part of all that were counted: an event may lie at the edge of a reading, or of a lost page.
+const ONE_IN: u64 = 100;
+
+impl<C: Counter, L: Loop> Prepared<C, L> {
+    /// Enters by how much the kernel's counters grew, and how much of that is in the trace. Warns of interrupts that are not.
+    pub(super) fn check_counters(
+        &self,
+        node: &mut NodeDoc,
+        before: &KernelCounters,
+        after: &KernelCounters,
+        collector: &Collector<L::Ring>,
+    ) {
+        let names = self.tracing.as_ref().zip(collector.decoder());
+        let names = names.map(|(tracing, decoder)| EventNames { decoder, strings: &tracing.strings });
+        let occurrences: BTreeMap<CpuId, _> = collector.occurrences().collect();
+        node.counters = after.since(before, &self.cpus, |cpu, counted| {
+            let (names, of_cpu) = (names.as_ref()?, occurrences.get(&cpu)?);
+            match counted {
+                Counted::Interrupt(line) => of_cpu.of_interrupt(line, names),
+                Counted::Softirq(name) => of_cpu.of_softirq(name),
+            }
+        });
+        let lost: BTreeMap<CpuId, u64> =
+            node.cpus.iter().zip(collector.counts()).map(|(cpu, counts)| (cpu.cpu, counts.lost_events)).collect();
+        let descriptions: BTreeMap<String, &str> = after.descriptions().collect();
+        let traces =
+            |event: &str| node.tracing.iter().any(|tracing| tracing.events.iter().any(|traced| traced == event));
+        let warnings = untraced(&node.counters, &lost, &descriptions, traces("timer/hrtimer_expire_entry"));
+        node.warnings.extend(warnings);
+    }
+}
+
+/// What is known of a line on the CPUs where its interrupts are not in the trace.
+#[derive(Default)]
+struct Untraced {
+    cpus: Vec<CpuId>,
+    counted: u64,
+    found: u64,
+}
+
+/// Warns of each interrupt that the kernel counted much more often than the trace holds it, by more than the events that were lost on
+/// its CPU. `functions` says whether the functions of timers are traced.
+fn untraced(
+    counters: &[CounterGrowth],
+    lost: &BTreeMap<CpuId, u64>,
+    descriptions: &BTreeMap<String, &str>,
+    functions: bool,
+) -> Vec<Warning> {
+    let mut lines: BTreeMap<&str, Untraced> = BTreeMap::new();
+    for counter in counters {
+        let (Some(line), Some(traced)) = (counter.name.strip_prefix("interrupts/"), counter.traced) else { continue };
+        let found = traced.found(counter.growth);
+        if counter.growth - found <= lost.get(&counter.cpu).copied().unwrap_or(0) {
+            continue;
+        }
+        let of_line = lines.entry(line).or_default();
+        of_line.cpus.push(counter.cpu);
+        of_line.counted += counter.growth;
+        of_line.found += found;
+    }
+    let many = |of_line: &Untraced| (of_line.counted - of_line.found) > FEW.max(of_line.counted / ONE_IN);
+    let warn = |(line, of_line): (&str, Untraced)| {
+        let description = descriptions.get(line).copied().unwrap_or_default();
+        let cpus: CpuList = of_line.cpus.iter().copied().collect();
+        // Those of timers, the only one of its kind.
+        let named = line == "HVS" && functions;
+        warning::untraced_interrupts((line, description), &cpus, (of_line.counted, of_line.found), named)
+    };
+    lines.into_iter().filter(|(_, of_line)| many(of_line)).map(warn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_model::node::TracedCount;
+
+    #[test]
+    fn only_what_the_trace_lacks_by_far_is_warned_of() {
+        let counter = |cpu, name: &str, growth, traced: Option<u64>| CounterGrowth {
+            cpu: CpuId::new(cpu),
+            name: name.to_owned(),
+            growth,
+            traced: traced.map(|most| TracedCount { least: most, most }),
+        };
+        let counters = vec![
+            counter(0, "interrupts/LOC", 5_000, Some(4_999)),
+            counter(1, "interrupts/LOC", 5_000, Some(5_100)),
+            counter(0, "interrupts/HVS", 2_500, Some(0)),
+            counter(1, "interrupts/HVS", 2_400, Some(0)),
+            counter(0, "interrupts/HYP", 10, Some(0)),
+            counter(0, "interrupts/RTR", 900, None),
+            counter(0, "interrupts/eth0", 900, Some(880)),
+            counter(0, "softirqs/NET_RX", 900, Some(0)),
+        ];
+        let descriptions = BTreeMap::from([("HVS".to_owned(), "Hyper-V stimer0 interrupts")]);
+        let texts = |lost: &[(u32, u64)]| -> Vec<String> {
+            let lost = lost.iter().map(|(cpu, lost)| (CpuId::new(*cpu), *lost)).collect();
+            untraced(&counters, &lost, &descriptions, true).into_iter().map(|warning| warning.message).collect()
+        };
+        let hyper_v = "the kernel counted 4900 interrupts of HVS (Hyper-V stimer0 interrupts) on CPUs 0-1, and its trace \
+                       holds 0 of them";
+        let network = "the kernel counted 900 interrupts of eth0 on CPU 0, and its trace holds 880 of them";
+        assert_eq!(texts(&[]), [hyper_v, network]);
+        // What was lost may have been these.
+        assert_eq!(texts(&[(0, 20)]), [hyper_v]);
+    }
+}
