@@ -118,7 +118,8 @@ impl MadeUpMachine {
     pub fn translator(&self) -> (Translator, Names) {
         // Its threads are in nobody's /proc.
         let mut names = Names::new(Path::new("/nonexistent"));
-        let translator = Translator::new(self.kernel.decoder(), None, &Default::default(), &mut names.labels);
+        let translator =
+            Translator::new(self.kernel.decoder(), None, &Default::default(), "untraced_timer", &mut names.labels);
         (translator, names)
     }
 

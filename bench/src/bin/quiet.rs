@@ -70,13 +70,13 @@ impl Sink for Kept {
         Ok(())
     }
 
-    fn batch(&mut self, batch: Batch<'_>, _: &mut Names) -> Result<(), Infallible> {
+    fn batch(&mut self, batch: Batch<'_>, _: &mut Names, _: &mut dyn FnMut()) -> Result<(), Infallible> {
         self.steps.extend_from_slice(batch.steps);
         self.events.extend(batch.events.iter().map(|event| event.time));
         Ok(())
     }
 
-    fn end_segment(&mut self, _: &Names) -> Result<(), Infallible> {
+    fn end_segment(&mut self, _: &Names, _: &mut dyn FnMut()) -> Result<(), Infallible> {
         Ok(())
     }
 }
@@ -181,19 +181,22 @@ fn own_time(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     if node.rung != Rung::Tracepoints {
         return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
     }
-    let (mut total, mut longest) = (0, 0);
+    let mut stays = Vec::new();
     for batch in bundle.activities(&node.node).map_err(|error| error.to_string())? {
         let batch = batch.map_err(|error| error.to_string())?;
         for row in (0..batch.len()).filter(|row| batch.kind(*row) == Kind::Becalm) {
-            total += batch.self_times()[row];
-            longest = longest.max(batch.self_times()[row]);
+            stays.push(batch.self_times()[row]);
         }
     }
     let watched: Nanos = node.cpus.iter().map(|cpu| cpu.duration_ns).sum();
-    let share = total as f64 / watched.get() as f64 * 100.0;
+    stays.sort_unstable();
+    let longest = stays.last().copied().unwrap_or(0);
+    let share = stays.iter().sum::<i64>() as f64 / watched.get() as f64 * 100.0;
     claims.at_most("becalm's own time, all CPUs measured", Figure::percent(share), MOST_OWN_PERCENT);
     claims.remark(&format!("{duration} of {} CPUs", node.cpus.len()));
     claims.at_most("  its longest stay on a measured CPU", Figure::ns(longest as f64), LONGEST_OWN.get() as f64);
+    let p99 = stays.get(stays.len() * 99 / 100).copied().unwrap_or(0);
+    claims.state("  99 % of its stays are shorter than", Figure::ns(p99 as f64), &format!("{} stays", stays.len()));
     claims.none("  events lost", node.cpus.iter().map(|cpu| cpu.lost_events).sum());
     claims.none("  detours only counted", node.cpus.iter().map(|cpu| cpu.unstored).sum());
     Ok(())

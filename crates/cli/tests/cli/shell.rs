@@ -323,7 +323,7 @@ fn results_fit(folder: &Path, width: usize) {
     let pairs: [&[&str]; 6] = [
         &["busy", "quieter"],
         &["livelier", "busy"],
-        &["many", "many"],
+        &["older", "busy"],
         &["killed", "open"],
         &["busy", "right", "--cpus-a", "0,1", "--cpus-b", "3"],
         &["pair", "pair", "--node-a", "node1", "--node-b", "node2"],

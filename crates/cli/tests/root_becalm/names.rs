@@ -21,7 +21,7 @@ fn root_no_thread_steers_the_terminal_by_its_name() {
     }
     let cpu = sched::allowed_cpus().unwrap().iter().last().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("run");
+    let (bundle, other) = (folder.path().join("run"), folder.path().join("other"));
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for name in NAMES {
@@ -38,12 +38,13 @@ fn root_no_thread_steers_the_terminal_by_its_name() {
             let cpu = cpu.to_string();
             let shown = check(becalm(&["record", "--cpus", &cpu, "--duration", "1s", "-o", path(&bundle)]));
             assert!(shown.contains('\u{fffd}'), "no such thread was seen:\n{shown}");
+            check(becalm(&["record", "--cpus", &cpu, "--duration", "1s", "-o", path(&other)]));
             let views: [&[&str]; 6] = [
                 &["report", path(&bundle)],
                 &["sources", path(&bundle)],
                 &["sources", path(&bundle), "--per-cpu"],
                 &["sources", path(&bundle), "--longest", "10"],
-                &["compare", path(&bundle), path(&bundle)],
+                &["compare", path(&bundle), path(&other)],
                 &["top", "--cpus", &cpu, "--interval", "500ms", "--iterations", "2"],
             ];
             for view in views {

@@ -5,6 +5,10 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use becalm_bundle::Bundle;
+use becalm_linux::perf::CpuClock;
+use becalm_linux::sched;
+use becalm_model::Kind;
 use becalm_testing::program::{Running, becalm, document, executable, path, report, run, warning_codes};
 use becalm_testing::{find_program, skip};
 use serde_json::Value;
@@ -75,6 +79,48 @@ fn a_storm_of_short_detours_ends_no_recording() {
     assert!((ratio - noise).abs() < 1e-9, "{ratio} instead of {noise}");
 }
 
+/// How long becalm stayed on measured CPUs each time, in rising order, in nanoseconds.
+fn own_stays(bundle: &Path) -> Vec<i64> {
+    let bundle = Bundle::open(bundle).unwrap();
+    let mut stays = Vec::new();
+    for batch in bundle.activities(&bundle.nodes()[0].node).unwrap() {
+        let batch = batch.unwrap();
+        let own = (0..batch.len()).filter(|row| batch.kind(*row) == Kind::Becalm);
+        stays.extend(own.map(|row| batch.self_times()[row]));
+    }
+    stays.sort_unstable();
+    stays
+}
+
+#[test]
+fn where_every_cpu_is_measured_becalm_never_stays_for_long() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("all.becalm");
+    // So many events that a segment takes tens of milliseconds to attribute and to store.
+    let cpus = sched::allowed_cpus().unwrap();
+    let clocks: Vec<_> = cpus.iter().map(|cpu| CpuClock::start(cpu, 5_000).unwrap()).collect();
+    let words = ["record", "--quiet", "--duration", "10s", "--segment", "2s", "-o", path(&bundle)];
+    run(becalm(&words)).expect(0, &[]);
+    drop(clocks);
+    let doc = document(&bundle);
+    assert_eq!((&doc["ended"], &doc["rung"]), (&Value::from("duration"), &Value::from("tracepoints")), "{doc:#}");
+    for cpu in doc["cpus"].as_array().unwrap() {
+        assert_eq!(number(cpu, "lost_events"), 0, "{cpu:#}");
+    }
+    let stays = own_stays(&bundle);
+    let total: i64 = stays.iter().sum();
+    assert!(
+        stays.len() > 100 && total > 40_000_000,
+        "{} stays of {total} ns: too little work to show anything",
+        stays.len()
+    );
+    // The host of a guest and cold memory lengthen single ones; a stay that nothing but the scheduler ends takes four
+    // milliseconds here, and in one go this work would make every third stay such a one.
+    let p99 = stays[stays.len() * 99 / 100];
+    assert!(p99 < 1_000_000, "99 % of {} stays are below {p99} ns, the longest takes {:?}", stays.len(), stays.last());
+}
+
 #[test]
 fn in_a_pid_namespace_becalm_knows_its_own_threads() {
     let Some(_alone) = alone() else { return };
@@ -104,4 +150,39 @@ fn in_a_pid_namespace_becalm_knows_its_own_threads() {
     let unmatched: i64 = doc["cpus"].as_array().unwrap().iter().map(|cpu| number(cpu, "unmatched_events")).sum();
     let events: i64 = doc["cpus"].as_array().unwrap().iter().map(|cpu| number(cpu, "events")).sum();
     assert!(unmatched <= events / 200 + 4, "{unmatched} of {events}");
+}
+
+/// The documents of a recording's longest detours.
+fn longest(bundle: &Path) -> Value {
+    let ended = run(becalm(&["sources", path(bundle), "--longest", "400", "--json"]));
+    serde_json::from_str(ended.expect(0, &[]).stdout.as_str()).unwrap()
+}
+
+#[test]
+fn the_trace_holds_what_the_kernel_counted_and_names_functions() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("functions.becalm");
+    let words = ["--quiet", "--cpus", "1", "--duration", "3s", "--functions"];
+    run(becalm(&[&["record", "-o", path(&bundle)][..], &words].concat())).expect(0, &[]);
+    let report = report(&bundle);
+    let timers = &report["checked"]["timer_interrupts"];
+    let (counted, traced) = (number(timers, "counted"), number(timers, "traced"));
+    // On whichever machine, the loop keeps the tick of its CPU going.
+    assert!(counted > 0 && counted - traced <= 2, "{timers:#}");
+    let softirqs = &report["checked"]["softirqs"];
+    assert!(number(softirqs, "counted") - number(softirqs, "traced") <= 2, "{softirqs:#}");
+    assert!(!warning_codes(&document(&bundle)).contains(&"untraced_interrupts"), "{:#}", report["checked"]);
+    // An event takes more than its bytes do to be written, and less than a system call with a switch.
+    let cost = report["measuring"]["event_cost_ns"].as_f64().unwrap();
+    assert!((20.0..3_000.0).contains(&cost), "{:#}", report["measuring"]);
+    // Its function has another name from kernel to kernel, but tells what it is.
+    let detours = longest(&bundle);
+    let rows =
+        detours["detours"].as_array().unwrap().iter().flat_map(|detour| detour["activities"].as_array().unwrap());
+    let ticks = rows.filter(|row| row["kind"] == "irq" && row["source"] == "local_timer");
+    let details: Vec<&str> = ticks.filter_map(|row| row["detail"].as_str()).collect();
+    let named =
+        details.iter().filter(|detail| detail.split_once(" \u{2192} ").is_some_and(|(_, ran)| ran.contains("tick")));
+    assert!(named.count() * 2 > details.len() && !details.is_empty(), "{details:?}");
 }
