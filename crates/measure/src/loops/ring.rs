@@ -285,7 +285,7 @@ mod tests {
                     }
                 } else {
                     // Now all that wait, now some of them.
-                    let most = if i % 3 == 0 { u64::MAX } else { i % 7 };
+                    let most = if i.is_multiple_of(3) { u64::MAX } else { i % 7 };
                     let mut drained = Vec::new();
                     ring.drain_slots(most, |_, before, after| drained.push((before.get(), after.get())));
                     let taken = queue.len().min(most as usize);

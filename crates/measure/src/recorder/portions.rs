@@ -156,7 +156,7 @@ mod tests {
         let (prev, next) = (pids[thread % 4], pids[thread / 4 % 4]);
         let source = labels.intern("local_timer");
         let what = match choice {
-            0..=2 => Happening::Switch { prev, prev_runnable: thread % 3 > 0, next },
+            0..=2 => Happening::Switch { prev, prev_runnable: !thread.is_multiple_of(3), next },
             3..=5 => Happening::IrqEntry { source, detail: source },
             6..=8 => Happening::IrqExit { source, detail: source },
             9 => Happening::Lost { count: Some(3) },

@@ -529,6 +529,19 @@ test('the page of two runs holds the figures of the JSON document', async () => 
   await page.close();
 });
 
+test('a comparison with a recording of an older becalm says what it cannot say', async () => {
+  const document = json('compare', join(bundles, 'older'), join(bundles, 'busy'));
+  const note = document.notes.find((one) => one.code === 'books_differ');
+  assert.ok(note.message.startsWith('A is of an older becalm'), note.message);
+  const times = document.rows.filter((row) => row.source !== null && row.what === 'time_ratio');
+  assert.ok(times.length > 0);
+  for (const row of times) assert.equal(row.verdict, 'not enough data', JSON.stringify(row));
+  const { page, faults } = await open(comparison('older', 'busy', 'compare-older-busy'));
+  assert.ok((await page.textContent('body')).includes(note.message), note.message);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
 test('every interval stands where its figures are', async () => {
   const { page, faults } = await open(comparison('lively', 'livelier', 'compare'));
   const document = json('compare', join(bundles, 'lively'), join(bundles, 'livelier'));
@@ -547,7 +560,11 @@ test('every interval stands where its figures are', async () => {
 });
 
 test('a comparison on a phone, of an enemy, of equals and of a run without names', async () => {
-  for (const [a, b, size] of [['lively', 'livelier', PHONE], ['hostile', 'hostile', PHONE], ['lively', 'lively', DESK], ['quiet', 'quiet', DESK], ['cluster', 'cluster', DESK], ['plain', 'busy', DESK]]) {
+  const pairs = [
+    ['lively', 'livelier', PHONE], ['hostile', 'hostile-again', PHONE], ['lively', 'lively-again', DESK], ['quiet', 'quiet-again', DESK],
+    ['cluster', 'cluster-again', DESK], ['plain', 'busy', DESK],
+  ];
+  for (const [a, b, size] of pairs) {
     const { page, faults } = await open(comparison(a, b, `compare-${a}-${b}`), { size });
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= size.width, `${a} against ${b} is ${width} wide`);
