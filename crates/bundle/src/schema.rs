@@ -34,10 +34,10 @@ pub(super) const BATCH_ROWS: usize = 1 << 16;
 
 /// How many rows are encoded at a time: some tens of microseconds of work a column. A multiple of what the encoder looks at
 /// before it ends a page.
-pub(super) const SLICE_ROWS: usize = 1 << 12;
+pub(super) const SLICE_ROWS: usize = 1 << 11;
 
 /// How many rows make a data page at most, since one is compressed in one go.
-const PAGE_ROWS: usize = 1 << 13;
+const PAGE_ROWS: usize = 1 << 12;
 
 /// How many rows make a row group.
 pub(super) const GROUP_ROWS: usize = 1 << 18;

@@ -115,10 +115,13 @@ fn where_every_cpu_is_measured_becalm_never_stays_for_long() {
         "{} stays of {total} ns: too little work to show anything",
         stays.len()
     );
-    // The host of a guest and cold memory lengthen single ones; a stay that nothing but the scheduler ends takes four
-    // milliseconds here, and in one go this work would make every third stay such a one.
+    // The host of a guest and cold memory lengthen single ones, and a host whose CPUs are wanted by others lengthens all; a stay
+    // that nothing but the scheduler ends takes four milliseconds here, and in one go this work would make every third stay
+    // such a one.
     let p99 = stays[stays.len() * 99 / 100];
-    assert!(p99 < 1_000_000, "99 % of {} stays are below {p99} ns, the longest takes {:?}", stays.len(), stays.last());
+    let shares = [50, 90, 95, 99].map(|percent| stays[stays.len() * percent / 100]);
+    eprintln!("{} stays of {total} ns together; 50, 90, 95, 99 % are below {shares:?} ns", stays.len());
+    assert!(p99 < 1_500_000, "99 % of {} stays are below {p99} ns, the longest takes {:?}", stays.len(), stays.last());
 }
 
 #[test]

@@ -27,8 +27,8 @@ use crate::work::AccumulatedMean;
 /// No record of ours takes more bytes; a page with more room than that at its end is not full.
 const LONGEST_RECORD: usize = 256;
 /// How many steps are taken from a ring, or pages from a trace buffer, without asking for a pause.
-const STEPS_AT_ONCE: u64 = 4096;
-const PAGES_AT_ONCE: usize = 8;
+const STEPS_AT_ONCE: u64 = 1024;
+const PAGES_AT_ONCE: usize = 2;
 /// The room of a part of the lists that wait: in steps, and in bytes of raw trace.
 const ROOM: (usize, usize) = (1 << 14, 1 << 18);
 /// While it is handed over, how often what waits is taken, and how many bytes of that make pauses short, and end them.

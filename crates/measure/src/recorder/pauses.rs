@@ -6,7 +6,7 @@ use becalm_linux::clock;
 use becalm_units::Nanos;
 
 /// How much of a CPU's time the recorder takes at once. The last portion of work comes on top.
-const STAY: Nanos = Nanos::from_micros(250);
+const STAY: Nanos = Nanos::from_micros(150);
 /// For how long it then leaves the CPU to the loop.
 const PAUSE: Duration = Duration::from_millis(4);
 /// For how long where much waits to be taken meanwhile.
