@@ -43,11 +43,15 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
     let folder = tempfile::tempdir_in(place).map_err(|error| error.to_string())?;
-    let [text, run, other, large] = ["text", "run", "other", "large"].map(|name| folder.path().join(name));
-    fs::write(&text, lines(effort.share(LINES))).map_err(|error| error.to_string())?;
-    let import = |into: &Path| {
+    let [text, text_of_other, run, other, large] =
+        ["text", "text-2", "run", "other", "large"].map(|name| folder.path().join(name));
+    // A recording is not compared with a copy of itself.
+    for (text, longest) in [(&text, 400), (&text_of_other, 390)] {
+        fs::write(text, lines(effort.share(LINES), longest)).map_err(|error| error.to_string())?;
+    }
+    let import = |text: &Path, into: &Path| {
         let mut arguments = words("import --from selfish");
-        arguments.extend([text.clone().into(), "-o".into(), into.into()]);
+        arguments.extend([text.into(), "-o".into(), into.into()]);
         arguments
     };
     let read = |command: &str, runs: &[&Path], options: &str| {
@@ -62,13 +66,13 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
         both.map(|(name, program)| fs::copy(program, folder.path().join(name)).map(|_| folder.path().join(name)));
     let [ours, without] = both.map(|copied| copied.map_err(|error| format!("cannot copy becalm: {error}")));
     let both = [ours?, without?];
-    for bundle in [&run, &other] {
-        processor_time(&both[0], &import(bundle))?;
+    for (text, bundle) in [(&text, &run), (&text_of_other, &other)] {
+        processor_time(&both[0], &import(text, bundle))?;
     }
     large_bundle::write(&large, effort.share(DETOURS)).map_err(|error| error.to_string())?;
     let (periodic, poisson) = ("periodic:interval=1ms,jitter=100us,detour=50us", "poisson:rate=200Hz,detour=50us");
     let commands = [
-        ("import", import(&folder.path().join("imported"))),
+        ("import", import(&text, &folder.path().join("imported"))),
         ("report", read("report", &[&large], "")),
         ("compare", read("compare", &[&run, &other], "")),
         ("predict", words(&format!("predict {periodic} --ranks 64,1k,16k"))),
@@ -99,11 +103,11 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
     Ok(())
 }
 
-/// A detour of 100 to 399 ns every microsecond.
-fn lines(count: u64) -> String {
+/// A detour of 100 ns to below the longest every microsecond.
+fn lines(count: u64, longest: u64) -> String {
     let mut text = String::new();
     for line in 0..count {
-        let _ = writeln!(text, "{} {}", 1_000 * line, 100 + line % 300);
+        let _ = writeln!(text, "{} {}", 1_000 * line, 100 + line % (longest - 100));
     }
     text
 }

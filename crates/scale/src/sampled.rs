@@ -6,9 +6,15 @@
 //! for the latest, the mean lateness is that of the largest of n draws: the sum over the values of a sample, from the
 //! largest down, of x times the growth of 1 - F(x)^n (David and Nagaraja, Order Statistics, 3rd ed. 2003, section 2.1).
 //!
-//! It differs from `order` on the same noise in two things. Starts are sampled; and without a source a phase is over
-//! earlier and may not meet the others' detours: a phase of work G that lost S to the source meets them with probability
-//! G / (G + S), as if they lay anywhere in it.
+//! A phase does not start at just any time: it starts where the phase before ends, when the latest rank has done its work. Each
+//! other rank had done its own before, at a moment of work, and has waited since. So it starts within a detour only if that began
+//! while it waited: a sampled start that lies some time into a detour counts as often as another rank was late by more than that
+//! time. How often this is depends on the lateness itself; the two are found together, by turns from "no phase starts within a
+//! detour" on, which can only rise and ends at the least lateness that agrees with itself.
+//!
+//! It differs from a replay of the same noise in three things. Starts are sampled; what a rank was late by itself is not taken from
+//! how long it waits; and without a source a phase is over earlier and may not meet detours in which it has no part: a phase of work
+//! G that lost S to the source meets them with probability G / (G + S), as if they lay anywhere in it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,8 +29,11 @@ const STEP_RATIO: f64 = 0.618_033_988_75;
 /// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
 const CELLS_PER_OCTAVE: u64 = 64;
 
-/// So many phases of a CPU are sampled at most: of runs of more than 324 s at 1 ms a phase, starts lie further apart.
-const PHASES_LIMIT: i64 = 1 << 19;
+/// Of how far into a detour a phase starts it is enough to know less.
+const CELLS_WITHIN: u64 = 8;
+
+/// Each time so many phases of a CPU had something to meet, starts lie twice as far apart, and each counts twice.
+const MET_LIMIT: u32 = 1 << 19;
 
 /// At most twice as many starts within one detour are looked at one by one.
 const STARTS_LIMIT: i64 = 1 << 10;
@@ -32,46 +41,105 @@ const STARTS_LIMIT: i64 = 1 << 10;
 /// Phases are counted in parts, as without a source one may be late by two times, each with a probability.
 const PARTS: i64 = 1 << 10;
 
-/// How many phases were late by how much; of a change to that, how many there are more, or less.
+/// The lateness and the starts within detours are brought together until the mean changes by less than this share of the grain, or so
+/// many times.
+const CLOSE_RATIO: f64 = 1e-6;
+const TURNS: usize = 1_000;
+
+/// The cell of a time in nanoseconds. Below two times the cells of an octave each nanosecond has its own.
+fn place(time: i64, cells: u64) -> usize {
+    let time = time.max(0) as u64;
+    if time < 2 * cells {
+        return time as usize;
+    }
+    let octave = time.ilog2() - cells.ilog2();
+    (u64::from(octave) * cells + (time >> octave)) as usize
+}
+
+/// The middle of a cell, in nanoseconds.
+fn middle(place: usize, cells: u64) -> f64 {
+    let place = place as u64;
+    let octave = (place / cells).saturating_sub(1);
+    let width = libm::exp2(octave as f64);
+    ((place - octave * cells) as f64 + 0.5) * width - 0.5
+}
+
+/// How many phases were late by how much; of a change to that, how many there are more, or less. In parts of a phase.
 #[derive(Clone, Default, Debug)]
 struct LatenessCells {
-    /// In parts of a phase.
-    phases: Vec<i64>,
+    /// Those that start at work, by the cell of their lateness.
+    at_work: Vec<i64>,
+    /// Those that start within a detour: by the cell of how far into it, and that of their lateness.
+    within: BTreeMap<(usize, usize), i64>,
 }
 
 impl LatenessCells {
-    /// The cell of a lateness in nanoseconds. Below two times the cells of an octave each nanosecond has its own.
-    fn place(late: i64) -> usize {
-        let late = late.max(0) as u64;
-        if late < 2 * CELLS_PER_OCTAVE {
-            return late as usize;
+    /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
+    fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
+        let cell = place(late, CELLS_PER_OCTAVE);
+        match into {
+            Some(into) => *self.within.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
+            None => {
+                if cell >= self.at_work.len() {
+                    self.at_work.resize(cell + 1, 0);
+                }
+                self.at_work[cell] += phases;
+            }
         }
-        let octave = late.ilog2() - CELLS_PER_OCTAVE.ilog2();
-        (u64::from(octave) * CELLS_PER_OCTAVE + (late >> octave)) as usize
-    }
-
-    /// The middle of a cell, in nanoseconds.
-    fn middle(place: usize) -> f64 {
-        let place = place as u64;
-        let octave = (place / CELLS_PER_OCTAVE).saturating_sub(1);
-        let width = libm::exp2(octave as f64);
-        ((place - octave * CELLS_PER_OCTAVE) as f64 + 0.5) * width - 0.5
-    }
-
-    /// Adds parts of phases, or takes some away, that are late by so much each.
-    fn add(&mut self, late: i64, phases: i64) {
-        let place = Self::place(late);
-        if place >= self.phases.len() {
-            self.phases.resize(place + 1, 0);
-        }
-        self.phases[place] += phases;
     }
 
     fn merge(&mut self, other: &Self) {
-        if other.phases.len() > self.phases.len() {
-            self.phases.resize(other.phases.len(), 0);
+        if other.at_work.len() > self.at_work.len() {
+            self.at_work.resize(other.at_work.len(), 0);
         }
-        self.phases.iter_mut().zip(&other.phases).for_each(|(phases, more)| *phases += more);
+        self.at_work.iter_mut().zip(&other.at_work).for_each(|(phases, more)| *phases += more);
+        other.within.iter().for_each(|(cell, more)| *self.within.entry(*cell).or_default() += more);
+    }
+}
+
+/// The lateness of phases that follow each other.
+struct Following {
+    /// Phases that start at work, by cell.
+    at_work: Vec<f64>,
+    /// Phases that start within a detour: the cell of their lateness, how many, and the cell of lateness of another rank that is
+    /// followed by such a start; any above it is as well.
+    within: Vec<(usize, f64, usize)>,
+    /// What came out last: by cell, the probability that another rank is late by that or more.
+    longer: Vec<f64>,
+    mean: f64,
+}
+
+impl Following {
+    fn new(cells: &LatenessCells) -> Self {
+        let within: Vec<_> = cells.within.iter().filter(|(_, phases)| **phases > 0).collect();
+        let count = within.iter().map(|((_, late), _)| late + 1).max().unwrap_or(0).max(cells.at_work.len());
+        let mut at_work: Vec<f64> = cells.at_work.iter().map(|phases| *phases.max(&0) as f64).collect();
+        at_work.resize(count, 0.0);
+        let waited = |into: usize| place(middle(into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
+        let within = within.into_iter().map(|((into, late), phases)| (*late, *phases as f64, waited(*into))).collect();
+        Self { at_work, within, longer: vec![0.0; count], mean: 0.0 }
+    }
+
+    /// The next turn: how late the latest of so many ranks is, if it was so late in the phase before. Gives how much the mean, in
+    /// nanoseconds, has changed.
+    fn turn(&mut self, ranks: f64) -> f64 {
+        let mut phases = self.at_work.clone();
+        for (late, count, waited) in &self.within {
+            phases[*late] += count * self.longer.get(*waited).unwrap_or(&0.0);
+        }
+        let all: f64 = phases.iter().sum();
+        let (mut later, mut reached, mut mean) = (0.0, 0.0, 0.0);
+        for (place, phases) in phases.iter().enumerate().rev() {
+            later += phases;
+            let share = if all > 0.0 { later / all } else { 0.0 };
+            let reach = any(ranks, share);
+            mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE);
+            reached = reach;
+            self.longer[place] = any(ranks - 1.0, share);
+        }
+        let change = mean - self.mean;
+        self.mean = mean;
+        change
     }
 }
 
@@ -89,7 +157,12 @@ impl<S: Ord> PhaseLosses<S> {
     /// Of no phase yet, with so much work in each.
     #[must_use]
     pub const fn new(grain: Nanos) -> Self {
-        Self { grain, phases: 0, all: LatenessCells { phases: Vec::new() }, without: BTreeMap::new() }
+        Self {
+            grain,
+            phases: 0,
+            all: LatenessCells { at_work: Vec::new(), within: BTreeMap::new() },
+            without: BTreeMap::new(),
+        }
     }
 
     /// The work of a phase.
@@ -123,24 +196,22 @@ impl<S: Ord> PhaseLosses<S> {
     /// sampled. The most ranks are [`UNITS_LIMIT`].
     #[must_use]
     pub fn slowdown(&self, ranks: u64, without: Option<&S>) -> f64 {
-        let n = ranks.min(UNITS_LIMIT) as f64;
-        let change = without.and_then(|source| self.without.get(source));
-        let (mut later, mut reached, mut mean) = (0_i64, 0.0, 0.0);
-        for (place, phases) in self.all.phases.iter().enumerate().rev() {
-            let phases = phases + change.and_then(|change| change.phases.get(place)).unwrap_or(&0);
-            if phases > 0 {
-                later += phases;
-                let reach = any(n, later as f64 / (self.phases * PARTS) as f64);
-                mean += (reach - reached) * LatenessCells::middle(place);
-                reached = reach;
+        let mut cells = self.all.clone();
+        if let Some(change) = without.and_then(|source| self.without.get(source)) {
+            cells.merge(change);
+        }
+        let mut following = Following::new(&cells);
+        for _ in 0..TURNS {
+            if following.turn(ranks.min(UNITS_LIMIT) as f64) <= CLOSE_RATIO * self.grain.get() as f64 {
+                break;
             }
         }
-        1.0 + mean / self.grain.get() as f64
+        1.0 + following.mean / self.grain.get() as f64
     }
 
-    fn add(&mut self, late: i64, phases: i64) {
+    fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
         self.phases += phases;
-        self.all.add(late, phases * PARTS);
+        self.all.add(into, late, phases * PARTS);
     }
 }
 
@@ -170,23 +241,64 @@ impl Parts {
     }
 }
 
+/// The detours that a phase has met.
+#[derive(Default, Debug)]
+struct Met {
+    /// By source: its time, and that of others in the same detours.
+    of: Vec<(u32, i64, i64)>,
+    total: i64,
+}
+
+impl Met {
+    fn add(&mut self, detour: &Parts) {
+        self.total = self.total.saturating_add(detour.total);
+        for (source, time) in &detour.of {
+            let together = detour.total - time;
+            match self.of.iter_mut().find(|(other, ..)| other == source) {
+                Some((_, sum, beside)) => {
+                    (*sum, *beside) = (sum.saturating_add(*time), beside.saturating_add(together))
+                }
+                None => self.of.push((*source, *time, together)),
+            }
+        }
+    }
+
+    /// The time of a source, and that of others in the same detours.
+    fn of(&self, source: u32) -> (i64, i64) {
+        self.of.iter().find(|(other, ..)| *other == source).map_or((0, 0), |(_, time, together)| (*time, *together))
+    }
+
+    fn clear(&mut self) {
+        self.of.clear();
+        self.total = 0;
+    }
+}
+
 /// Phases whose work is not done, and that will end together.
 #[derive(Default, Debug)]
 struct OpenPhases {
     work_left: i64,
     phases: i64,
+    /// How far their starts lie apart.
+    step: i64,
+    /// For how many each stands.
+    weight: i64,
     /// The detour in which they start, and how far into it the first does; empty if they start at work.
     start_in: Parts,
     into: i64,
     /// The detours that they have met since.
-    met: Parts,
+    met: Met,
 }
 
 /// Samples the phases of one CPU from its detours, which come in order of time.
 #[derive(Debug)]
 pub struct PhaseSampler {
     grain: i64,
+    /// How far starts lie apart, and for how many each stands.
     step: i64,
+    weight: i64,
+    /// How many phases had something to meet since these were changed.
+    met: u32,
     /// When the next sampled phase starts.
     next: i64,
     /// The end of the last detour.
@@ -206,16 +318,11 @@ impl PhaseSampler {
     /// For a CPU whose loop ran from `begin` for `length`, and phases with so much work, which is above 0.
     #[must_use]
     pub fn new(begin: Nanos, length: Nanos, grain: Nanos) -> Self {
-        let step = ((grain.get() as f64 * STEP_RATIO) as i64).max(1);
-        // A multiple of it, so that it stays out of step with everything.
-        let apart = (length.get() / step / PHASES_LIMIT).max(0) + 1;
-        Self::stepping(begin, length, grain, step.saturating_mul(apart))
-    }
-
-    fn stepping(begin: Nanos, length: Nanos, grain: Nanos, step: i64) -> Self {
         Self {
             grain: grain.get(),
-            step,
+            step: ((grain.get() as f64 * STEP_RATIO) as i64).max(1),
+            weight: 1,
+            met: 0,
             next: begin.get(),
             at: begin.get(),
             end: begin.get().saturating_add(length.get()),
@@ -250,9 +357,7 @@ impl PhaseSampler {
         let start = start.max(self.at);
         if start < self.end && parts.total > 0 {
             self.work_until(start, losses);
-            for phases in &mut self.open {
-                parts.of.iter().for_each(|(source, time)| phases.met.add(*source, *time));
-            }
+            self.open.iter_mut().for_each(|phases| phases.met.add(&parts));
             self.at = start.saturating_add(parts.total);
             let into = self.next.saturating_sub(start).max(0);
             if into < parts.total {
@@ -274,7 +379,7 @@ impl PhaseSampler {
         let work = time.saturating_sub(self.at);
         while self.open.front().is_some_and(|phases| phases.work_left <= work) {
             let Some(mut phases) = self.open.pop_front() else { break };
-            count(&phases, self.step, losses);
+            count(&phases, losses);
             phases.start_in.clear();
             phases.met.clear();
             self.spare.push(phases);
@@ -283,7 +388,7 @@ impl PhaseSampler {
         let undisturbed = time.saturating_sub(self.grain).saturating_sub(self.next);
         if undisturbed >= 0 {
             let phases = undisturbed / self.step + 1;
-            losses.add(0, phases);
+            losses.add(None, 0, phases.saturating_mul(self.weight));
             self.next = self.next.saturating_add(phases.saturating_mul(self.step));
         }
         while self.next < time {
@@ -295,36 +400,46 @@ impl PhaseSampler {
     }
 
     fn opened(&mut self, work_left: i64, phases: i64) -> OpenPhases {
-        OpenPhases { work_left, phases, into: 0, ..self.spare.pop().unwrap_or_default() }
+        let Self { step, weight, .. } = *self;
+        self.met += 1;
+        if self.met == MET_LIMIT && self.step < i64::MAX / 2 {
+            // A multiple of what it was, so that it stays out of step with everything.
+            (self.step, self.weight, self.met) = (2 * step, 2 * weight, 0);
+        }
+        OpenPhases { work_left, phases, step, weight, into: 0, ..self.spare.pop().unwrap_or_default() }
     }
 }
 
 /// Counts phases whose work is done.
-fn count(open: &OpenPhases, step: i64, losses: &mut PhaseLosses<u32>) {
+fn count(open: &OpenPhases, losses: &mut PhaseLosses<u32>) {
     let grain = losses.grain.get();
     // Of a detour in which very many start, one stands for several.
     let stride = (open.phases / STARTS_LIMIT).max(1);
     for number in (0..open.phases).step_by(stride as usize) {
-        let phases = stride.min(open.phases - number);
-        let into = open.into.saturating_add(number.saturating_mul(step));
-        let late = open.start_in.total.saturating_sub(into).max(0).saturating_add(open.met.total);
-        losses.add(late, phases);
+        let phases = stride.min(open.phases - number).saturating_mul(open.weight);
+        let into = open.into.saturating_add(number.saturating_mul(open.step));
+        let in_detour = open.start_in.total.saturating_sub(into).max(0);
+        let start = Some(into).filter(|_| in_detour > 0);
+        let late = in_detour.saturating_add(open.met.total);
+        losses.add(start, late, phases);
         let mut change = |source: u32| {
             // The detour in which the phase starts is over earlier.
             let rest = (open.start_in.total - open.start_in.of(source)).saturating_sub(into).max(0);
-            let others = open.met.total - open.met.of(source);
-            // What the source took is time to work, and the phase may be over before it meets the others.
+            let (own, together) = open.met.of(source);
+            let others = open.met.total - own;
+            // What the source took is time to work, and the phase may be over before it meets other detours.
             let gained = late.saturating_sub(rest).saturating_sub(others).max(0);
             let all = i128::from(phases) * i128::from(PARTS);
             let meeting = (all * i128::from(grain) / i128::from(grain.saturating_add(gained))) as i64;
             let cells = losses.without.entry(source).or_default();
-            cells.add(late, -phases * PARTS);
-            cells.add(rest.saturating_add(others), meeting);
-            cells.add(rest, phases * PARTS - meeting);
+            cells.add(start, late, -phases * PARTS);
+            let start = Some(into).filter(|_| rest > 0);
+            cells.add(start, rest.saturating_add(others), meeting);
+            cells.add(start, rest.saturating_add(together.min(others)), phases * PARTS - meeting);
         };
         open.start_in.of.iter().for_each(|(source, _)| change(*source));
-        let later = open.met.of.iter().filter(|(source, _)| open.start_in.of.iter().all(|(other, _)| other != source));
-        later.for_each(|(source, _)| change(*source));
+        let later = open.met.of.iter().filter(|(source, ..)| open.start_in.of.iter().all(|(other, _)| other != source));
+        later.for_each(|(source, ..)| change(*source));
     }
 }
 
@@ -333,7 +448,8 @@ mod tests {
     use super::*;
     use crate::books::{BookEntry, BookedNoise, BookedTrace};
     use crate::delay::DelayTable;
-    use crate::order::DelayDistribution;
+    use crate::placement::Placement;
+    use crate::replay::replay;
     use proptest::prelude::*;
 
     fn ns(ns: i64) -> Nanos {
@@ -398,9 +514,13 @@ mod tests {
             let plain = plain(&detours, length, grain);
             prop_assert_eq!(losses.phases(), plain.len() as u64);
             let mut cells = LatenessCells::default();
-            plain.iter().for_each(|late| cells.add(*late, PARTS));
+            plain.iter().for_each(|late| cells.add(None, *late, PARTS));
             let counts = |cells: &LatenessCells| -> Vec<i64> {
-                let mut counts: Vec<i64> = cells.phases.clone();
+                let mut counts: Vec<i64> = cells.at_work.clone();
+                for ((_, late), phases) in &cells.within {
+                    counts.resize(counts.len().max(late + 1), 0);
+                    counts[*late] += phases;
+                }
                 counts.truncate(counts.iter().rposition(|phases| *phases != 0).map_or(0, |last| last + 1));
                 counts
             };
@@ -416,7 +536,8 @@ mod tests {
             for source in losses.sources() {
                 let left = losses.slowdown(ranks, Some(source));
                 prop_assert!((1.0..=all + 1e-9).contains(&left), "{} {}", left, all);
-                prop_assert_eq!(losses.without[source].phases.iter().sum::<i64>(), 0);
+                let change = &losses.without[source];
+                prop_assert_eq!(change.at_work.iter().chain(change.within.values()).sum::<i64>(), 0);
             }
             let alone: Detours = detours.iter()
                 .map(|(start, parts)| (*start, vec![(7, parts.iter().map(|(_, time)| time).sum())])).collect();
@@ -430,9 +551,9 @@ mod tests {
     fn takes_every_time() {
         let day = 86_400_000_000_000;
         let losses = sampled(&vec![(day, vec![(0, day), (1, day)])], 4 * day, 1_000_000, None);
-        assert!((PHASES_LIMIT / 2..=PHASES_LIMIT).contains(&(losses.phases() as i64)), "{}", losses.phases());
         let halved = (losses.slowdown(1, Some(&0)) - 1.0) / (losses.slowdown(1, None) - 1.0);
-        assert!((halved - 0.25).abs() < 0.01, "{halved}");
+        // Late by half as much, and three days are work instead of two.
+        assert!((halved - 1.0 / 3.0).abs() < 0.01, "{halved}");
         let ends = [i64::MIN, -1, 0, 1, i64::MAX];
         for (begin, length) in ends.iter().flat_map(|begin| ends.map(|length| (*begin, length))) {
             let mut losses = PhaseLosses::new(ns(1_000_000));
@@ -449,37 +570,34 @@ mod tests {
     fn cells_are_narrow_and_in_order() {
         let mut last = 0;
         for late in (0..5_000).chain((13..62).map(|octave| (1 << octave) - 1)).chain([i64::MAX]) {
-            let place = LatenessCells::place(late);
-            assert!(place == last || place == last + 1 || late > 5_000 && place > last, "{late}");
-            let middle = LatenessCells::middle(place);
+            let cell = place(late, CELLS_PER_OCTAVE);
+            assert!(cell == last || cell == last + 1 || late > 5_000 && cell > last, "{late}");
+            let middle = middle(cell, CELLS_PER_OCTAVE);
             assert!((middle - late as f64).abs() <= late as f64 / 128.0, "{late} {middle}");
-            last = place;
+            last = cell;
         }
         assert!(last < 4_000);
     }
 
-    /// A tick with its softirq, a daemon of milliseconds, and short detours without end, against the exact delay function of
-    /// what is left without each of them.
-    #[test]
-    fn agrees_with_order_statistics() {
+    /// A recording of a minute with events of the given mean gaps and lengths, and ticks.
+    fn minute(rare: &[(u32, i64, i64)]) -> (Detours, i64) {
         let length = 60_000_000_000_i64;
         let mut random = crate::random::Stream::new(3, crate::random::Purpose::Detours, 0);
         let mut events: Vec<(i64, Vec<(u32, i64)>)> = Vec::new();
         let mut at = 0;
-        while at < length - 20_000_000 {
+        while at < length - 200_000_000 {
             at += 4_000_000;
             events.push((at, vec![(0, 12_000 + random.below(9_000) as i64), (1, random.below(6_000) as i64 + 1)]));
         }
-        for (source, mean_gap, time) in [(2, 300_000_000, 3_000_000), (3, 90_000, 400)] {
+        for (source, mean_gap, time) in rare {
             let mut at = 0;
             loop {
-                at += (-libm::log((random.below(1 << 52) as f64 + 1.0) / (1_u64 << 52) as f64) * mean_gap as f64)
-                    as i64
-                    + 1;
-                if at > length - 20_000_000 {
+                let uniform = (random.below(1 << 52) as f64 + 1.0) / (1_u64 << 52) as f64;
+                at += (-libm::log(uniform) * *mean_gap as f64) as i64 + 1;
+                if at > length - 200_000_000 {
                     break;
                 }
-                events.push((at, vec![(source, time / 2 + random.below(time as u64) as i64)]));
+                events.push((at, vec![(*source, time / 2 + random.below(*time as u64) as i64)]));
             }
         }
         events.sort();
@@ -490,7 +608,10 @@ mod tests {
             end = start + parts.iter().map(|(_, time)| time).sum::<i64>();
             detours.push((start, parts));
         }
-        let losses = sampled(&detours, length, 1_000_000, None);
+        (detours, length)
+    }
+
+    fn booked(detours: &Detours, length: i64) -> BookedNoise {
         let entries = detours.iter().enumerate().flat_map(|(detour, (_, parts))| {
             let entry = move |(source, time): &(u32, i64)| BookEntry {
                 detour,
@@ -502,17 +623,37 @@ mod tests {
         });
         let spans = detours.iter().map(|(start, parts)| (ns(*start), ns(parts.iter().map(|part| part.1).sum())));
         let cpu = BookedTrace::new(ns(0), ns(length), spans.collect(), entries.collect(), 4).unwrap();
-        let names = ["tick", "softirq", "daemon", "short"].map(str::to_owned).to_vec();
-        let noise = BookedNoise::new(names, vec![("a".into(), vec![cpu])]).unwrap();
-        let all = |ranks: u64| losses.slowdown(ranks, None);
-        for out in [None, Some(0), Some(1), Some(2), Some(3)] {
-            let marked: Vec<bool> = (0..4).map(|source| Some(source) == out).collect();
-            let left = noise.without(&marked).unwrap();
-            let exact = DelayDistribution::new(&DelayTable::new(&left, 1, Nanos::from_millis(1)).unwrap());
-            for ranks in [1, 64, 1024] {
-                let (exact, ours) = (exact.expected_slowdown(ranks), losses.slowdown(ranks, out.as_ref()));
-                // What a source gains, which is what it is ranked by, is known to 1 % of what all noise costs.
-                assert!((ours - exact).abs() <= 0.01 * (all(ranks) - 1.0), "{out:?} {ranks}: {ours} {exact}");
+        let names = ["tick", "softirq", "daemon", "other"].map(str::to_owned).to_vec();
+        BookedNoise::new(names, vec![("a".into(), vec![cpu])]).unwrap()
+    }
+
+    /// Against what replays of the same noise give, with and without each source: a tick with its softirq, a daemon of milliseconds, and
+    /// short detours without end; then detours of many grains, which are rare or never end for so many ranks.
+    #[test]
+    fn agrees_with_replays() {
+        for rare in [&[(2, 300_000_000, 3_000_000), (3, 900_000, 4_000)][..], &[(2, 5_000_000_000, 20_000_000)]] {
+            let (detours, length) = minute(rare);
+            let losses = sampled(&detours, length, 1_000_000, None);
+            let noise = booked(&detours, length);
+            for out in [None, Some(0), Some(2), Some(3)] {
+                let marked: Vec<bool> = (0..4).map(|source| Some(source) == out).collect();
+                let left = noise.without(&marked).unwrap();
+                let table = DelayTable::new(&left, 1, Nanos::from_millis(1)).unwrap();
+                for ranks in [1, 64, 1024] {
+                    let placement = Placement { ranks, per_node: 1, synchronized: false };
+                    let replicas = if ranks == 1 { 8 } else { 4 };
+                    let replayed = (0..replicas).map(|replica| {
+                        let offsets = placement.draw(&table, 5, replica).unwrap();
+                        replay(&table, &offsets, 30_000).unwrap().slowdown() - 1.0
+                    });
+                    let replayed = replayed.sum::<f64>() / replicas as f64;
+                    let all = losses.slowdown(ranks, None) - 1.0;
+                    let ours = losses.slowdown(ranks, out.as_ref()) - 1.0;
+                    eprintln!("{rare:?} without {out:?}, {ranks} ranks: {ours:.4} sampled, {replayed:.4} replayed");
+                    // What a source gains, which is what it is ranked by, is known to 15 % of what all noise costs: of the dozen of
+                    // long detours each is met by one or by two sampled phases.
+                    assert!((ours - replayed).abs() <= 0.15 * all, "{out:?} {ranks}: {ours} {replayed}");
+                }
             }
         }
     }

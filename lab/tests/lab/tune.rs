@@ -118,7 +118,8 @@ fn tuning_is_undone_whatever_happens_and_quiet_meanwhile() {
     let activities = ["a", "b"].map(|side| rates(&comparison, side, &kinds));
     for (what, [untuned, tuned]) in [("detours", detours), ("activities", activities)] {
         tell(&format!("tune: {what} of the kernel a second on CPU 1: {untuned:.1} untuned, {tuned:.1} tuned"));
-        assert!(untuned >= 20.0 * tuned, "{what}: {untuned} untuned, {tuned} tuned: {}", comparison["rows"]);
+        // What is left comes with the tick of each second and with grace periods of RCU, each of which asks the CPU twice.
+        assert!(untuned >= 10.0 * tuned, "{what}: {untuned} untuned, {tuned} tuned: {}", comparison["rows"]);
     }
 
     // Making and removing a partition, the kernel (until 6.2) gives all CPUs of the group to every thread of it.

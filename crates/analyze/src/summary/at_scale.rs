@@ -30,17 +30,6 @@ pub enum NoScale {
     /// It is not known how long the loops ran.
     #[error("it is not known how long the loops ran")]
     Endless,
-    /// Of a long recording not every phase is sampled, and so many ranks have phases that were not.
-    #[error(
-        "{phases} phases of this recording were sampled, too few for {} ranks; ask for fewer, or have becalm predict --blame hold them all",
-        Count::new(*ranks)
-    )]
-    ManyRanks {
-        /// The ranks asked for.
-        ranks: u64,
-        /// The phases that were sampled.
-        phases: u64,
-    },
     /// A phase of all ranks takes more CPU time than was recorded, so that the longest detours would decide alone.
     #[error(
         "a phase of {} ranks takes {needed} of CPU time, and {recorded:.1} were recorded; record for longer, or ask for fewer ranks",
@@ -124,9 +113,6 @@ impl SampledPhases {
         let needed = Nanos::new(GRAIN.get().saturating_mul(i64::try_from(ranks).unwrap_or(i64::MAX)));
         if needed > recorded {
             return Err(NoScale::Short { ranks, needed, recorded });
-        }
-        if ranks > self.losses.phases() {
-            return Err(NoScale::ManyRanks { ranks, phases: self.losses.phases() });
         }
         let without = self.losses.sources().map(|source| (source.clone(), self.losses.slowdown(ranks, Some(source))));
         Ok(AtScale {
