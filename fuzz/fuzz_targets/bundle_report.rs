@@ -22,10 +22,9 @@ use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
-use becalm_model::study::ConfigurationOutcome;
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, Studied,
-    StudyReport, TickReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, StudyReport,
+    TickReport, WorkReport,
 };
 use becalm_scale::blame::blame;
 use becalm_scale::collective::Collective;
@@ -148,21 +147,11 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
 
 fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
     let doc = study::load(folder)?;
-    let mut all = Vec::new();
-    for configuration in &doc.configurations {
-        let ConfigurationOutcome::Recorded { run } = &configuration.outcome else {
-            all.push(None);
-            continue;
-        };
-        let bundle = Bundle::open(&folder.join(run))?;
-        let summary = summarize(&bundle, &EVERYTHING)?;
-        let mut noise = NoiseInput::from_run(&bundle, &EVERYTHING, false)?;
-        noise.take_out_kind("self")?;
-        let prediction = Prediction::new(&noise.noise, question())?;
-        let rows = RANKS.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
-        all.push(Some(Studied { summary, rows, warnings: noise.warnings.clone() }));
-    }
-    let report = StudyReport { doc: &doc, studied: &all, question: question() };
+    let open = |runs: &[String]| runs.iter().map(|run| Bundle::open(&folder.join(run))).collect::<Result<Vec<_>, _>>();
+    let bundles =
+        doc.configurations.iter().map(|configuration| open(configuration.runs())).collect::<Result<Vec<_>, _>>()?;
+    let studied = becalm_analyze::study::study(&doc, &bundles, question(), &RANKS)?;
+    let report = StudyReport { doc: &doc, studied: &studied, question: question() };
     check_report(&report);
     if edits.has("page") {
         check_page(&report);

@@ -16,6 +16,7 @@ use becalm_bundle::cost::CostWriter;
 use becalm_bundle::{Bundle, BundleWriter, Phase, PhaseRun, PhaseWriter};
 use becalm_model::cost::CostRun;
 use becalm_model::phases::PhasesDoc;
+use becalm_model::study::{BASELINE, ConfigurationOutcome};
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 use becalm_units::{CpuId, Nanos};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
@@ -90,10 +91,21 @@ fn all() -> BTreeMap<&'static str, Valid> {
     all.insert("pair", as_it_is(&pair));
     let study = made.path().join("study");
     becalm_fixtures::write_study(&study);
-    for (run, name) in [("baseline.becalm", "busy"), ("isolated.becalm", "quiet")] {
-        fs::remove_dir_all(study.join(run)).expect("our own folder");
-        all[name].write(&study.join(run)).expect("a valid bundle");
+    let mut doc = becalm_bundle::study::load(&study).expect("our own document");
+    for configuration in &mut doc.configurations {
+        let ConfigurationOutcome::Recorded { runs, .. } = &mut configuration.outcome else { continue };
+        // Two turns are enough to be compared.
+        for run in runs.iter().skip(2) {
+            fs::remove_dir_all(study.join(run)).expect("our own folder");
+        }
+        runs.truncate(2);
+        for run in runs {
+            fs::remove_dir_all(study.join(&*run)).expect("our own folder");
+            let name = if configuration.name == BASELINE { "busy" } else { "quiet" };
+            all[name].write(&study.join(&*run)).expect("a valid bundle");
+        }
     }
+    becalm_bundle::study::store(&doc, &study).expect("a valid document");
     all.insert("study", as_it_is(&study));
     all
 }

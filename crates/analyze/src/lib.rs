@@ -1,5 +1,5 @@
 //! What a recording means: attribution of detours to kernel activities, statistics, the summary of a
-//! stored run, and the comparison of two.
+//! stored run, the comparison of several, and what a study of configurations comes to.
 //!
 //! Everything here is pure: it runs on decoded events or on a stored bundle, on any machine and without privileges.
 
@@ -13,6 +13,7 @@ pub mod job;
 pub mod noise;
 pub mod phases;
 pub mod picture;
+pub mod study;
 pub mod summary;
 pub mod validation;
 pub mod work;

@@ -58,6 +58,10 @@ mod tests {
 
     use super::*;
 
+    fn recorded(runs: &[&str]) -> ConfigurationOutcome {
+        ConfigurationOutcome::Recorded { runs: runs.iter().map(|run| (*run).to_owned()).collect(), failed: None }
+    }
+
     fn doc() -> StudyDoc {
         let configuration = |name: &str, outcome| ConfigurationDoc {
             name: name.to_owned(),
@@ -75,8 +79,9 @@ mod tests {
             begun: "2026-01-01T00:00:00Z".parse().unwrap(),
             machine: MachineDoc::default(),
             duration_ns: 1_000_000_000,
+            turns: 2,
             configurations: vec![
-                configuration("baseline", ConfigurationOutcome::Recorded { run: "baseline.becalm".to_owned() }),
+                configuration("baseline", recorded(&["baseline-1.becalm", "baseline-2.becalm"])),
                 configuration("priority", ConfigurationOutcome::Skipped { why: "needs root".to_owned() }),
                 configuration("isolated", ConfigurationOutcome::Planned),
             ],
@@ -88,10 +93,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         store(&doc(), folder.path()).unwrap();
         let mut later = doc();
-        later.configurations[2].outcome = ConfigurationOutcome::Recorded { run: "isolated.becalm".to_owned() };
+        later.configurations[2].outcome =
+            ConfigurationOutcome::Recorded { runs: vec!["isolated-1.becalm".to_owned()], failed: Some("full".to_owned()) };
         store(&later, folder.path()).unwrap();
         assert_eq!(load(folder.path()).unwrap(), later);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays");
+    }
+
+    /// As it was written when each configuration was recorded once.
+    #[test]
+    fn a_document_with_one_run_of_each_configuration_still_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut value = serde_json::to_value(doc()).unwrap();
+        value.as_object_mut().unwrap().remove("turns");
+        value["configurations"][0]["outcome"] = serde_json::json!({"is": "recorded", "run": "baseline.becalm"});
+        fs::write(folder.path().join(FILE), value.to_string()).unwrap();
+        let read = load(folder.path()).unwrap();
+        assert_eq!((read.turns, read.configurations[0].runs()), (1, &["baseline.becalm".to_owned()][..]));
+        assert_eq!(read.configurations[1..], doc().configurations[1..]);
+        store(&read, folder.path()).unwrap();
+        assert_eq!(load(folder.path()).unwrap(), read);
     }
 
     #[test]
@@ -113,12 +134,16 @@ mod tests {
         };
         assert!(spoiled(&|doc| doc.configurations[1].name = "baseline".into()).contains("appears twice"));
         for run in ["", "../elsewhere", "/etc", ".hidden"] {
-            let outcome = ConfigurationOutcome::Recorded { run: run.to_owned() };
+            let outcome = recorded(&["baseline-1.becalm", run]);
             assert!(
                 spoiled(&|doc| doc.configurations[0].outcome = outcome.clone()).contains("is not the name"),
                 "{run}"
             );
         }
+        let twice = recorded(&["isolated-1.becalm", "baseline-2.becalm"]);
+        assert!(spoiled(&|doc| doc.configurations[2].outcome = twice.clone()).contains("is named twice"));
+        assert!(spoiled(&|doc| doc.configurations[2].outcome = recorded(&[])).contains("no run of it"));
+        assert!(spoiled(&|doc| doc.turns = 0).contains("0 turns"));
         fs::remove_file(folder.path().join(FILE)).unwrap();
         assert!(load(folder.path()).unwrap_err().to_string().contains("study.json"));
     }

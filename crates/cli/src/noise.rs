@@ -6,12 +6,8 @@ use std::str::FromStr;
 use becalm_analyze::noise::{NoiseError, NoiseInput};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_model::node::Warning;
-use becalm_model::warning;
 use becalm_scale::ScaleError;
-use becalm_scale::predict::Question;
 use becalm_scale::spec::NoiseSpec;
-use becalm_units::Nanos;
 
 use crate::progress::ReadingProgress;
 
@@ -42,15 +38,6 @@ impl FromStr for NoiseArg {
 pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<NoiseInput, NoiseError> {
     let _reading = ReadingProgress::begin(bundle, 1);
     NoiseInput::from_run(bundle, selection, books)
-}
-
-/// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
-/// would decide.
-pub fn short_recording(source: &NoiseInput, question: &Question, ranks: &[u64]) -> Option<Warning> {
-    let recorded: f64 = source.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
-    let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
-    let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;
-    source.recorded.then(|| warning::short_recording(ranks, question.grain, Nanos::new((recorded * 1e9) as i64)))
 }
 
 #[cfg(test)]

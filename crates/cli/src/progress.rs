@@ -93,6 +93,14 @@ impl ReadingProgress {
         Self::watch("comparing", bytes.sum(), bundles.map(Bundle::progress).collect())
     }
 
+    /// Of the recordings of a study: those of each configuration are summarized and simulated, and compared with those of the first.
+    pub fn to_study(configurations: &[Vec<Bundle>]) -> Self {
+        let bytes = |runs: &[Bundle], times: u64| -> u64 { runs.iter().map(|bundle| bundle.bytes() * times).sum() };
+        let baseline = configurations.first().map_or(0, |runs| bytes(runs, 2));
+        let all = configurations.iter().map(|runs| baseline.saturating_add(bytes(runs, 4))).sum();
+        Self::watch("reading", all, configurations.iter().flatten().map(Bundle::progress).collect())
+    }
+
     fn watch(what: &'static str, bytes: u64, progress: Vec<ReadProgress>) -> Self {
         let bar = bar(bytes, TEMPLATE);
         if bar.is_hidden() {

@@ -1,12 +1,14 @@
-//! The document of a study, `study.json` in its folder: which configurations of a machine were recorded one after another, and in
-//! which bundles beside it their recordings are.
+//! The document of a study, `study.json` in its folder: which configurations of a machine were recorded by turns, and in which
+//! bundles beside it their recordings are.
 //!
 //! What the recordings come to is not stored: it is computed again from them.
+//!
+//! Older documents have one recording of each configuration, `run` instead of `runs`, and no `turns`.
 
 use std::collections::HashSet;
 
 use becalm_units::CpuList;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::node::MachineDoc;
 
@@ -26,13 +28,20 @@ pub struct StudyDoc {
     pub begun: jiff::Timestamp,
     /// The machine that was studied.
     pub machine: MachineDoc,
-    /// How long each configuration was to be recorded.
+    /// How long each configuration was to be recorded, all turns together, in nanoseconds.
     pub duration_ns: i64,
+    /// In how many turns; at least 1.
+    #[serde(default = "one_turn")]
+    pub turns: u32,
     /// The configurations, in their order.
     pub configurations: Vec<ConfigurationDoc>,
 }
 
-/// One way to set up the machine, and the recording that was made with it.
+const fn one_turn() -> u32 {
+    1
+}
+
+/// One way to set up the machine, and the recordings that were made with it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigurationDoc {
     /// Its name: `baseline`, `isolated`.
@@ -45,7 +54,7 @@ pub struct ConfigurationDoc {
     pub idle: CpuList,
     /// The scheduling class of the measuring threads: `other`, `rr:80`.
     pub sched: String,
-    /// The command that records it, word by word.
+    /// The command that records its first turn, word by word; those of the others write other bundles.
     pub command: Vec<String>,
     /// What became of it.
     pub outcome: ConfigurationOutcome,
@@ -57,16 +66,34 @@ pub struct ConfigurationDoc {
 pub enum ConfigurationOutcome {
     /// It was not reached yet.
     Planned,
-    /// Its recording is complete.
+    /// It was recorded in all turns that were reached.
     Recorded {
-        /// The bundle's name in the study's folder.
-        run: String,
+        /// The bundles' names in the study's folder, from the first turn on; at least one.
+        #[serde(alias = "run", deserialize_with = "one_or_several")]
+        runs: Vec<String>,
+        /// Why it was not recorded in any further turn; `None` unless a recording failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<String>,
     },
     /// This machine cannot do it.
     Skipped {
         /// What this machine lacks.
         why: String,
     },
+}
+
+/// Reads a list, or the one text that older documents have.
+fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrSeveral {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match OneOrSeveral::deserialize(from)? {
+        OneOrSeveral::One(run) => vec![run],
+        OneOrSeveral::Several(runs) => runs,
+    })
 }
 
 /// The name of the configuration that the others are held against.
@@ -77,6 +104,15 @@ impl ConfigurationDoc {
     #[must_use]
     pub fn is_baseline(&self) -> bool {
         self.name == BASELINE
+    }
+
+    /// The names of its recordings, turn by turn; none where it was skipped or not reached.
+    #[must_use]
+    pub fn runs(&self) -> &[String] {
+        match &self.outcome {
+            ConfigurationOutcome::Recorded { runs, .. } => runs,
+            ConfigurationOutcome::Planned | ConfigurationOutcome::Skipped { .. } => &[],
+        }
     }
 }
 
@@ -89,17 +125,27 @@ impl StudyDoc {
         if self.schema != SCHEMA {
             return Err(format!("its schema is '{}' and not '{SCHEMA}'", self.schema));
         }
-        let mut names = HashSet::new();
+        if self.turns == 0 {
+            return Err("it has 0 turns".to_owned());
+        }
+        let (mut names, mut recordings) = (HashSet::new(), HashSet::new());
         for configuration in &self.configurations {
             let name = &configuration.name;
             if !names.insert(name) {
                 return Err(format!("the configuration '{name}' appears twice"));
             }
-            // What is opened lies beside the document, wherever that came from.
-            if let ConfigurationOutcome::Recorded { run } = &configuration.outcome
-                && (run.is_empty() || run.starts_with('.') || run.contains('/'))
-            {
-                return Err(format!("the run '{run}' of '{name}' is not the name of a folder beside the document"));
+            if matches!(&configuration.outcome, ConfigurationOutcome::Recorded { runs, .. } if runs.is_empty()) {
+                return Err(format!("'{name}' was recorded, but no run of it is named"));
+            }
+            for run in configuration.runs() {
+                // What is opened lies beside the document, wherever that came from.
+                if run.is_empty() || run.starts_with('.') || run.contains('/') {
+                    return Err(format!("the run '{run}' of '{name}' is not the name of a folder beside the document"));
+                }
+                // Held against itself it would show nothing, and twice it would make turns look alike.
+                if !recordings.insert(run) {
+                    return Err(format!("the run '{run}' of '{name}' is named twice"));
+                }
             }
         }
         Ok(())

@@ -40,5 +40,5 @@ pub use report::{Report, json, print, text};
 pub use tune::check::TuneCheckReport;
 pub use tune::done::{TuneDoing, TuneDoneReport};
 pub use tune::plan::TunePlanReport;
-pub use tune::study::{Studied, StudyReport};
+pub use tune::study::StudyReport;
 pub use work::WorkReport;

@@ -105,5 +105,16 @@ pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -
     Ok(Comparison { a, b, basis, shortest_ns: ground.shortest_ns, rows, notes })
 }
 
+/// Judges the noise of several comparisons as one family: verdicts that are right together, where all ask the same, as which of several
+/// changes is one for the better.
+pub fn judge_together(comparisons: &mut [&mut Comparison]) {
+    let headlines = comparisons.iter_mut().flat_map(|comparison| {
+        let basis = comparison.basis;
+        let of = comparison.rows.iter_mut().filter(|row| row.family == TestFamily::Headline);
+        of.map(move |row| (row, basis))
+    });
+    row::judge_family(headlines.collect());
+}
+
 #[cfg(test)]
 mod tests;

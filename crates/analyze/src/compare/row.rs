@@ -193,19 +193,25 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
 /// Gives the verdicts, family by family.
 pub(super) fn judge(rows: &mut [ComparedFigure], basis: Basis) {
     for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Cpus] {
-        let mut tested: Vec<&mut ComparedFigure> =
-            rows.iter_mut().filter(|row| row.family == family && row.p_value.is_some()).collect();
-        let p_values: Vec<f64> = tested.iter().filter_map(|row| row.p_value).collect();
-        for (row, p) in tested.iter_mut().zip(holm::adjusted(&p_values)) {
-            row.p_adjusted = Some(p);
-            // Of stretches of few different lengths both may typically be as long where one of the runs is longer all the
-            // same.
-            let direction = match row.difference {
-                Some(difference) if difference != 0.0 => difference,
-                _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
-            };
-            row.verdict = Verdict::from_p_value(direction, p, row.effect, basis);
-        }
+        let of_family = rows.iter_mut().filter(|row| row.family == family);
+        judge_family(of_family.map(|row| (row, basis)).collect());
+    }
+}
+
+/// Gives the verdicts of one family of rows, each of which rests on its own runs.
+pub(super) fn judge_family(rows: Vec<(&mut ComparedFigure, Basis)>) {
+    let tested: Vec<_> =
+        rows.into_iter().filter_map(|(row, basis)| row.p_value.map(|p_value| (row, basis, p_value))).collect();
+    let p_values: Vec<f64> = tested.iter().map(|(_, _, p_value)| *p_value).collect();
+    for ((row, basis, _), p) in tested.into_iter().zip(holm::adjusted(&p_values)) {
+        row.p_adjusted = Some(p);
+        // Of stretches of few different lengths both may typically be as long where one of the runs is longer all the
+        // same.
+        let direction = match row.difference {
+            Some(difference) if difference != 0.0 => difference,
+            _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
+        };
+        row.verdict = Verdict::from_p_value(direction, p, row.effect, basis);
     }
 }
 

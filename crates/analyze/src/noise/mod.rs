@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Warning};
-use becalm_model::{Kind, root};
+use becalm_model::{Kind, root, warning};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
+use becalm_scale::predict::Question;
 use becalm_scale::spec::NoiseSpec;
 use becalm_scale::{Noise, ScaleError};
 use becalm_units::Nanos;
@@ -88,20 +89,37 @@ impl NoiseInput {
         Ok(Self { booked: books.then_some(booked), names, noise, recorded: true, name, warnings })
     }
 
+    /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn pooled(inputs: Vec<Self>) -> Result<Self, ScaleError> {
+        let nodes = inputs.iter().flat_map(|input| input.noise.nodes()).cloned().collect();
+        let name = inputs.iter().map(|input| input.name.as_str()).collect::<Vec<_>>().join(", ");
+        let recorded = inputs.iter().all(|input| input.recorded);
+        let mut warnings: Vec<Warning> = Vec::new();
+        for warning in inputs.into_iter().flat_map(|input| input.warnings) {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        let noise = Noise::recorded(nodes)?;
+        Ok(Self { booked: None, names: SourceNames::default(), noise, recorded, name, warnings })
+    }
+
+    /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
+    /// would decide.
+    #[must_use]
+    pub fn short_recording(&self, question: &Question, ranks: &[u64]) -> Option<Warning> {
+        let recorded: f64 = self.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
+        let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
+        let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > recorded).min()?;
+        self.recorded.then(|| warning::short_recording(ranks, question.grain, Nanos::new((recorded * 1e9) as i64)))
+    }
+
     /// Marks the sources in the books whose kind and name are wanted: one mark for each source, in the order of the books.
     pub fn mark(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<bool> {
         self.names.iter().map(|(kind, name)| wanted(kind, name)).collect()
-    }
-
-    /// Takes the time of all sources of a kind out of every detour. Noise without books stays as it is.
-    ///
-    /// # Errors
-    /// If what is left is no noise.
-    pub fn take_out_kind(&mut self, kind: &str) -> Result<(), ScaleError> {
-        if let Some(booked) = &self.booked {
-            self.noise = booked.without(&self.mark(|other, _| other == kind))?;
-        }
-        Ok(())
     }
 
     /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.

@@ -13,6 +13,7 @@ mod figures;
 mod findings;
 mod own;
 mod peers;
+mod pooled;
 mod recurring;
 mod run;
 mod scan;
@@ -29,6 +30,7 @@ pub use figures::{
     SourceSummary, Summary,
 };
 pub(crate) use own::OwnTime;
+pub use pooled::Pooled;
 pub(crate) use run::spans;
 pub use run::{Selection, summarize};
 pub(crate) use scan::runs;

@@ -467,15 +467,15 @@ fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
 
 /// The time of a source.
 #[derive(Clone, Copy, Default)]
-struct Times {
+pub(super) struct Times {
     /// That of its own activities.
-    own: Moments,
+    pub(super) own: Moments,
     /// That of all activities of which it is the root, in nanoseconds.
-    whole: i64,
+    pub(super) whole: i64,
 }
 
 /// The largest whole first, then the largest total; equal ones by name, then by kind.
-fn ranked(
+pub(super) fn ranked(
     times: impl IntoIterator<Item = ((Kind, String), Times)>,
     place: Option<(String, CpuId)>,
     noise: i64,

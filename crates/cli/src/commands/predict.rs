@@ -157,7 +157,8 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         cost::LengthVerdict::TooLong(_) if args.allow_long => {}
         cost::LengthVerdict::TooLong(refusal) => return Err(UsageError(refusal).into()),
     }
-    source.warnings.extend(questions.iter().find_map(|question| noise::short_recording(&source, question, &ranks)));
+    let short = questions.iter().find_map(|question| source.short_recording(question, &ranks));
+    source.warnings.extend(short);
 
     let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
     let mut rows: Vec<RankPrediction> = Vec::with_capacity(questions.len() * ranks.len());

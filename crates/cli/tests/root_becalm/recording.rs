@@ -10,7 +10,7 @@ use becalm_linux::perf::CpuClock;
 use becalm_linux::sched;
 use becalm_model::Kind;
 use becalm_testing::program::{Running, becalm, document, executable, path, report, run, warning_codes};
-use becalm_testing::{find_program, skip};
+use becalm_testing::{Need, find_program, machine_has, skip};
 use serde_json::Value;
 
 use crate::robust::alone;
@@ -124,20 +124,11 @@ fn where_every_cpu_is_measured_becalm_never_stays_for_long() {
     assert!(p99 < 1_500_000, "99 % of {} stays are below {p99} ns, the longest takes {:?}", stays.len(), stays.last());
 }
 
-#[test]
-fn in_a_pid_namespace_becalm_knows_its_own_threads() {
-    let Some(_alone) = alone() else { return };
-    let Some(unshare) = find_program("unshare") else { return skip("there is no unshare") };
-    let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("inside.becalm");
-    let mut command = Command::new(unshare);
-    command.args(["--pid", "--fork", "--mount-proc"]).arg(executable());
-    // Becalm's loop and its collector share the CPUs, so that both stand in the trace.
-    command.args(["record", "--quiet", "--duration", "3s", "-o", path(&bundle)]);
-    run(command).expect(0, &[]);
-    let doc = document(&bundle);
+/// A recording knows which threads of the trace are becalm's own.
+fn knows_its_own_threads(bundle: &Path) {
+    let doc = document(bundle);
     assert_eq!(doc["rung"], "tracepoints", "{doc:#}");
-    let report = report(&bundle);
+    let report = report(bundle);
     let sources: Vec<(&str, &str)> = report["sources"]
         .as_array()
         .into_iter()
@@ -153,6 +144,116 @@ fn in_a_pid_namespace_becalm_knows_its_own_threads() {
     let unmatched: i64 = doc["cpus"].as_array().unwrap().iter().map(|cpu| number(cpu, "unmatched_events")).sum();
     let events: i64 = doc["cpus"].as_array().unwrap().iter().map(|cpu| number(cpu, "events")).sum();
     assert!(unmatched <= events / 200 + 4, "{unmatched} of {events}");
+}
+
+#[test]
+fn in_a_pid_namespace_becalm_knows_its_own_threads() {
+    let Some(_alone) = alone() else { return };
+    let Some(unshare) = find_program("unshare") else { return skip("there is no unshare") };
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("inside.becalm");
+    let mut command = Command::new(unshare);
+    command.args(["--pid", "--fork", "--mount-proc"]).arg(executable());
+    // Becalm's loop and its collector share the CPUs, so that both stand in the trace.
+    command.args(["record", "--quiet", "--duration", "3s", "-o", path(&bundle)]);
+    run(command).expect(0, &[]);
+    knows_its_own_threads(&bundle);
+}
+
+/// In a new PID namespace, where /proc is of that namespace, with a library that takes `trace_marker` away, records into a bundle:
+/// `way` is `refuse` or `swallow`.
+fn record_without_marks(folder: &Path, way: &str) -> Value {
+    let library = folder.join("marker.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root_becalm/marker.c");
+    let built = Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl").status();
+    assert!(built.unwrap().success());
+    let bundle = folder.join(format!("{way}.becalm"));
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "env", &format!("LD_PRELOAD={}", path(&library))]);
+    command.arg(format!("MARKER={way}")).arg(executable());
+    command.args(["record", "--quiet", "--duration", "1s", "-o", path(&bundle)]);
+    run(command).expect(0, &[]);
+    report(&bundle)
+}
+
+/// Where becalm cannot learn by which numbers the trace knows its own threads, it would take them for causes: it records without sources
+/// and says why.
+#[test]
+fn in_a_pid_namespace_without_marks_nobody_is_named_wrongly() {
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Program("unshare"), Need::Program("cc")]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let reasons = [("refuse", "Permission denied"), ("swallow", "not every thread that made itself known stands in the trace")];
+    for (way, reason) in reasons {
+        let report = record_without_marks(folder.path(), way);
+        assert_eq!((&report["rung"], report["sources"].as_array().map(Vec::len)), (&"proc".into(), Some(0)), "{way}");
+        assert!(report["total"]["detours"].as_u64() > Some(0), "{way}: {:#}", report["total"]);
+        let warnings = report["warnings"].to_string();
+        for part in ["no_tracing", "cannot find its own", reason, "hostPID: true"] {
+            assert!(warnings.contains(part), "{way}, {part}: {warnings}");
+        }
+    }
+}
+
+/// What a container is: namespaces of its own for processes, mounts, the host's name, messages and the network, and a root of its own,
+/// with nothing of the host's in it but programs and libraries, /sys and /dev.
+const CONTAINER: &str = r#"set -e
+    root=$1; shift
+    mount --make-rprivate /
+    mount --bind "$root" "$root"
+    for folder in usr bin sbin lib lib64; do
+        if [ -L /$folder ]; then cp -a /$folder "$root/$folder"
+        elif [ -d /$folder ]; then mkdir "$root/$folder"; mount --bind /$folder "$root/$folder"; fi
+    done
+    mkdir "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/old"
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    hostname inside
+    cd "$root"
+    pivot_root . old
+    cd /
+    umount -l /old
+    exec "$@""#;
+
+/// Runs becalm, which lies in the folder as `becalm`, in a container whose root is that folder.
+fn in_a_container(root: &Path, before: &[&str], arguments: &[&str]) {
+    let mut command = Command::new("unshare");
+    command.args(["--fork", "--pid", "--mount", "--uts", "--ipc", "--net", "sh", "-c", CONTAINER, "sh", path(root)]);
+    run({
+        command.args(before).arg("/becalm").args(arguments);
+        command
+    })
+    .expect(0, &[]);
+}
+
+#[test]
+fn in_a_container_becalm_knows_its_own_threads_or_records_without_sources() {
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Program("unshare"), Need::Program("pivot_root"), Need::Program("setpriv")]) {
+        return;
+    }
+    let root = || {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::copy(executable(), root.path().join("becalm")).unwrap();
+        root
+    };
+    let privileged = root();
+    in_a_container(privileged.path(), &[], &["record", "--quiet", "--duration", "3s", "-o", "/inside.becalm"]);
+    let bundle = privileged.path().join("inside.becalm");
+    knows_its_own_threads(&bundle);
+    assert_eq!(document(&bundle)["node"], "inside");
+    // As most are: no tracefs, and no right to mount it.
+    let usual = root();
+    let without = "umount -R /sys/kernel/tracing 2>/dev/null; umount -R /sys/kernel/debug 2>/dev/null
+        exec setpriv --bounding-set=-sys_admin -- \"$@\"";
+    let before = ["sh", "-c", without, "sh"];
+    in_a_container(usual.path(), &before, &["record", "--quiet", "--duration", "1s", "-o", "/inside.becalm"]);
+    let report = report(&usual.path().join("inside.becalm"));
+    assert_eq!(report["rung"], "proc", "{:#}", report["warnings"]);
+    assert!(report["warnings"].to_string().contains("cannot mount tracefs"), "{:#}", report["warnings"]);
 }
 
 /// The documents of a recording's longest detours.

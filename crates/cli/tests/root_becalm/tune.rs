@@ -376,13 +376,14 @@ fn what_it_brought_is_shown() {
 }
 
 #[test]
-fn a_study_records_each_configuration_and_leaves_nothing() {
+fn a_study_records_each_configuration_by_turns_and_leaves_nothing() {
     let Some(bench) = Bench::new() else { return };
     let study = bench.place().join("node.study");
-    let size = ["--duration", "500ms", "--ranks", "64", "--phases", "100"];
+    let size = ["--duration", "600ms", "--ranks", "64", "--phases", "100"];
     let ended = run(becalm(&[&["tune", "study", "--json", "-o", path(&study)], &size[..]].concat()));
     let study_json = document(ended.expect(0, &["the recordings are in"]));
     bench.is_as_before("after a study");
+    let mut begun = Vec::new();
     for configuration in study_json["configurations"].as_array().expect("it has configurations") {
         let name = configuration["configuration"].as_str().expect("each has a name");
         if let Some(why) = configuration["skipped"].as_str() {
@@ -392,29 +393,62 @@ fn a_study_records_each_configuration_and_leaves_nothing() {
         }
         let figure = |figure: &str| configuration[figure].as_f64().unwrap_or_else(|| panic!("{name} has no {figure}"));
         assert!((0.0..1.0).contains(&figure("noise_ratio")) && figure("slowdown_ratio") >= 1.0, "{name}");
-        assert!(study.join(format!("{name}.becalm")).is_dir(), "{name}");
+        let against = &configuration["against_baseline"];
+        assert_eq!(against.is_null(), name == "baseline", "{against:#}");
+        if name != "baseline" {
+            assert_eq!((&against["turns"], &against["basis"]), (&3.into(), &"between runs".into()), "{against:#}");
+            // Noise was measured in every turn of both, so that there is a verdict on it.
+            let noise = &against["rows"][0];
+            assert!(noise["verdict"] != "not enough data" && noise["p_adjusted"].is_number(), "{noise:#}");
+        }
+        for turn in 1..=3 {
+            let run = format!("{name}-{turn}.becalm");
+            assert_eq!(configuration["runs"][turn - 1]["run"].as_str(), Some(run.as_str()));
+            begun.push((self::begun(&study.join(&run)), turn, name.to_owned()));
+        }
     }
     let isolated = &study_json["configurations"][2];
     assert_eq!((isolated["configuration"].as_str(), isolated["sched"].as_str()), (Some("isolated"), Some("other")));
+    // Each turn goes through all of them, and the second goes backwards.
+    begun.sort();
+    let of_turn = |wanted: usize| -> Vec<&str> {
+        begun.iter().filter(|(_, turn, _)| *turn == wanted).map(|(_, _, name)| name.as_str()).collect()
+    };
+    assert!(begun.is_sorted_by_key(|(_, turn, _)| *turn), "{begun:?}");
+    let back: Vec<&str> = of_turn(2).into_iter().rev().collect();
+    assert_eq!((of_turn(1), of_turn(3)), (back, of_turn(1)));
     // Shown again, it is the same.
     let again = run(becalm(&[&["tune", "study", "--json", "--from", path(&study)], &size[2..]].concat()));
     assert_eq!(document(again.expect(0, &[])), study_json);
 }
 
+/// When the recording in a bundle began.
+fn begun(bundle: &Path) -> String {
+    becalm_testing::program::document(bundle)["origin"].as_str().expect("it says when it began").to_owned()
+}
+
+/// In the second turn: the first is whole, and can be shown and compared.
 #[test]
 fn a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
     let Some(bench) = Bench::new() else { return };
     let study = bench.place().join("node.study");
     let words =
-        ["tune", "study", "--only", "baseline,isolated", "--duration", "2s", "--no-sources", "-o", path(&study)];
+        ["tune", "study", "--only", "baseline,isolated", "--duration", "3s", "--no-sources", "-o", path(&study)];
     let mut running = Running::start(becalm(&words));
-    running.wait_until("the isolated CPU to be recorded", || study.join("isolated.becalm/runs").is_dir());
+    running.wait_until("the isolated CPU to be recorded again", || study.join("isolated-2.becalm/runs").is_dir());
     running.signal("TERM");
     let ended = running.end();
-    ended.expect(1, &["interrupted at isolated"]);
+    ended.expect(1, &["interrupted at isolated, in turn 2 of 3"]);
     bench.is_as_before("after a study that was stopped");
-    let again = run(becalm(&["tune", "study", "--json", "--ranks", "64", "--phases", "100", "--from", path(&study)]));
-    let shown = document(again.expect(0, &[]));
-    assert_eq!(shown["configurations"][0]["run"].as_str(), Some("baseline.becalm"));
-    assert_eq!(shown["configurations"][1]["run"].as_str(), None);
+    let show = |form: &[&str]| {
+        let words = ["tune", "study", "--ranks", "64", "--phases", "100", "--from", path(&study)];
+        run(becalm(&[&words[..], form].concat()))
+    };
+    let shown = document(show(&["--json"]).expect(0, &[]));
+    let runs = |at: usize| shown["configurations"][at]["runs"].as_array().expect("a list").clone();
+    assert_eq!((runs(0).len(), runs(1).len()), (1, 1), "{shown:#}");
+    assert_eq!(runs(1)[0]["run"].as_str(), Some("isolated-1.becalm"));
+    assert_eq!(shown["configurations"][1]["against_baseline"]["basis"].as_str(), Some("within runs"));
+    let text = show(&[]).expect(0, &[]).stdout.clone();
+    assert!(text.contains("isolated was recorded in 1 of 3 turns") && text.contains("of one turn"), "{text}");
 }

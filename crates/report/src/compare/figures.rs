@@ -36,7 +36,7 @@ pub(crate) fn change(ratio: Option<f64>) -> Value {
 
 fields! {
     /// The fields of a row.
-    pub(super) ROW, row: ComparedFigure {
+    pub(crate) ROW, row: ComparedFigure {
         WHAT = "what", "", |row| Value::Text(row.metric.name().to_owned());
         TITLE = "title", "", |row| Value::Text(title(row));
         FAMILY = "family", "family", |row| Value::Text(family(row.family).to_owned());
@@ -77,7 +77,7 @@ fields! {
 }
 
 /// The verdict below the title "difference".
-const fn said(verdict: Verdict) -> &'static str {
+pub(crate) const fn said(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",

@@ -188,7 +188,7 @@ fn sources(report: &CompareReport<'_>) -> Option<Section> {
     let mut blocks = Vec::new();
     blocks.push(Block::Text(changed(report)));
     let mut charts = vec![pairs("sources-pairs", "Share of time, before and after", &shares, source)];
-    charts.extend(forest_chart("sources-changes", "Change of it, B / A", &shares, source));
+    charts.extend(forest_chart("sources-changes", "Change of it, B / A", named(&shares, source)));
     blocks.push(Block::Charts(charts));
     if shares.len() > DRAWN {
         blocks.push(Block::Note(format!(
@@ -231,7 +231,7 @@ fn cpus(report: &CompareReport<'_>) -> Option<Section> {
     }
     let label = move |row: &ComparedFigure| if nodes { name(row) } else { format!("CPU {}", name(row)) };
     let mut charts = vec![pairs("cpus-pairs", "Noise, before and after", &rows, label)];
-    charts.extend(forest_chart("cpus-changes", "Change of it, B / A", &rows, label));
+    charts.extend(forest_chart("cpus-changes", "Change of it, B / A", named(&rows, label)));
     let mut blocks = vec![Block::Charts(charts)];
     if count > DRAWN {
         blocks.push(Block::Note(format!("The {DRAWN} of {} CPUs that changed most.", grouped(count as u64))));
@@ -307,24 +307,30 @@ fn forest(
     rows: &[&ComparedFigure],
     name: impl Fn(&ComparedFigure) -> String,
 ) -> Option<Block> {
-    forest_chart(id, title, rows, name).map(|chart| Block::Charts(vec![chart]))
+    forest_chart(id, title, named(rows, name)).map(|chart| Block::Charts(vec![chart]))
 }
 
-/// The changes that have a ratio; none, if there are none.
-fn forest_chart(
+fn named<'a>(
+    rows: &[&'a ComparedFigure],
+    name: impl Fn(&ComparedFigure) -> String,
+) -> impl Iterator<Item = (String, &'a ComparedFigure)> {
+    rows.iter().map(move |row| (name(row), *row))
+}
+
+/// The changes that have a ratio, with the names of the rows; none, if there are none.
+pub(crate) fn forest_chart<'a>(
     id: &'static str,
     title: &str,
-    rows: &[&ComparedFigure],
-    name: impl Fn(&ComparedFigure) -> String,
+    rows: impl Iterator<Item = (String, &'a ComparedFigure)>,
 ) -> Option<Chart> {
-    let row = |row: &&ComparedFigure| {
+    let row = |(name, row): (String, &ComparedFigure)| {
         let effect = row.effect?;
         // What is gone has no place on a logarithmic axis.
         let ratio = effect.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
         let change = compare::change(Some(ratio)).cell();
         let text = interval(row).map_or_else(|| change.clone(), |interval| format!("{change} ({interval})"));
         Some(ForestRow {
-            name: name(row),
+            name,
             ratio,
             low: effect.ratio_low.filter(|low| low.is_finite()),
             high: effect.ratio_high.filter(|high| high.is_finite()),
@@ -333,7 +339,7 @@ fn forest_chart(
             tone: tone(row.verdict).class(),
         })
     };
-    let rows: Vec<ForestRow> = rows.iter().take(DRAWN).filter_map(row).collect();
+    let rows: Vec<ForestRow> = rows.take(DRAWN).filter_map(row).collect();
     if rows.is_empty() {
         return None;
     }

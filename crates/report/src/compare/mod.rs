@@ -18,7 +18,8 @@ use crate::html::Page;
 use crate::report::Report;
 
 pub(crate) use doubt::reason;
-pub(crate) use figures::{COLUMNS, change, figure, title};
+pub(crate) use figures::{COLUMNS, ROW, change, figure, said, title};
+pub(crate) use html::forest_chart;
 pub(crate) use rows::{cpu_name, cpus, most_changed_first, place, sources, totals};
 pub(crate) use words::{NAMED, answer, changed, legend, runs, shown_source};
 pub use words::{check_text, headline};

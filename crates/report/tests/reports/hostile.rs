@@ -16,8 +16,8 @@ use becalm_model::tune::{
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, Studied,
-    StudyReport, TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, StudyReport,
+    TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
 };
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::collective::Collective;
@@ -140,20 +140,22 @@ fn of_work_costs_jobs_and_studies(name: &str) {
     becalm_fixtures::write_study(&folder);
     let mut doc = study::load(&folder).unwrap();
     (doc.machine.processor, doc.machine.kernel, doc.program) = (text(), text(), text());
-    let mut studied = Vec::new();
+    let open = |run: &String| Bundle::open(&folder.join(run)).unwrap();
+    let mut bundles: Vec<Vec<Bundle>> =
+        doc.configurations.iter().map(|configuration| configuration.runs().iter().map(open).collect()).collect();
+    // A configuration whose sources have such names.
+    for at in &mut bundles[1] {
+        let path = folder.join(format!("named-{}", at.path().file_name().unwrap().display()));
+        becalm_fixtures::write_named(&path, name);
+        *at = Bundle::open(&path).unwrap();
+    }
+    let studied = becalm_analyze::study::study(&doc, &bundles, question(), &[64]).unwrap();
     for configuration in &mut doc.configurations {
-        studied.push(match &mut configuration.outcome {
-            ConfigurationOutcome::Recorded { run } => {
-                let bundle = Bundle::open(&folder.join(run)).unwrap();
-                let summary = summarize(&bundle, &Selection { node: None, cpus: None, with_self: false }).unwrap();
-                Some(Studied { summary, rows: Vec::new(), warnings: Vec::new() })
-            }
-            ConfigurationOutcome::Skipped { why } => {
-                *why = text();
-                None
-            }
-            _ => None,
-        });
+        match &mut configuration.outcome {
+            ConfigurationOutcome::Recorded { failed, .. } => *failed = Some(text()),
+            ConfigurationOutcome::Skipped { why } => *why = text(),
+            ConfigurationOutcome::Planned => {}
+        }
         (configuration.what, configuration.sched, configuration.name) = (text(), text(), text());
         configuration.command = vec![text()];
     }

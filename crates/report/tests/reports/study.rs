@@ -1,29 +1,16 @@
-use becalm_analyze::summary::{Selection, summarize};
+use std::path::Path;
+
 use becalm_bundle::{Bundle, study};
-use becalm_model::study::ConfigurationOutcome;
-use becalm_report::{Report, Studied, StudyReport};
+use becalm_model::study::StudyDoc;
+use becalm_report::{Report, StudyReport};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
 use becalm_units::Nanos;
 
 use crate::check;
 
-#[test]
-fn configurations_that_were_recorded_skipped_and_not_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().join("study");
-    becalm_fixtures::write_study(&folder);
-    let doc = study::load(&folder).unwrap();
-    let studied = doc.configurations.iter().map(|configuration| match &configuration.outcome {
-        ConfigurationOutcome::Recorded { run } => {
-            let bundle = Bundle::open(&folder.join(run)).unwrap();
-            let summary = summarize(&bundle, &Selection { node: None, cpus: None, with_self: false }).unwrap();
-            Some(Studied { summary, rows: Vec::new(), warnings: Vec::new() })
-        }
-        _ => None,
-    });
-    let studied: Vec<Option<Studied>> = studied.collect();
-    let question = Question {
+fn question() -> Question {
+    Question {
         grain: Nanos::from_millis(1),
         phases: 100,
         collective: Collective::Ideal,
@@ -33,8 +20,51 @@ fn configurations_that_were_recorded_skipped_and_not_reached() {
         synchronized: false,
         seed: 1,
         replicas: 1,
-    };
-    let report = StudyReport { doc: &doc, studied: &studied, question };
-    check("study", &report);
+    }
+}
+
+fn open(doc: &StudyDoc, folder: &Path) -> Vec<Vec<Bundle>> {
+    let one = |run: &String| Bundle::open(&folder.join(run)).unwrap();
+    doc.configurations.iter().map(|configuration| configuration.runs().iter().map(one).collect()).collect()
+}
+
+/// Checks the report of a study that was written so.
+fn check_study(name: &str, write: fn(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("study");
+    write(&folder);
+    let doc = study::load(&folder).unwrap();
+    let studied = becalm_analyze::study::study(&doc, &open(&doc, &folder), question(), &[64, 256]).unwrap();
+    let report = StudyReport { doc: &doc, studied: &studied, question: question() };
+    check(name, &report);
+    assert!(report.page("becalm 0.0.0").is_some());
+}
+
+#[test]
+fn configurations_that_were_recorded_skipped_and_not_reached() {
+    check_study("study", becalm_fixtures::write_study);
+}
+
+#[test]
+fn a_study_from_before_there_were_turns() {
+    check_study("study_of_one_turn", becalm_fixtures::write_study_of_one_turn);
+}
+
+/// Nothing was recorded before the study was ended.
+#[test]
+fn a_study_that_reached_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("study");
+    becalm_fixtures::write_study(&folder);
+    let mut doc = study::load(&folder).unwrap();
+    for configuration in &mut doc.configurations {
+        configuration.outcome = becalm_model::study::ConfigurationOutcome::Planned;
+    }
+    let studied = becalm_analyze::study::study(&doc, &open(&doc, &folder), question(), &[64]).unwrap();
+    assert!(studied.iter().all(Option::is_none));
+    let report = StudyReport { doc: &doc, studied: &studied, question: question() };
+    let text = becalm_report::text(&report, becalm_report::Form::within(None));
+    assert!(text.contains("baseline was not reached") && text.contains("nothing was recorded"), "{text}");
+    assert!(!text.contains("Noise against"), "{text}");
     assert!(report.page("becalm 0.0.0").is_some());
 }

@@ -123,7 +123,7 @@ impl PagePrediction {
         }
         drop(prediction);
         let mut warnings = source.warnings.clone();
-        warnings.extend(noise::short_recording(&source, &question, &RANKS));
+        warnings.extend(source.short_recording(&question, &RANKS));
         if detours > REPLAY_LIMIT {
             let shown = becalm_report::Value::Count(detours).cell();
             warnings.push(warning::not_replayed(&shown.to_string(), bundle.path()));

@@ -1,8 +1,10 @@
 //! A study as a page for a browser.
 
-use super::{
-    FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks,
-};
+use becalm_analyze::study::mean_slowdown;
+
+use super::against::{self, AGAINST, AgainstRow};
+use super::{FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, missing, most_ranks};
+use crate::compare::forest_chart;
 use crate::form::field::Field;
 use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
 use crate::predict::{job, row};
@@ -25,12 +27,16 @@ pub(super) fn page(report: &StudyReport<'_>, program: &str) -> Page {
     Page {
         title: format!("{}: what makes it quieter", report.doc.node),
         subtitle: format!("A study of configurations \u{b7} {when}"),
-        sections: vec![
-            headline(report, &entries, &recorded),
-            slowdowns(report, &recorded),
-            sources(&recorded),
-            how(report, &entries),
-        ],
+        sections: [
+            Some(headline(report, &entries, &recorded)),
+            against_baseline(&entries),
+            Some(slowdowns(report, &recorded)),
+            Some(sources(&recorded)),
+            Some(how(report, &entries)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         foot: vec![
             format!("Made by {program}."),
             "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.".to_owned(),
@@ -60,7 +66,7 @@ fn headline(report: &StudyReport<'_>, rows: &[StudyEntry<'_>], recorded: &[&Stud
         table.row(&fields, &row.figures);
     });
     blocks.push(Block::Table(table));
-    let why = rows.iter().filter_map(|row| missing(row.doc, row.studied));
+    let why = rows.iter().filter_map(|row| missing(report, row.doc, row.studied));
     blocks.extend(why.map(|text| Block::Warning { text: format!("{text}."), advice: String::new() }));
     Section {
         id: "headline",
@@ -69,6 +75,40 @@ fn headline(report: &StudyReport<'_>, rows: &[StudyEntry<'_>], recorded: &[&Stud
         reading: String::new(),
         blocks,
     }
+}
+
+/// Which configurations are shown to differ; none where none was compared.
+fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
+    let rows = against::rows(entries);
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        let named = rows.iter().map(|row| (row.name.clone(), &row.noise));
+        let chart = forest_chart("against", "Change of the noise against the baseline", named);
+        blocks.extend(chart.map(|chart| Block::Charts(vec![chart])));
+        let fields: Vec<&Field<AgainstRow>> = AGAINST.iter().collect();
+        let mut table = HtmlTable::new("Noise against the baseline", &fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        blocks.push(Block::Table(table));
+    }
+    blocks.extend(against::remarks(entries).into_iter().map(|text| Block::Text(format!("{text}."))));
+    let single = against::of_one_turn(entries);
+    blocks.extend(single.map(|text| Block::Warning { text: format!("{text}."), advice: String::new() }));
+    if blocks.is_empty() {
+        return None;
+    }
+    if !rows.is_empty() {
+        blocks.push(Block::Note(format!("{}.", against::legend(&rows))));
+    }
+    Some(Section {
+        id: "against",
+        title: "Is it more than chance?".to_owned(),
+        short: "Against the baseline",
+        reading: "How many times as much noise there is under each configuration as under the baseline: the point is what was measured, \
+                  the bar its 95 % interval; what lies wholly to the left of the line has less, wholly to the right more, and a bar across \
+                  the line shows no difference."
+            .to_owned(),
+        blocks,
+    })
 }
 
 fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section {
@@ -91,7 +131,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
             table.named_row(row.doc.name.clone(), &fields, &line);
         }
         let points: Vec<[f64; 2]> =
-            studied.rows.iter().filter_map(|row| Some([row.ranks as f64, mean(row)?])).collect();
+            studied.rows.iter().filter_map(|row| Some([row.ranks as f64, mean_slowdown(row)?])).collect();
         highest = points.iter().map(|point| point[1]).fold(highest, f64::max);
         series.push(ChartSeries { name: row.doc.name.clone(), points, dots: true, ..ChartSeries::default() });
         warnings.extend(studied.warnings.iter().map(|warning| Block::Warning {
@@ -151,7 +191,7 @@ fn sources(recorded: &[&StudyEntry<'_>]) -> Section {
     ];
     let table = |row: &&StudyEntry<'_>| {
         let mut table = HtmlTable::new(&row.doc.name, &fields);
-        let sources = row.studied.map_or(&[][..], |studied| &studied.summary.sources);
+        let sources = row.studied.map_or(&[][..], |studied| &studied.pooled.sources);
         for source in sources.iter().take(ROWS) {
             table.row(&fields, source);
         }

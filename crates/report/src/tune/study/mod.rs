@@ -1,18 +1,21 @@
-//! A study of configurations of a machine: each one's noise, its sources, and what it costs a job of many ranks, as
-//! `becalm.tune-study/1`, for a terminal, and as a page. After D09's table of what mitigates noise.
+//! A study of configurations of a machine: each one's noise, its sources, what it costs a job of many ranks, and whether it differs
+//! from the baseline, as `becalm.tune-study/1`, for a terminal, and as a page. After D09's table of what mitigates noise.
 
+mod against;
 mod html;
 mod text;
 
 use std::io;
 
-use becalm_analyze::summary::Summary;
+use becalm_analyze::summary::{Figures, Pooled};
+use becalm_analyze::study::{Studied, Turn, mean_slowdown};
 use becalm_model::node::Warning;
 use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
-use becalm_scale::predict::{Question, RankPrediction};
+use becalm_scale::predict::Question;
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
+use self::against::AgainstJson;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
@@ -21,16 +24,6 @@ use crate::html::Page;
 use crate::predict::{PredictedRow, ROW, job};
 use crate::record::figures::SOURCE;
 use crate::report::Report;
-
-/// What a configuration came to.
-pub struct Studied {
-    /// The figures of its recording.
-    pub summary: Summary,
-    /// The slowdown of a job under its noise, by rising numbers of ranks.
-    pub rows: Vec<RankPrediction>,
-    /// What limits what these numbers say.
-    pub warnings: Vec<Warning>,
-}
 
 /// A study and what it came to.
 pub struct StudyReport<'a> {
@@ -65,15 +58,15 @@ struct StudyFigures {
 
 impl StudyFigures {
     fn new(doc: &ConfigurationDoc, studied: Option<&Studied>, baseline_loss: Option<f64>) -> Self {
-        let total = studied.map(|studied| &studied.summary.total);
+        let pooled = studied.map(|studied| &studied.pooled);
         let slowdown = studied.and_then(slowdown);
         Self {
             name: doc.name.clone(),
             cpus: doc.cpus.to_string(),
             sched: doc.sched.clone(),
-            noise_ratio: total.and_then(becalm_analyze::summary::Figures::noise_ratio),
-            rate_hz: total.and_then(becalm_analyze::summary::Figures::rate_hz),
-            max_ns: total.and_then(|total| total.durations.max()),
+            noise_ratio: pooled.and_then(Pooled::noise_ratio),
+            rate_hz: pooled.and_then(Pooled::rate_hz),
+            max_ns: pooled.and_then(|pooled| pooled.durations.max()),
             slowdown,
             loss_change: slowdown.zip(baseline_loss).map(|(slowdown, loss)| (slowdown - 1.0) / loss - 1.0),
         }
@@ -95,12 +88,7 @@ fields! {
 
 /// The slowdown at the most ranks.
 fn slowdown(studied: &Studied) -> Option<f64> {
-    studied.rows.last().and_then(mean)
-}
-
-/// The mean slowdown, or where ranks are too many to be replayed, what order statistics expect.
-fn mean(row: &RankPrediction) -> Option<f64> {
-    row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
+    studied.rows.last().and_then(mean_slowdown)
 }
 
 fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = PredictedRow> + use<'a> {
@@ -133,29 +121,27 @@ fn answer(report: &StudyReport<'_>) -> Option<String> {
     let slowdowns = others.into_iter().filter_map(|entry| Some((entry, entry.figures.slowdown?)));
     let (best, slowdown) = slowdowns.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let factor = crate::form::value::factor;
-    Some(if slowdown < baseline && factor(slowdown) != factor(baseline) {
-        format!(
-            "at {ranks} ranks a job takes {} times as long as without noise; {} brings that to {}",
-            factor(baseline),
-            best.doc.name,
-            factor(slowdown)
-        )
-    } else {
-        format!(
-            "at {ranks} ranks a job takes {} times as long as without noise, and no configuration gains anything",
-            factor(baseline)
-        )
-    })
+    let text = format!("at {ranks} ranks a job takes {} times as long as without noise", factor(baseline));
+    if slowdown >= baseline || factor(slowdown) == factor(baseline) {
+        return Some(format!("{text}, and no configuration gains anything"));
+    }
+    let verdict = best.studied.and_then(against::verdict).map_or_else(String::new, |verdict| format!("; {verdict}"));
+    Some(format!("{text}; {} brings that to {}{verdict}", best.doc.name, factor(slowdown)))
 }
 
-/// Why there are no figures of a configuration; `None` where there are.
-fn missing(doc: &ConfigurationDoc, studied: Option<&Studied>) -> Option<String> {
+/// Why there are no figures of a configuration, or fewer turns than others have; `None` where all is there.
+fn missing(report: &StudyReport<'_>, doc: &ConfigurationDoc, studied: Option<&Studied>) -> Option<String> {
+    let (name, turns) = (&doc.name, report.doc.turns);
     match (&doc.outcome, studied) {
-        (_, Some(_)) => None,
-        (ConfigurationOutcome::Skipped { why }, _) => Some(format!("{} was skipped: {why}", doc.name)),
-        (ConfigurationOutcome::Planned, _) => Some(format!("{} was not reached", doc.name)),
-        (ConfigurationOutcome::Recorded { run }, None) => {
-            Some(format!("{} has no figures: {run} holds none", doc.name))
+        (ConfigurationOutcome::Skipped { why }, _) => Some(format!("{name} was skipped: {why}")),
+        (ConfigurationOutcome::Planned, _) => Some(format!("{name} was not reached")),
+        (ConfigurationOutcome::Recorded { runs, .. }, None) => {
+            Some(format!("{name} has no figures: {} holds none", runs.join(", ")))
+        }
+        (ConfigurationOutcome::Recorded { runs, failed }, Some(_)) => {
+            let short = runs.len() < turns as usize || failed.is_some();
+            let why = failed.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            short.then(|| format!("{name} was recorded in {} of {turns} turns{why}", runs.len()))
         }
     }
 }
@@ -185,6 +171,7 @@ struct StudyDocument<'a> {
     hypervisor: Option<&'a str>,
     begun: String,
     duration_ns: i64,
+    turns: u32,
     job: String,
     grain_ns: i64,
     seed: u64,
@@ -199,11 +186,39 @@ struct ConfigurationJson<'a> {
     what: &'a str,
     idle_cpus: String,
     command: &'a [String],
-    run: Option<&'a str>,
+    /// The recordings, turn by turn.
+    runs: Vec<TurnJson<'a>>,
+    /// Why there are no recordings.
     skipped: Option<&'a str>,
+    /// Why there are no more of them.
+    failed: Option<&'a str>,
     rows: Vec<Object>,
+    against_baseline: Option<AgainstJson<'a>>,
     sources: Vec<Object>,
     warnings: &'a [Warning],
+}
+
+/// A recording of a configuration, with what the job takes at the most ranks under its noise alone.
+#[derive(Serialize)]
+struct TurnJson<'a> {
+    run: &'a str,
+    noise_ratio: Option<f64>,
+    rate_hz: Option<f64>,
+    max_ns: Option<i64>,
+    slowdown_ratio: Option<f64>,
+}
+
+impl<'a> TurnJson<'a> {
+    fn new(run: &'a str, turn: Option<&Turn>) -> Self {
+        let total = turn.map(|turn| &turn.summary.total);
+        Self {
+            run,
+            noise_ratio: total.and_then(Figures::noise_ratio),
+            rate_hz: total.and_then(Figures::rate_hz),
+            max_ns: total.and_then(|total| total.durations.max()),
+            slowdown_ratio: turn.and_then(|turn| turn.slowdown),
+        }
+    }
 }
 
 /// The report as the document `becalm.tune-study/1`.
@@ -216,6 +231,7 @@ fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
         hypervisor: report.doc.machine.hypervisor.as_deref(),
         begun: report.doc.begun.to_string(),
         duration_ns: report.doc.duration_ns,
+        turns: report.doc.turns,
         job: job(&report.question),
         grain_ns: report.question.grain.get(),
         seed: report.question.seed,
@@ -225,21 +241,25 @@ fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
 }
 
 fn configuration<'a>(entry: &StudyEntry<'a>, question: &Question) -> ConfigurationJson<'a> {
-    let (run, skipped) = match &entry.doc.outcome {
-        ConfigurationOutcome::Recorded { run } => (Some(run.as_str()), None),
-        ConfigurationOutcome::Skipped { why } => (None, Some(why.as_str())),
+    let (skipped, failed) = match &entry.doc.outcome {
+        ConfigurationOutcome::Recorded { failed, .. } => (None, failed.as_deref()),
+        ConfigurationOutcome::Skipped { why } => (Some(why.as_str()), None),
         ConfigurationOutcome::Planned => (None, None),
     };
+    let turn = |at: usize| entry.studied.and_then(|studied| studied.turns.get(at));
+    let runs = entry.doc.runs().iter().enumerate().map(|(at, run)| TurnJson::new(run, turn(at)));
     let rows = entry.studied.into_iter().flat_map(|studied| lines(studied, question));
-    let sources = entry.studied.map_or(&[][..], |studied| &studied.summary.sources);
+    let sources = entry.studied.map_or(&[][..], |studied| &studied.pooled.sources);
     ConfigurationJson {
         figures: Object::new(FIGURES, &entry.figures),
         what: &entry.doc.what,
         idle_cpus: entry.doc.idle.to_string(),
         command: &entry.doc.command,
-        run,
+        runs: runs.collect(),
         skipped,
+        failed,
         rows: rows.map(|line| Object::new(ROW, &line)).collect(),
+        against_baseline: entry.studied.and_then(against::document),
         sources: sources.iter().map(|source| Object::new(SOURCE, source)).collect(),
         warnings: entry.studied.map_or(&[], |studied| &studied.warnings),
     }
@@ -249,7 +269,10 @@ fn configuration<'a>(entry: &StudyEntry<'a>, question: &Question) -> Configurati
 fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
     let machine = &report.doc.machine;
     let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
-    let duration = Nanos::new(report.doc.duration_ns);
+    let mut duration = Nanos::new(report.doc.duration_ns).to_string();
+    if report.doc.turns > 1 {
+        duration += &format!(" in {} turns", report.doc.turns);
+    }
     [
         (
             "study",

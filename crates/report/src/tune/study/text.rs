@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use becalm_analyze::study::mean_slowdown;
 use becalm_units::printable;
 
-use super::{
-    FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, mean, missing, most_ranks,
-};
+use super::against::{self, AGAINST, AgainstRow};
+use super::{FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, missing, most_ranks};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
@@ -26,7 +26,7 @@ pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Resul
     }
     let entries = entries(report);
     for entry in &entries {
-        if let Some(text) = missing(entry.doc, entry.studied) {
+        if let Some(text) = missing(report, entry.doc, entry.studied) {
             paragraph(out, "  ! ", &text)?;
         }
     }
@@ -45,11 +45,30 @@ pub(super) fn render(report: &StudyReport<'_>, out: &mut Sheet<'_>) -> io::Resul
     for row in &recorded {
         paragraph(out, "  ", &format!("{}: {}", row.doc.name, row.doc.what))?;
     }
+    against_baseline(&entries, out)?;
     slowdowns(report, &recorded, out)?;
     for row in recorded {
         sources(row, out)?;
     }
     Ok(())
+}
+
+fn against_baseline(entries: &[StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
+    let rows = against::rows(entries);
+    if !rows.is_empty() {
+        writeln!(out, "\nNoise against the baseline")?;
+        let fields: Vec<&Field<AgainstRow>> = AGAINST.iter().collect();
+        let mut table = Table::new(&fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+    }
+    for remark in against::remarks(entries) {
+        paragraph(out, "  ", &remark)?;
+    }
+    if let Some(text) = against::of_one_turn(entries) {
+        paragraph(out, "  ! ", &text)?;
+    }
+    if rows.is_empty() { Ok(()) } else { paragraph(out, "  ", &against::legend(&rows)) }
 }
 
 fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
@@ -65,7 +84,7 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
         for line in lines(studied, &report.question) {
             table.named_row(row.doc.name.clone(), &fields, &line);
         }
-        let points = studied.rows.iter().filter_map(|row| Some((row.ranks, mean(row)?)));
+        let points = studied.rows.iter().filter_map(|row| Some((row.ranks, mean_slowdown(row)?)));
         curves.push(Curve { name: row.doc.name.clone(), points: points.collect() });
     }
     table.print(out)?;
@@ -83,7 +102,7 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
 
 fn sources(row: &StudyEntry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(studied) = row.studied else { return Ok(()) };
-    let sources = &studied.summary.sources;
+    let sources = &studied.pooled.sources;
     if sources.is_empty() {
         return writeln!(out, "\n{}: no source was seen", printable(&row.doc.name));
     }

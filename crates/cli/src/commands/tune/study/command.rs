@@ -9,7 +9,7 @@ use becalm_units::{CpuList, Named, Nanos};
 /// What is the same for the recordings of all configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordCommand<'a> {
-    /// How long each configuration is recorded.
+    /// How long each configuration is recorded in a turn.
     pub duration: Nanos,
     /// In which real-time class, and how CPUs are made quiet.
     pub means: Means,
@@ -19,14 +19,19 @@ pub struct RecordCommand<'a> {
     pub folder: &'a Path,
 }
 
-/// The name of a configuration's bundle in the study's folder.
-pub fn run_name(configuration: &str) -> String {
-    format!("{configuration}.becalm")
+/// The name of a configuration's bundle of a turn, from 1 on, in the study's folder.
+pub fn run_name(configuration: Configuration, turn: u32) -> String {
+    format!("{}-{turn}.becalm", configuration.name())
 }
 
-/// The words of the command; `becalm` stands for this program.
-pub fn command(configuration: Configuration, cpus: &CpuList, recording: &RecordCommand<'_>) -> Vec<String> {
-    let run = recording.folder.join(run_name(configuration.name()));
+/// The words of the command for a turn; `becalm` stands for this program.
+pub fn command(
+    configuration: Configuration,
+    turn: u32,
+    cpus: &CpuList,
+    recording: &RecordCommand<'_>,
+) -> Vec<String> {
+    let run = recording.folder.join(run_name(configuration, turn));
     let sched = recording.means.sched(configuration);
     let (cpus, duration, run) = (cpus.to_string(), recording.duration.to_string(), run.display().to_string());
     let mut words: Vec<String> = Vec::new();
@@ -68,16 +73,17 @@ mod tests {
             sources: true,
             folder: Path::new("s.study"),
         };
-        let command = |configuration, cpus: &str| command(configuration, &cpus.parse().unwrap(), &recording);
+        let command =
+            |configuration, turn, cpus: &str| command(configuration, turn, &cpus.parse().unwrap(), &recording);
         assert_eq!(
-            command(Configuration::Baseline, "0-1").join(" "),
-            "becalm record --quiet --cpus 0-1 --duration 5s --sched other --output s.study/baseline.becalm"
+            command(Configuration::Baseline, 1, "0-1").join(" "),
+            "becalm record --quiet --cpus 0-1 --duration 5s --sched other --output s.study/baseline-1.becalm"
         );
-        let combined = command(Configuration::Combined, "1");
+        let combined = command(Configuration::Combined, 2, "1");
         assert_eq!(
             combined.join(" "),
             "becalm tune run --cpus 1 --profile hpc --priority rr:80 --as-root -- becalm record --quiet --cpus 1 --duration 5s --sched \
-             rr:80 --output s.study/combined.becalm"
+             rr:80 --output s.study/combined-2.becalm"
         );
         let words = arguments(&combined, Path::new("/opt/becalm"));
         assert_eq!((words[0].to_str(), words.iter().filter(|word| *word == "/opt/becalm").count()), (Some("tune"), 1));

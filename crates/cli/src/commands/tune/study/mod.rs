@@ -1,50 +1,41 @@
-//! `becalm tune study`: configurations of a machine recorded one after another, and what each costs a job of many ranks.
+//! `becalm tune study`: configurations of a machine recorded by turns, what each costs a job of many ranks, and whether it differs
+//! from the baseline.
 //!
-//! Each configuration is recorded by a process of its own, as a user would do it.
+//! Each is recorded by a process of its own, as a user would do it.
 
 mod command;
+mod turns;
 
-use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
 use becalm_bundle::study::{self, FILE};
-use becalm_linux::access::Access;
-use becalm_linux::folder;
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
-use becalm_linux::signals::StopSignals;
-use becalm_linux::sysfs::cpu::CpuSets;
-use becalm_measure::machine;
-use becalm_model::node::Rung;
-use becalm_model::node_name;
-use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
-use becalm_report::{Studied, StudyReport};
+use becalm_model::study::StudyDoc;
+use becalm_report::StudyReport;
 use becalm_scale::collective::Collective;
-use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::predict::Question;
 use becalm_tune::Profile;
-use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
+use becalm_tune::study::Configuration;
 use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use self::command::{RecordCommand, arguments, command, run_name};
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
-use crate::noise;
 use crate::output::{Output, emit};
-use crate::progress;
+use crate::progress::ReadingProgress;
 use crate::rights;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
 ///
 /// The configurations are: as it is, with real-time priority, on isolated CPUs, with idle siblings, with one core left idle, and
-/// all of them combined. Each is recorded with its sources; then a job on up to 16,384 ranks is simulated under the noise of
-/// each. What this machine cannot do is skipped, with the reason. becalm's own work is taken out of all of them alike.
+/// all of them combined. They are recorded by turns, with their sources; then a job on up to 16,384 ranks is simulated under the
+/// noise of each, and it is said whether its noise differs from the baseline's. What this machine cannot do is skipped, with the
+/// reason. becalm's own work is taken out of all of them alike.
 ///
 /// The recordings and study.json lie in a folder; --from shows them again. What isolation changes is put back after each.
 #[derive(Args, Debug)]
@@ -57,9 +48,16 @@ pub struct StudyArgs {
     #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true, conflicts_with = "from")]
     cpus: Option<CpuList>,
 
-    /// How long each configuration is recorded
+    /// How long each configuration is recorded, all turns together
     #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with = "from")]
     duration: Nanos,
+
+    /// In how many turns, each through all configurations and every other one backwards. Whether they differ is known from how a
+    /// configuration's turns differ among themselves: of one turn it is not
+    #[arg(
+        long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "from"
+    )]
+    turns: u32,
 
     /// The real-time class of the configurations that have one
     #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with = "from")]
@@ -110,6 +108,13 @@ pub struct StudyArgs {
     html: Option<PathBuf>,
 }
 
+impl StudyArgs {
+    /// How long each configuration is recorded in a turn, in whole milliseconds.
+    fn turn(&self) -> Nanos {
+        Nanos::from_millis(self.duration.get() / i64::from(self.turns) / 1_000_000)
+    }
+}
+
 /// The configurations, each with what it is.
 fn configurations() -> impl TypedValueParser<Value = Configuration> {
     let values = Configuration::ALL.iter().map(|configuration| {
@@ -137,7 +142,7 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, false),
     };
-    let recorded = if args.from.is_none() { Some(record_all(args)?) } else { None };
+    let recorded = if args.from.is_none() { Some(turns::record_all(args)?) } else { None };
     // From here on it reads what was recorded.
     if args.html.is_some() {
         rights::only_files()?
@@ -149,11 +154,11 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
         (None, Some(folder)) => (folder.clone(), study::load(folder)?, Exit::Done),
         (None, None) => unreachable!("it is recorded where it is not read"),
     };
-    let studied = doc
-        .configurations
-        .iter()
-        .map(|configuration| studied(&folder, configuration, args, question))
-        .collect::<Result<Vec<_>>>()?;
+    let bundles = open(&folder, &doc)?;
+    let reading = ReadingProgress::to_study(&bundles);
+    let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
+    let studied = becalm_analyze::study::study(&doc, &bundles, question, &ranks)?;
+    drop(reading);
     let report = StudyReport { doc: &doc, studied: &studied, question };
     emit(&report, output, out)?;
     if args.from.is_none() {
@@ -177,8 +182,11 @@ fn question(args: &StudyArgs) -> Result<Question> {
     if let Some(most) = args.ranks.iter().find(|ranks| ranks.get() > becalm_scale::placement::RANKS_LIMIT) {
         return usage(format!("{most} ranks are more than a replay can hold; becalm predict goes further"));
     }
-    if args.duration < Nanos::from_millis(100) || args.duration > Nanos::from_secs(86_400) {
-        return usage("--duration must lie between 100ms and 24h".to_owned());
+    if args.turn() < Nanos::from_millis(100) || args.duration > Nanos::from_secs(86_400) {
+        return usage(format!(
+            "--duration must lie between 100ms a turn, {} in all, and 24h",
+            Nanos::from_millis(100 * i64::from(args.turns))
+        ));
     }
     Ok(Question {
         grain: args.grain,
@@ -193,90 +201,11 @@ fn question(args: &StudyArgs) -> Result<Question> {
     })
 }
 
-/// Makes the folder and records one configuration after another in it.
-fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
-    let root = Path::new("/");
-    let signals = StopSignals::block().context("cannot block signals")?;
-    let program = env::current_exe().context("cannot find this program's own file")?;
-    let online = CpuSets::read(root)?.online;
-    let all = args.cpus.clone().unwrap_or_else(|| online.clone());
-    let absent = all.without(&online);
-    if !absent.is_empty() {
-        return Err(UsageError(format!("{} not online; online are {online}", becalm_units::cpus_are(&absent))).into());
-    }
-    let node = node_name(&kernel::hostname(root)?);
-    let begun = jiff::Timestamp::now();
-    let folder =
-        args.output.clone().unwrap_or_else(|| format!("{node}-{}.study", begun.strftime("%Y%m%dT%H%M%SZ")).into());
-    // Whatever is there stays.
-    folder::make_new(&folder, Access::guarded())
-        .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
-    let recording = RecordCommand {
-        duration: args.duration,
-        means: Means { priority: args.priority.to_string(), profile: args.profile },
-        sources: !args.no_sources,
-        folder: &folder,
+/// Opens the recordings of each configuration, turn by turn; none where there are none.
+fn open(folder: &Path, doc: &StudyDoc) -> Result<Vec<Vec<Bundle>>> {
+    let one = |run: &String| {
+        Bundle::open(&folder.join(run))
+            .with_context(|| format!("cannot read {run}, which {} of the study names", folder.join(FILE).display()))
     };
-    let cpus = Cpus::find(root, &all, &online)?;
-    let wanted = |configuration: &Configuration| args.only.is_empty() || args.only.contains(configuration);
-    let planned = |configuration| {
-        planned(configuration, &cpus, &recording.means, |cpus| command(configuration, cpus, &recording))
-    };
-    let mut doc = StudyDoc {
-        schema: SCHEMA.to_owned(),
-        program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
-        node,
-        begun,
-        machine: machine::describe(root),
-        duration_ns: args.duration.get(),
-        configurations: Configuration::ALL.iter().copied().filter(wanted).map(planned).collect(),
-    };
-    study::store(&doc, &folder)?;
-    let bar = progress::bar(doc.configurations.len() as u64, "recording {msg} {wide_bar} {pos} of {len}");
-    let mut exit = Exit::Done;
-    for at in 0..doc.configurations.len() {
-        let configuration = &doc.configurations[at];
-        bar.set_position(at as u64);
-        bar.set_message(configuration.name.clone());
-        bar.tick();
-        if configuration.outcome == ConfigurationOutcome::Planned {
-            match record(&program, &arguments(&configuration.command, &program), &signals)? {
-                RecordingEnd::Stopped => {
-                    say(format_args!("interrupted at {}", configuration.name));
-                    exit = Exit::Failed;
-                    break;
-                }
-                RecordingEnd::Whole => {
-                    doc.configurations[at].outcome =
-                        ConfigurationOutcome::Recorded { run: run_name(&configuration.name) };
-                }
-                RecordingEnd::Failed(why) => doc.configurations[at].outcome = ConfigurationOutcome::Skipped { why },
-            }
-            study::store(&doc, &folder)?;
-        }
-    }
-    bar.finish_and_clear();
-    Ok((folder, doc, exit))
-}
-
-/// Reads a recording and simulates the job under its noise; nothing where there is none.
-fn studied(
-    folder: &Path,
-    configuration: &ConfigurationDoc,
-    args: &StudyArgs,
-    question: Question,
-) -> Result<Option<Studied>> {
-    let ConfigurationOutcome::Recorded { run } = &configuration.outcome else { return Ok(None) };
-    let bundle = Bundle::open(&folder.join(run))
-        .with_context(|| format!("cannot read {}, which {} of the study names", run, folder.join(FILE).display()))?;
-    let everything = Selection { node: None, cpus: None, with_self: false };
-    let summary = summarize(&bundle, &everything)?;
-    let mut source = noise::from_run(&bundle, &everything, summary.rung == Rung::Tracepoints)?;
-    source.take_out_kind("self")?;
-    let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-    let prediction = Prediction::new(&source.noise, question)?;
-    let rows = ranks.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
-    let mut warnings = std::mem::take(&mut source.warnings);
-    warnings.extend(noise::short_recording(&source, &question, &ranks));
-    Ok(Some(Studied { summary, rows, warnings }))
+    doc.configurations.iter().map(|configuration| configuration.runs().iter().map(one).collect()).collect()
 }

@@ -1,0 +1,96 @@
+//! Several recordings made in the same way, as one.
+
+use std::collections::BTreeMap;
+
+use becalm_model::Kind;
+use becalm_stats::Moments;
+
+use super::run::{Times, ranked};
+use super::{SourceSummary, Summary};
+
+/// The detours and sources of several recordings together, each counting by the time for which it was observed.
+#[derive(Clone, Debug)]
+pub struct Pooled {
+    /// How long the loops ran, added up over the CPUs and recordings, in nanoseconds; `None` where one does not say.
+    pub duration_ns: Option<i64>,
+    /// The durations of the detours.
+    pub durations: Moments,
+    /// The sum of the detours that were only counted, in nanoseconds.
+    pub unstored_ns: i64,
+    /// The sources over all CPUs and recordings, in the order of [`Summary::sources`].
+    pub sources: Vec<SourceSummary>,
+}
+
+impl Pooled {
+    /// Of any number of recordings.
+    #[must_use]
+    pub fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
+        let mut durations = Moments::EMPTY;
+        let mut unstored_ns = 0_i64;
+        let mut sources: BTreeMap<(Kind, String), Times> = BTreeMap::new();
+        for summary in summaries.clone() {
+            durations.merge(&summary.total.durations);
+            unstored_ns = unstored_ns.saturating_add(summary.total.unstored_ns);
+            for source in &summary.sources {
+                let times = sources.entry((source.kind, source.source.clone())).or_default();
+                times.own.merge(&source.times);
+                times.whole = times.whole.saturating_add(source.whole_ns);
+            }
+        }
+        let sum = |of: fn(&Summary) -> Option<i64>| {
+            summaries.clone().map(of).try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
+        };
+        let duration_ns = sum(|summary| summary.total.duration_ns);
+        // The CPUs of a recording are observed at the same time, the recordings one after another.
+        let elapsed = sum(|summary| summary.cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max());
+        let sources = ranked(sources, None, durations.total(), duration_ns, elapsed);
+        Self { duration_ns, durations, unstored_ns, sources }
+    }
+
+    /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
+    #[must_use]
+    pub fn noise_ratio(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some((self.durations.total() as f64 + self.unstored_ns as f64) / observed as f64)
+    }
+
+    /// Detours a second; `None` where the observed time is unknown or 0.
+    #[must_use]
+    pub fn rate_hz(&self) -> Option<f64> {
+        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
+        Some(self.durations.count() as f64 / (observed as f64 / 1e9))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_bundle::Bundle;
+
+    use super::*;
+    use crate::summary::{Selection, summarize};
+
+    #[test]
+    fn one_recording_is_itself_and_the_same_again_weighs_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::write_all(folder.path());
+        let summary = |name: &str| {
+            summarize(&Bundle::open(&folder.path().join(name)).unwrap(), &Selection::default()).unwrap()
+        };
+        let (busy, again, quieter) = (summary("busy.becalm"), summary("again.becalm"), summary("quieter.becalm"));
+        let alone = Pooled::of([&busy].into_iter());
+        assert_eq!((alone.noise_ratio(), alone.rate_hz()), (busy.total.noise_ratio(), busy.total.rate_hz()));
+        assert_eq!(format!("{:?}", alone.sources), format!("{:?}", busy.sources));
+        let twice = Pooled::of([&busy, &again].into_iter());
+        assert_eq!(twice.noise_ratio(), alone.noise_ratio());
+        assert_eq!(twice.durations.count(), 2 * alone.durations.count());
+        for (two, one) in twice.sources.iter().zip(&alone.sources) {
+            assert_eq!((&two.source, two.times.count(), two.whole_ns), (&one.source, 2 * one.times.count(), 2 * one.whole_ns));
+            assert_eq!((two.share, two.time_ratio), (one.share, one.time_ratio), "{}", one.source);
+        }
+        // Recordings of as many CPUs for as long count alike; each nanosecond has one source.
+        let mean = (busy.total.noise_ratio().unwrap() + quieter.total.noise_ratio().unwrap()) / 2.0;
+        let both = Pooled::of([&busy, &quieter].into_iter());
+        assert!((both.noise_ratio().unwrap() / mean - 1.0).abs() < 1e-12);
+        assert_eq!(both.sources.iter().map(|source| source.whole_ns).sum::<i64>(), both.durations.total());
+    }
+}

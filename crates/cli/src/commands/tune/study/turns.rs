@@ -1,0 +1,169 @@
+//! Recording a study: turn after turn, each configuration by a process of its own.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use becalm_bundle::study;
+use becalm_linux::access::Access;
+use becalm_linux::folder;
+use becalm_linux::procfs::kernel;
+use becalm_linux::signals::StopSignals;
+use becalm_linux::sysfs::cpu::CpuSets;
+use becalm_measure::machine;
+use becalm_model::node_name;
+use becalm_model::study::{ConfigurationOutcome, SCHEMA, StudyDoc};
+use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
+use becalm_units::{CpuList, Named};
+
+use super::StudyArgs;
+use super::command::{RecordCommand, arguments, command, run_name};
+use crate::exit::{Exit, UsageError};
+use crate::messages::say;
+use crate::progress;
+
+/// Makes the folder and records the configurations in it, turn after turn.
+///
+/// # Errors
+/// If the CPUs are not online, the folder cannot be made, or no recording can be started.
+pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
+    let root = Path::new("/");
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let online = CpuSets::read(root)?.online;
+    let all = args.cpus.clone().unwrap_or_else(|| online.clone());
+    let absent = all.without(&online);
+    if !absent.is_empty() {
+        return Err(UsageError(format!("{} not online; online are {online}", becalm_units::cpus_are(&absent))).into());
+    }
+    let node = node_name(&kernel::hostname(root)?);
+    let begun = jiff::Timestamp::now();
+    let folder =
+        args.output.clone().unwrap_or_else(|| format!("{node}-{}.study", begun.strftime("%Y%m%dT%H%M%SZ")).into());
+    // Whatever is there stays.
+    folder::make_new(&folder, Access::guarded())
+        .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
+    let recording = RecordCommand {
+        duration: args.turn(),
+        means: Means { priority: args.priority.to_string(), profile: args.profile },
+        sources: !args.no_sources,
+        folder: &folder,
+    };
+    let cpus = Cpus::find(root, &all, &online)?;
+    let wanted = |configuration: &Configuration| args.only.is_empty() || args.only.contains(configuration);
+    let configurations: Vec<Configuration> = Configuration::ALL.iter().copied().filter(wanted).collect();
+    let plan = |configuration: &Configuration| {
+        let first_turn = |cpus: &CpuList| command(*configuration, 1, cpus, &recording);
+        planned(*configuration, &cpus, &recording.means, first_turn)
+    };
+    let mut doc = StudyDoc {
+        schema: SCHEMA.to_owned(),
+        program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
+        node,
+        begun,
+        machine: machine::describe(root),
+        duration_ns: args.duration.get(),
+        turns: args.turns,
+        configurations: configurations.iter().map(plan).collect(),
+    };
+    study::store(&doc, &folder)?;
+    let exit = record_turns(&mut doc, &configurations, &recording, &signals)?;
+    Ok((folder, doc, exit))
+}
+
+/// Records what was planned, and keeps the document up to date, so that what was recorded can be shown whatever comes.
+fn record_turns(
+    doc: &mut StudyDoc,
+    configurations: &[Configuration],
+    recording: &RecordCommand<'_>,
+    signals: &StopSignals,
+) -> Result<Exit> {
+    let program = env::current_exe().context("cannot find this program's own file")?;
+    let turns = doc.turns;
+    let steps = u64::from(turns) * configurations.len() as u64;
+    let bar = progress::bar(steps, "recording {msg} {wide_bar} {pos} of {len}");
+    for turn in 1..=turns {
+        for (step, at) in order(turn, configurations.len()).into_iter().enumerate() {
+            let (configuration, of) = (configurations[at], &mut doc.configurations[at]);
+            bar.set_position(u64::from(turn - 1) * configurations.len() as u64 + step as u64);
+            bar.set_message(of.name.clone());
+            bar.tick();
+            if !is_due(&of.outcome) {
+                continue;
+            }
+            let words = command(configuration, turn, &of.cpus, recording);
+            let end = record(&program, &arguments(&words, &program), signals)?;
+            if end == RecordingEnd::Stopped {
+                bar.finish_and_clear();
+                say(format_args!("interrupted at {}, in turn {turn} of {turns}", of.name));
+                return Ok(Exit::Failed);
+            }
+            recorded(&mut of.outcome, run_name(configuration, turn), end);
+            study::store(doc, recording.folder)?;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Exit::Done)
+}
+
+/// The places of so many configurations in the order in which a turn, from 1 on, records them. Every other turn goes backwards: of
+/// what drifts steadily as much meets the first as the last, and none comes after the same one each time.
+fn order(turn: u32, configurations: usize) -> Vec<usize> {
+    let forth = 0..configurations;
+    if turn % 2 == 1 { forth.collect() } else { forth.rev().collect() }
+}
+
+/// Whether it is to be recorded in the next turn: what failed once would leave a hole among the turns.
+const fn is_due(outcome: &ConfigurationOutcome) -> bool {
+    matches!(outcome, ConfigurationOutcome::Planned | ConfigurationOutcome::Recorded { failed: None, .. })
+}
+
+/// Notes how the recording of a turn ended.
+fn recorded(outcome: &mut ConfigurationOutcome, run: String, end: RecordingEnd) {
+    match (&mut *outcome, end) {
+        (_, RecordingEnd::Stopped) => {}
+        (ConfigurationOutcome::Recorded { runs, .. }, RecordingEnd::Whole) => runs.push(run),
+        (_, RecordingEnd::Whole) => *outcome = ConfigurationOutcome::Recorded { runs: vec![run], failed: None },
+        (ConfigurationOutcome::Recorded { failed, .. }, RecordingEnd::Failed(why)) => *failed = Some(why),
+        (_, RecordingEnd::Failed(why)) => *outcome = ConfigurationOutcome::Skipped { why },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of what drifts steadily as much meets all configurations in an even number of turns, and nearly so in an odd one.
+    #[test]
+    fn no_place_in_the_order_is_better_than_another() {
+        let places = |turns: u32| -> Vec<usize> {
+            let mut sums = vec![0; 5];
+            for (place, at) in (1..=turns).flat_map(|turn| order(turn, 5)).enumerate() {
+                sums[at] += place;
+            }
+            sums
+        };
+        assert_eq!(places(4), [38; 5]);
+        // Without the way back it would be 15 to 27.
+        assert_eq!(places(3), [19, 20, 21, 22, 23]);
+        assert_eq!(order(1, 3), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_failure_skips_what_was_never_recorded_and_ends_what_was() {
+        let failed = || RecordingEnd::Failed("no right".to_owned());
+        let mut outcome = ConfigurationOutcome::Planned;
+        recorded(&mut outcome, "a-1".to_owned(), RecordingEnd::Stopped);
+        assert_eq!((&outcome, is_due(&outcome)), (&ConfigurationOutcome::Planned, true));
+        let mut never = outcome.clone();
+        recorded(&mut never, "a-1".to_owned(), failed());
+        assert_eq!((&never, is_due(&never)), (&ConfigurationOutcome::Skipped { why: "no right".to_owned() }, false));
+        for turn in 1..=2 {
+            recorded(&mut outcome, format!("a-{turn}"), RecordingEnd::Whole);
+            assert!(is_due(&outcome));
+        }
+        recorded(&mut outcome, "a-3".to_owned(), failed());
+        let runs = vec!["a-1".to_owned(), "a-2".to_owned()];
+        assert_eq!(outcome, ConfigurationOutcome::Recorded { runs, failed: Some("no right".to_owned()) });
+        assert!(!is_due(&outcome));
+    }
+}
