@@ -74,14 +74,16 @@ pub fn study(
     let mut studied = bundles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     if let Some(baseline) = doc.configurations.iter().position(ConfigurationDoc::is_baseline) {
         for (at, runs) in bundles.iter().enumerate() {
-            if at != baseline && !bundles[baseline].is_empty()
+            if at != baseline
+                && !bundles[baseline].is_empty()
                 && let Some(studied) = &mut studied[at]
             {
                 studied.against_baseline = Some(against(&bundles[baseline], runs));
             }
         }
     }
-    let comparisons = studied.iter_mut().flatten().filter_map(|studied| studied.against_baseline.as_mut()?.as_mut().ok());
+    let comparisons =
+        studied.iter_mut().flatten().filter_map(|studied| studied.against_baseline.as_mut()?.as_mut().ok());
     judge_together(&mut comparisons.collect::<Vec<_>>());
     Ok(studied)
 }

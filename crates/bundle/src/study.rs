@@ -93,8 +93,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         store(&doc(), folder.path()).unwrap();
         let mut later = doc();
-        later.configurations[2].outcome =
-            ConfigurationOutcome::Recorded { runs: vec!["isolated-1.becalm".to_owned()], failed: Some("full".to_owned()) };
+        later.configurations[2].outcome = ConfigurationOutcome::Recorded {
+            runs: vec!["isolated-1.becalm".to_owned()],
+            failed: Some("full".to_owned()),
+        };
         store(&later, folder.path()).unwrap();
         assert_eq!(load(folder.path()).unwrap(), later);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays");

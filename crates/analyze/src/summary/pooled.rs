@@ -73,9 +73,8 @@ mod tests {
     fn one_recording_is_itself_and_the_same_again_weighs_twice() {
         let folder = tempfile::tempdir().unwrap();
         becalm_fixtures::write_all(folder.path());
-        let summary = |name: &str| {
-            summarize(&Bundle::open(&folder.path().join(name)).unwrap(), &Selection::default()).unwrap()
-        };
+        let summary =
+            |name: &str| summarize(&Bundle::open(&folder.path().join(name)).unwrap(), &Selection::default()).unwrap();
         let (busy, again, quieter) = (summary("busy.becalm"), summary("again.becalm"), summary("quieter.becalm"));
         let alone = Pooled::of([&busy].into_iter());
         assert_eq!((alone.noise_ratio(), alone.rate_hz()), (busy.total.noise_ratio(), busy.total.rate_hz()));
@@ -84,7 +83,10 @@ mod tests {
         assert_eq!(twice.noise_ratio(), alone.noise_ratio());
         assert_eq!(twice.durations.count(), 2 * alone.durations.count());
         for (two, one) in twice.sources.iter().zip(&alone.sources) {
-            assert_eq!((&two.source, two.times.count(), two.whole_ns), (&one.source, 2 * one.times.count(), 2 * one.whole_ns));
+            assert_eq!(
+                (&two.source, two.times.count(), two.whole_ns),
+                (&one.source, 2 * one.times.count(), 2 * one.whole_ns)
+            );
             assert_eq!((two.share, two.time_ratio), (one.share, one.time_ratio), "{}", one.source);
         }
         // Recordings of as many CPUs for as long count alike; each nanosecond has one source.

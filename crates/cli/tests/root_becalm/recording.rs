@@ -165,7 +165,8 @@ fn in_a_pid_namespace_becalm_knows_its_own_threads() {
 fn record_without_marks(folder: &Path, way: &str) -> Value {
     let library = folder.join("marker.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root_becalm/marker.c");
-    let built = Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl").status();
+    let built =
+        Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl").status();
     assert!(built.unwrap().success());
     let bundle = folder.join(format!("{way}.becalm"));
     let mut command = Command::new("unshare");
@@ -185,7 +186,8 @@ fn in_a_pid_namespace_without_marks_nobody_is_named_wrongly() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let reasons = [("refuse", "Permission denied"), ("swallow", "not every thread that made itself known stands in the trace")];
+    let reasons =
+        [("refuse", "Permission denied"), ("swallow", "not every thread that made itself known stands in the trace")];
     for (way, reason) in reasons {
         let report = record_without_marks(folder.path(), way);
         assert_eq!((&report["rung"], report["sources"].as_array().map(Vec::len)), (&"proc".into(), Some(0)), "{way}");

@@ -87,7 +87,9 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
         blocks.extend(chart.map(|chart| Block::Charts(vec![chart])));
         let fields: Vec<&Field<AgainstRow>> = AGAINST.iter().collect();
         let mut table = HtmlTable::new("Noise against the baseline", &fields);
-        rows.iter().for_each(|row| table.row(&fields, row));
+        for row in &rows {
+            table.row(&fields, row);
+        }
         blocks.push(Block::Table(table));
     }
     blocks.extend(against::remarks(entries).into_iter().map(|text| Block::Text(format!("{text}."))));

@@ -7,8 +7,8 @@ mod text;
 
 use std::io;
 
-use becalm_analyze::summary::{Figures, Pooled};
 use becalm_analyze::study::{Studied, Turn, mean_slowdown};
+use becalm_analyze::summary::{Figures, Pooled};
 use becalm_model::node::Warning;
 use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
 use becalm_scale::predict::Question;

@@ -25,12 +25,7 @@ pub fn run_name(configuration: Configuration, turn: u32) -> String {
 }
 
 /// The words of the command for a turn; `becalm` stands for this program.
-pub fn command(
-    configuration: Configuration,
-    turn: u32,
-    cpus: &CpuList,
-    recording: &RecordCommand<'_>,
-) -> Vec<String> {
+pub fn command(configuration: Configuration, turn: u32, cpus: &CpuList, recording: &RecordCommand<'_>) -> Vec<String> {
     let run = recording.folder.join(run_name(configuration, turn));
     let sched = recording.means.sched(configuration);
     let (cpus, duration, run) = (cpus.to_string(), recording.duration.to_string(), run.display().to_string());
