@@ -3,27 +3,28 @@
 //! Two runs of the same machine, one after the other, differ by more than either scatters within itself: a neighbor of the
 //! virtual machine, a daemon's hour, where the kernel put a timer. The scatter between the runs of a side knows of that, whatever
 //! it comes from. The test is B. L. Welch's (Biometrika 34, 1947) of the two means, with each run counting alike, so that the
-//! sides need neither as many runs nor the same scatter.
+//! sides need neither as many runs nor the same scatter: of the means of the logarithms where every run has the figure
+//! (`proportion`), of the figures themselves where one has none of it.
 //!
 //! - Of three runs the scatter may by chance be far too small. What the blocks within the runs say of the variance of one run's
 //!   figure is its floor, as runs cannot differ by less.
 //! - A side with one run has no scatter of its own. It is taken to be that of the other side, absolute or in proportion to the
 //!   figure, whichever is larger; then its degrees of freedom are the other side's.
-//! - The interval of the ratio b / a is that of E. C. Fieller (Journal of the Royal Statistical Society B 16, 1954), with the t of the
+//! - Of figures themselves, the interval of the ratio b / a is that of E. C. Fieller (Journal of the Royal Statistical Society B 16, 1954), with the t of the
 //!   difference: it holds 1 exactly if the interval of the difference holds 0.
 
-use super::Doubt;
 use super::contrast::Contrast;
 use super::series::RatioOfSums;
 use super::tails::RunQuantile;
+use super::{Doubt, proportion};
 use becalm_stats::{CONFIDENCE, student_quantile, student_tail};
 
 /// What one run has of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct RunFigure {
-    value: f64,
+    pub(super) value: f64,
     /// Its variance as seen from within the run; 0 where the run does not say.
-    within: f64,
+    pub(super) within: f64,
 }
 
 impl RunFigure {
@@ -46,9 +47,12 @@ impl RunFigure {
 }
 
 /// The mean of the runs' values, each counting alike; `None` of no runs.
-pub(super) fn mean(runs: &[RunFigure]) -> Option<f64> {
+fn mean(runs: &[RunFigure]) -> Option<f64> {
     (!runs.is_empty()).then(|| runs.iter().map(|run| run.value).sum::<f64>() / runs.len() as f64)
 }
+
+/// From the means of a side and of the other, how many times as far runs of the former scatter if they do in the same way.
+type Scale = fn(f64, f64) -> f64;
 
 /// What the runs of a side say of their mean.
 #[derive(Clone, Copy, Debug)]
@@ -70,50 +74,121 @@ impl MeanOfRuns {
         Some(Self { runs: n, mean, between: (n > 1).then(|| squares / (n - 1) as f64), within })
     }
 
-    /// The variance of the mean, with that of one run's value taken from another side where this one has none.
-    fn variance(&self, other: &Self) -> Option<f64> {
+    /// The variance of the mean, with that of one run's value taken from another side where this one has none; `scale` says how
+    /// many times as far the runs of this side scatter then.
+    fn variance(&self, other: &Self, scale: Scale) -> Option<f64> {
         let lent = || {
-            let scale = if other.mean > 0.0 { (self.mean / other.mean).max(1.0) } else { 1.0 };
+            let scale = scale(self.mean, other.mean);
             other.between.map(|between| between * scale * scale)
         };
         Some(self.between.or_else(lent)?.max(self.within) / self.runs as f64)
     }
 }
 
-/// Holds the means of two sides against each other.
+/// What is typical of the runs of each side: the geometric mean of figures that all runs of both sides have, else the mean. `None` of no
+/// runs.
+pub(super) fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
+    let logarithms = sides.each_ref().map(|side| proportion::logarithms(side));
+    match logarithms {
+        [Some(a), Some(b)] => [a, b].map(|side| mean(&side).map(f64::exp)),
+        _ => sides.each_ref().map(|side| mean(side)),
+    }
+}
+
+/// Holds what is typical of two sides against each other.
 ///
 /// # Errors
 /// If no side has a second run with this figure, or one has none.
 pub(super) fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
-    let (Some(a), Some(b)) = (MeanOfRuns::new(a), MeanOfRuns::new(b)) else { return Err(Doubt::NoDetour) };
-    if a.mean == 0.0 && b.mean == 0.0 {
+    match (proportion::logarithms(a), proportion::logarithms(b)) {
+        // What scatters in proportion does so as far everywhere.
+        (Some(a), Some(b)) => Ok(proportion::turned_back(&Welch::new(&a, &b, |_, _| 1.0)?)),
+        _ => of_means(a, b),
+    }
+}
+
+/// Holds the means of two sides against each other.
+pub(super) fn of_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
+    let in_proportion: Scale = |own, other| if other > 0.0 { (own / other).max(1.0) } else { 1.0 };
+    let welch = Welch::new(a, b, in_proportion)?;
+    let [a, b] = welch.means;
+    if a == 0.0 && b == 0.0 {
         return Err(Doubt::NoDetour);
     }
-    let (Some(variance_a), Some(variance_b)) = (a.variance(&b), b.variance(&a)) else { return Err(Doubt::FewRuns) };
-    let freedom = match (a.runs, b.runs) {
-        (1, n) | (n, 1) => (n - 1) as f64,
-        (m, n) => {
-            let part = |variance: f64, runs: usize| variance * variance / (runs - 1) as f64;
-            (variance_a + variance_b).powi(2) / (part(variance_a, m) + part(variance_b, n))
-        }
+    let t = welch.critical([1.0; 2]);
+    let (difference, error) = (b - a, welch.error());
+    let (ratio_low, ratio_high) = match error == 0.0 {
+        true => [(); 2].map(|()| (a > 0.0).then(|| b / a)).into(),
+        false => ratios(a, b, t * t * welch.variances[0], t * t * welch.variances[1]),
     };
-    let difference = b.mean - a.mean;
-    let error = (variance_a + variance_b).sqrt();
-    if error == 0.0 {
-        // Runs that are all alike, as of a figure that is counted in whole nanoseconds.
-        let ratio = (a.mean > 0.0).then(|| b.mean / a.mean);
-        let p_value = if difference == 0.0 { 1.0 } else { 0.0 };
-        return Ok(Contrast { low: difference, high: difference, ratio_low: ratio, ratio_high: ratio, p_value });
+    let (low, high) = (difference - t * error, difference + t * error);
+    Ok(Contrast { low, high, ratio_low, ratio_high, p_value: welch.p_value() })
+}
+
+/// Welch's test of the means of two sides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Welch {
+    pub(super) means: [f64; 2],
+    /// The variances of the means.
+    pub(super) variances: [f64; 2],
+    freedoms: Freedoms,
+}
+
+/// On how many degrees of freedom the variances rest.
+#[derive(Clone, Copy, Debug)]
+enum Freedoms {
+    /// Each on its own.
+    Apart([f64; 2]),
+    /// Both on the runs of one side.
+    Shared(f64),
+}
+
+impl Welch {
+    /// # Errors
+    /// If no side has a second run, or one has none.
+    fn new(a: &[RunFigure], b: &[RunFigure], scale: Scale) -> Result<Self, Doubt> {
+        let (Some(a), Some(b)) = (MeanOfRuns::new(a), MeanOfRuns::new(b)) else { return Err(Doubt::NoDetour) };
+        let (Some(variance_a), Some(variance_b)) = (a.variance(&b, scale), b.variance(&a, scale)) else {
+            return Err(Doubt::FewRuns);
+        };
+        let freedoms = match (a.runs, b.runs) {
+            // Both scatters are one estimate.
+            (1, n) | (n, 1) => Freedoms::Shared((n - 1) as f64),
+            (m, n) => Freedoms::Apart([m, n].map(|runs| (runs - 1) as f64)),
+        };
+        Ok(Self { means: [a.mean, b.mean], variances: [variance_a, variance_b], freedoms })
     }
-    let t = student_quantile((1.0 - CONFIDENCE) / 2.0, freedom);
-    let (ratio_low, ratio_high) = ratios(a.mean, b.mean, t * t * variance_a, t * t * variance_b);
-    Ok(Contrast {
-        low: difference - t * error,
-        high: difference + t * error,
-        ratio_low,
-        ratio_high,
-        p_value: (2.0 * student_tail(difference.abs() / error, freedom)).min(1.0),
-    })
+
+    /// The t that is exceeded at the level of intervals, for a sum of so much of the variances of the two means.
+    pub(super) fn critical(&self, weights: [f64; 2]) -> f64 {
+        student_quantile((1.0 - CONFIDENCE) / 2.0, self.freedom(weights))
+    }
+
+    /// The degrees of freedom of that sum.
+    fn freedom(&self, weights: [f64; 2]) -> f64 {
+        let [a, b] = [0, 1].map(|side| self.variances[side] * weights[side]);
+        match self.freedoms {
+            Freedoms::Shared(freedom) => freedom,
+            // Of runs that are all alike, as of a figure that is counted in whole nanoseconds, it does not matter.
+            Freedoms::Apart(_) if a + b == 0.0 => 1.0,
+            Freedoms::Apart([of_a, of_b]) => (a + b).powi(2) / (a * a / of_a + b * b / of_b),
+        }
+    }
+
+    /// The standard error of the difference.
+    pub(super) fn error(&self) -> f64 {
+        self.variances.iter().sum::<f64>().sqrt()
+    }
+
+    /// The two-sided p-value of no difference.
+    pub(super) fn p_value(&self) -> f64 {
+        let (difference, error) = ((self.means[1] - self.means[0]).abs(), self.error());
+        match (error == 0.0, difference == 0.0) {
+            (true, true) => 1.0,
+            (true, false) => 0.0,
+            _ => (2.0 * student_tail(difference / error, self.freedom([1.0; 2]))).min(1.0),
+        }
+    }
 }
 
 /// The ratios r of at least 0 for which (b - r a)^2 is at most `spread_b` + r^2 `spread_a`; no upper end where a cannot be told from
@@ -143,7 +218,7 @@ mod tests {
     /// freedom.
     #[test]
     fn three_runs_a_side_are_welchs_test() {
-        let found = contrast(&runs(&[9.0, 10.0, 11.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
+        let found = of_means(&runs(&[9.0, 10.0, 11.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
         let freedom = 25.0 / 9.0 / (17.0 / 18.0);
         let error = (5.0_f64 / 3.0).sqrt();
         let half = student_quantile(0.025, freedom) * error;
@@ -162,9 +237,14 @@ mod tests {
 
     #[test]
     fn a_single_run_takes_the_scatter_of_the_other_side() {
-        let found = contrast(&runs(&[10.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
+        let found = of_means(&runs(&[10.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
         let half = student_quantile(0.025, 2.0) * (4.0_f64 + 4.0 / 3.0).sqrt();
         assert!((found.high - found.low - 2.0 * half).abs() < 1e-9, "{found:?}");
+        // Powers of two, whose logarithms scatter by ln 2.
+        let found = contrast(&runs(&[2.0]), &runs(&[4.0, 8.0, 16.0])).unwrap();
+        let half = student_quantile(0.025, 2.0) * 2.0_f64.ln() * (1.0 + 1.0_f64 / 3.0).sqrt();
+        let ratio = found.ratio_high.unwrap() / found.ratio_low.unwrap();
+        assert!((ratio.ln() - 2.0 * half).abs() < 1e-9, "{found:?}");
         assert_eq!(contrast(&runs(&[10.0]), &runs(&[11.0])), Err(Doubt::FewRuns));
         assert_eq!(contrast(&runs(&[10.0, 9.0]), &[]), Err(Doubt::NoDetour));
         assert_eq!(contrast(&runs(&[0.0, 0.0]), &runs(&[0.0, 0.0])), Err(Doubt::NoDetour));
@@ -173,8 +253,10 @@ mod tests {
     #[test]
     fn runs_that_are_all_alike_are_told_apart_exactly() {
         let found = contrast(&runs(&[120.0; 3]), &runs(&[121.0; 3])).unwrap();
-        assert_eq!((found.low, found.high, found.p_value), (1.0, 1.0, 0.0));
+        assert!((found.low - 1.0).abs() < 1e-9 && (found.high - 1.0).abs() < 1e-9 && found.p_value == 0.0, "{found:?}");
         assert_eq!(contrast(&runs(&[120.0; 3]), &runs(&[120.0; 3])).unwrap().p_value, 1.0);
+        let found = contrast(&runs(&[0.0; 3]), &runs(&[121.0; 3])).unwrap();
+        assert_eq!((found.low, found.ratio_low, found.p_value), (121.0, None, 0.0));
     }
 
     proptest! {
@@ -189,11 +271,16 @@ mod tests {
             prop_assert!((there.p_value - back.p_value).abs() < 1e-12);
             let beyond = there.low > 1e-9 || there.high < -1e-9;
             prop_assert!(!beyond || there.p_value <= 0.05 + 1e-9, "{:?}", there);
-            prop_assert_eq!(there.low > 1e-9, there.ratio_low.is_some_and(|low| low > 1.0 + 1e-9), "{:?}", there);
-            prop_assert_eq!(
-                there.high < -1e-9, there.ratio_high.is_some_and(|high| high < 1.0 - 1e-9), "{:?}", there
-            );
-            let ratio = mean(&runs(&b)).unwrap() / mean(&runs(&a)).unwrap();
+            if let Some(low) = there.ratio_low.filter(|low| (low - 1.0).abs() > 1e-9) {
+                prop_assert_eq!(there.low > 0.0, low > 1.0, "{:?}", there);
+            }
+            if let Some(high) = there.ratio_high.filter(|high| (high - 1.0).abs() > 1e-9) {
+                prop_assert_eq!(there.high < 0.0, high < 1.0, "{:?}", there);
+            }
+            prop_assert!(there.low <= there.high, "{:?}", there);
+            let [typical_a, typical_b] = typical(&[runs(&a), runs(&b)]).map(Option::unwrap);
+            let (ratio, difference) = (typical_b / typical_a, typical_b - typical_a);
+            prop_assert!(there.low <= difference + 1e-9 && difference <= there.high + 1e-9, "{:?}", there);
             prop_assert!(there.ratio_low.is_none_or(|low| low <= ratio + 1e-9), "{:?}", there);
             prop_assert!(there.ratio_high.is_none_or(|high| ratio <= high + 1e-9), "{:?}", there);
         }

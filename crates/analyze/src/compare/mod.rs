@@ -24,6 +24,7 @@ mod gathered;
 mod ground;
 mod holm;
 mod metric;
+mod proportion;
 mod row;
 mod sample;
 mod series;

@@ -93,9 +93,10 @@ pub struct ComparedFigure {
     pub source: Option<(Kind, String)>,
     /// The figure that is compared.
     pub metric: Metric,
-    /// Its value in the first run, or the mean of the runs of the first side, in the metric's unit; `None` where it has none.
+    /// Its value in the first run, in the metric's unit; `None` where it has none. Of several runs what is typical of them: their geometric
+    /// mean, or the mean where a run of either side has none of it.
     pub a: Option<f64>,
-    /// Its value in the second run, or the mean of the runs of the second side.
+    /// Its value in the second run, or what is typical of the runs of the second side.
     pub b: Option<f64>,
     /// The figure of b less that of a.
     pub difference: Option<f64>,
@@ -254,7 +255,7 @@ fn of_several(sides: &[Vec<&DetourSample>; 2], same_cpus: bool) -> Vec<ComparedF
 
 /// A row of what each run of both sides has of a figure.
 fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
-    let [a, b] = sides.each_ref().map(|side| between::mean(side).map(|mean| mean * scale));
+    let [a, b] = between::typical(sides).map(|typical| typical.map(|typical| typical * scale));
     ComparedFigure::new(metric, a, b).found(between::contrast(&sides[0], &sides[1]), scale)
 }
 

@@ -48,7 +48,8 @@ struct RunDoc<'a> {
 }
 
 /// How figures of several runs a side are compared.
-const BETWEEN: &str = "welch's t of the runs' means, the variance within runs as its floor";
+const BETWEEN: &str = "welch's t of the means of the runs' logarithms, or of the runs where one has none of a figure; the variance within \
+                       runs as its floor";
 
 /// How the intervals and verdicts are made.
 #[derive(Serialize)]

@@ -76,8 +76,8 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
              becalm compare A1 A2 A3 -- B1 B2 B3"
         }
         Basis::BetweenRuns => {
-            "worse and better are said of the two sides, by how the runs of each differ from each other (Welch's t of their \
-             means)"
+            "A and B are typical runs, geometric means; worse and better are said of the two sides, by how the runs of each differ from \
+             each other (Welch's t of the logarithms; of the figures themselves where a run has 0)"
         }
     };
     format!(

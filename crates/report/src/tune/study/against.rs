@@ -99,8 +99,8 @@ pub(super) fn legend(rows: &[AgainstRow]) -> String {
         several => format!(", with allowance for the {several} configurations (Holm)"),
     };
     format!(
-        "On the CPUs that both measured, in the turns that both have. low and high: the 95 % interval of the change, of each row by \
-         itself, by how the turns of each differ among themselves (Welch's t of their means). The difference is said at the 5 % level \
+        "Typical turns (geometric means) of those that both have, on the CPUs that both measured. low and high: the 95 % interval of the \
+         change, of each row by itself, by how the turns of each differ among themselves (Welch's t of the logarithms). The difference is said at the 5 % level \
          and from {}% on{worded}. 'none shown' does not say that there is none",
         three_digits(100.0 * FLOOR)
     )

@@ -1,0 +1,114 @@
+//! Several runs a side, of a figure that every one of them has: their logarithms.
+//!
+//! Runs of a machine differ in proportion: a busy hour makes everything so many times as much. What scatters so is compared by its
+//! logarithms (M. S. Bartlett, *The use of transformations*, Biometrics 3, 1947, of deviations in proportion to the mean): Welch's test
+//! of their means, and the interval of their difference, turned back, is that of the ratio b / a of what is typical of each side, the
+//! geometric mean of its runs. On synthetic runs with lognormal effects it holds the truth in 93 to 97 of 100 cases, where the
+//! figures themselves, of which one run of a side is many times another, do so in 87 to 97; and it shows a tenth as much noise in
+//! 66 of 100 comparisons of three runs a side that scatter by a factor of two, where those show it in 20.
+//!
+//! The interval of the difference b - a is put together from those of a and of b (G. Y. Zou, A. Donner, *Construction of confidence limits
+//! about effect measures*, Statistics in Medicine 27, 2008, equation 4), and then made to agree with that of the ratio: where that lies
+//! above 1, by so much of the least that a or b allow.
+//!
+//! What was tried and left: to borrow the variance of a figure from those of all others (G. K. Smyth, *Linear models and empirical Bayes
+//! methods*, Statistical Applications in Genetics and Molecular Biology 3, 2004). It takes the variances for independent of each other,
+//! but what makes one run noisier than the next makes most of its figures larger: with such effects its intervals of three runs a side held
+//! the truth in 91 of 100 cases.
+
+use super::between::{RunFigure, Welch};
+use super::contrast::Contrast;
+
+/// The logarithms of the figures of all runs, where all have one; `None` where a run has none of it.
+pub(super) fn logarithms(runs: &[RunFigure]) -> Option<Vec<RunFigure>> {
+    // To the first order the variance of a logarithm is that of the figure in proportion to its square.
+    let logarithm = |run: &RunFigure| {
+        (run.value > 0.0).then(|| RunFigure::new(run.value.ln(), run.within / (run.value * run.value)))
+    };
+    runs.iter().map(logarithm).collect()
+}
+
+/// Turns what the logarithms say back into what the figures do.
+pub(super) fn turned_back(logarithms: &Welch) -> Contrast {
+    let [a, b] = logarithms.means;
+    let half = logarithms.critical([1.0; 2]) * logarithms.error();
+    let (ratio_low, ratio_high) = ((b - a - half).exp(), (b - a + half).exp());
+    // Of the difference itself, the larger figure has the larger part: to the first order a figure's variance is that of its logarithm
+    // times its square.
+    let t = logarithms.critical(logarithms.means.map(|mean| (2.0 * (mean - a.max(b))).exp()));
+    let side = |which: usize| {
+        let (mean, half) = (logarithms.means[which], t * logarithms.variances[which].sqrt());
+        [mean - half, mean, mean + half].map(f64::exp)
+    };
+    let ([a_low, a, a_high], [b_low, b, b_high]) = (side(0), side(1));
+    // How far the difference is from 0 at least, where the ratio is known to lie beyond `ratio`, which is 1 or more.
+    let beyond = |ratio: f64, smaller_low: f64, larger_low: f64| {
+        (smaller_low * (ratio - 1.0)).min(larger_low * (1.0 - 1.0 / ratio))
+    };
+    let low = b - a - (b - b_low).hypot(a_high - a);
+    let low = if ratio_low > 1.0 { low.max(beyond(ratio_low, a_low, b_low)) } else { low.min(0.0) };
+    let high = b - a + (b_high - b).hypot(a - a_low);
+    let high = if ratio_high < 1.0 { high.min(-beyond(1.0 / ratio_high, b_low, a_low)) } else { high.max(0.0) };
+    let p_value = logarithms.p_value();
+    Contrast { low, high, ratio_low: Some(ratio_low), ratio_high: Some(ratio_high), p_value }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_testing::noise::Source;
+
+    use super::super::between::{contrast, of_means};
+    use super::*;
+
+    /// How many of so many comparisons of sides of `runs` runs hold the truth in the interval of the ratio and in that of the
+    /// difference, and show a difference; and how many of the same runs show one by their means.
+    #[derive(Debug)]
+    struct Held {
+        ratio: f64,
+        difference: f64,
+        shown: f64,
+        shown_by_means: f64,
+    }
+
+    const TRIALS: u32 = 4_000;
+
+    /// Runs with lognormal effects: of typical values 1 and `ratio`, whose logarithms scatter by these deviations.
+    fn held(runs: usize, deviations: [f64; 2], ratio: f64) -> Held {
+        let mut source = Source::seeded(29);
+        let mut held = [0_u32; 4];
+        for _ in 0..TRIALS {
+            let mut side = |typical: f64, deviation: f64| -> Vec<RunFigure> {
+                (0..runs).map(|_| RunFigure::new(typical * (deviation * source.normal()).exp(), 0.0)).collect()
+            };
+            let (a, b) = (side(1.0, deviations[0]), side(ratio, deviations[1]));
+            let found = contrast(&a, &b).unwrap();
+            held[0] += u32::from(found.ratio_low <= Some(ratio) && found.ratio_high >= Some(ratio));
+            held[1] += u32::from(found.low <= ratio - 1.0 && found.high >= ratio - 1.0);
+            held[2] += u32::from(found.p_value <= 0.05);
+            held[3] += u32::from(of_means(&a, &b).unwrap().p_value <= 0.05);
+        }
+        let [ratio, difference, shown, shown_by_means] = held.map(|held| f64::from(held) / f64::from(TRIALS));
+        Held { ratio, difference, shown, shown_by_means }
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_of_runs_whose_effects_are_lognormal() {
+        for runs in [3, 5] {
+            for deviations in [[0.05, 0.05], [0.3, 0.3], [0.8, 0.8], [0.05, 0.2], [0.6, 0.2], [0.2, 0.6]] {
+                for ratio in [1.0, 0.5, 0.1] {
+                    let held = held(runs, deviations, ratio);
+                    assert!(held.ratio >= 0.93 && held.difference >= 0.93, "{runs} {deviations:?} {ratio}: {held:?}");
+                    assert!(ratio < 1.0 || held.shown <= 0.07, "{runs} {deviations:?}: {held:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_noise_is_shown_where_the_means_do_not_show_it() {
+        let wide = held(3, [0.8, 0.8], 0.1);
+        assert!(wide.shown >= 0.6 && wide.shown_by_means <= 0.3, "{wide:?}");
+        let narrow = held(3, [0.3, 0.3], 0.1);
+        assert!(narrow.shown >= 0.98 && narrow.shown_by_means <= 0.85, "{narrow:?}");
+    }
+}
