@@ -117,9 +117,11 @@ pub(super) fn of_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Dou
     }
     let t = welch.critical([1.0; 2]);
     let (difference, error) = (b - a, welch.error());
-    let (ratio_low, ratio_high) = match error == 0.0 {
-        true => [(); 2].map(|()| (a > 0.0).then(|| b / a)).into(),
-        false => ratios(a, b, t * t * welch.variances[0], t * t * welch.variances[1]),
+    let (ratio_low, ratio_high) = if error == 0.0 {
+        let ratio = (a > 0.0).then(|| b / a);
+        (ratio, ratio)
+    } else {
+        ratios(a, b, t * t * welch.variances[0], t * t * welch.variances[1])
     };
     let (low, high) = (difference - t * error, difference + t * error);
     Ok(Contrast { low, high, ratio_low, ratio_high, p_value: welch.p_value() })

@@ -17,6 +17,7 @@ use crate::form::value::three_digits;
 pub(super) struct AgainstRow {
     pub(super) name: String,
     cpus: String,
+    basis: Basis,
     pub(super) noise: ComparedFigure,
 }
 
@@ -48,7 +49,8 @@ pub(super) fn rows(entries: &[StudyEntry<'_>]) -> Vec<AgainstRow> {
     let row = |entry: &StudyEntry<'_>| {
         let comparison = comparison(entry.studied?)?;
         let noise = comparison.total(Metric::NoiseRatio)?.clone();
-        Some(AgainstRow { name: entry.doc.name.clone(), cpus: comparison.b.cpus().to_string(), noise })
+        let cpus = comparison.b.cpus().to_string();
+        Some(AgainstRow { name: entry.doc.name.clone(), cpus, basis: comparison.basis, noise })
     };
     entries.iter().filter_map(row).collect()
 }
@@ -98,10 +100,19 @@ pub(super) fn legend(rows: &[AgainstRow]) -> String {
         1 => String::new(),
         several => format!(", with allowance for the {several} configurations (Holm)"),
     };
+    let rests = match rows.iter().any(|row| row.basis == Basis::BetweenRuns) {
+        true => {
+            "Typical turns (geometric means) of those that both have, on the CPUs that both measured, of the detours that all loops \
+             kept. low and high: the 95 % interval of the change, of each row by itself, by how the turns of each differ among \
+             themselves (Welch's t of the logarithms)"
+        }
+        false => {
+            "On the CPUs that both measured, of the detours that both loops kept. low and high: the 95 % interval of the change, of each \
+             row by itself, by how each recording scatters within itself"
+        }
+    };
     format!(
-        "Typical turns (geometric means) of those that both have, on the CPUs that both measured. low and high: the 95 % interval of the \
-         change, of each row by itself, by how the turns of each differ among themselves (Welch's t of the logarithms). The difference is said at the 5 % level \
-         and from {}% on{worded}. 'none shown' does not say that there is none",
+        "{rests}. The difference is said at the 5 % level and from {}% on{worded}. 'none shown' does not say that there is none",
         three_digits(100.0 * FLOOR)
     )
 }
