@@ -103,7 +103,7 @@ fn configuration(runs: &[Bundle], question: Question, ranks: &[u64]) -> Result<S
         inputs.push(input);
     }
     let mut input = NoiseInput::pooled(inputs)?;
-    let prediction = Prediction::new(&input.noise, question)?;
+    let prediction = Prediction::new(&input.noise, question)?.of_recording();
     let rows = ranks.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
     let short = input.short_recording(&question, ranks);
     let mut warnings = std::mem::take(&mut input.warnings);

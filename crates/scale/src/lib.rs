@@ -6,6 +6,7 @@
 //! - [`delay`]: the delay that a phase suffers, as a function of where in the trace it starts; [`order`] gives the
 //!   expected largest of any number of such delays.
 //! - [`sampled`]: that, and what is left of it without each source, in one pass over detours that nobody keeps.
+//! - [`uncertainty`]: how far another recording of the same machine may lead to another slowdown.
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
 //! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`watch`] says how far
@@ -34,6 +35,7 @@ pub mod random;
 pub mod replay;
 pub mod sampled;
 pub mod spec;
+pub mod uncertainty;
 pub mod watch;
 mod workers;
 

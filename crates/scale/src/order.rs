@@ -162,7 +162,7 @@ pub(crate) fn any(n: f64, s: f64) -> f64 {
 }
 
 /// The mean of 1 - (1-s)^n over s between two values.
-fn mean_of_any(n: f64, from: f64, to: f64) -> f64 {
+pub(crate) fn mean_of_any(n: f64, from: f64, to: f64) -> f64 {
     let width = (to - from).abs();
     let middle = f64::midpoint(from, to);
     if n * width < 1e-3 {

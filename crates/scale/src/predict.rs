@@ -14,6 +14,7 @@ use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
+use crate::uncertainty::{RecordingBounds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
@@ -60,8 +61,14 @@ pub struct RankPrediction {
     pub phases: u64,
     /// The collective at the end of each phase.
     pub collective: Collective,
-    /// Mean phase duration over that without noise; nothing above [`RANKS_LIMIT`], where ranks are not replayed.
+    /// Mean phase duration over that without noise, with what other offsets give; nothing above [`RANKS_LIMIT`], where
+    /// ranks are not replayed.
     pub slowdown: Option<Estimate>,
+    /// What another recording, or a longer one, would give; nothing for a formula, for a collective that costs time, and
+    /// unless [`Prediction::of_recording`] asks for it.
+    pub recording: Option<RecordingBounds>,
+    /// Whether the noise is a formula, of which nothing is unknown.
+    pub formula: bool,
     /// What order statistics expect, for the ideal collective and ranks that are not synchronized.
     pub expected_ratio: Option<f64>,
     /// What the noise law says, with p and the mean delay D taken from the traces; as for `expected_ratio`.
@@ -81,6 +88,8 @@ pub struct Prediction<'a> {
     question: Question,
     /// The delays of the ideal collective; other collectives need no table.
     table: Option<(DelayTable<'a>, DelayDistribution)>,
+    /// What the recording leaves open.
+    uncertainty: Option<RecordingUncertainty>,
     watch: ReplayWatch<'a>,
 }
 
@@ -105,13 +114,21 @@ impl<'a> Prediction<'a> {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, table, watch: ReplayWatch::NOBODY })
+        Ok(Self { noise, question, table, uncertainty: None, watch: ReplayWatch::NOBODY })
     }
 
     /// The same, telling how many phases are done.
     #[must_use]
     pub fn watched(self, watch: ReplayWatch<'a>) -> Self {
         Self { watch, ..self }
+    }
+
+    /// The same, also saying what another recording of the machine would give, where the noise is a recording.
+    #[must_use]
+    pub fn of_recording(self) -> Self {
+        let table = self.table.as_ref().filter(|_| self.noise.together());
+        let uncertainty = table.map(|(table, _)| RecordingUncertainty::new(self.noise, table, self.question.seed));
+        Self { uncertainty, ..self }
     }
 
     /// The distribution of one unit's delay, for the ideal collective.
@@ -175,13 +192,16 @@ impl<'a> Prediction<'a> {
         let slowdowns: Vec<f64> = outcomes.iter().map(|outcome| outcome.mean_phase_ns() / quiet_phase_ns).collect();
         let means: Vec<f64> = outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = self.expected(ranks)?;
+        // Noise only ever delays.
+        let slowdown = from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0));
         Ok(RankPrediction {
             ranks,
             grain: question.grain,
             phases: question.phases,
             collective: question.collective,
-            // Noise only ever delays.
-            slowdown: from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0)),
+            slowdown,
+            recording: self.recording(ranks, slowdown),
+            formula: !self.noise.together(),
             expected_ratio,
             law,
             worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
@@ -210,6 +230,8 @@ impl<'a> Prediction<'a> {
             phases: question.phases,
             collective: question.collective,
             slowdown: None,
+            recording: self.recording(ranks, None),
+            formula: !self.noise.together(),
             expected_ratio,
             law,
             worst_phase: None,
@@ -220,6 +242,22 @@ impl<'a> Prediction<'a> {
 
     fn placement(&self, ranks: u64) -> Placement {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
+    }
+
+    /// What the recording leaves open. What it gave itself is in it, too: another one may give that again.
+    fn recording(&self, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
+        let (table, _) = self.table.as_ref()?;
+        let uncertainty = self.uncertainty.as_ref()?;
+        // All ranks at one offset are as late as those that replay different traces.
+        let units = (ranks / table.ranks_per_unit()).max(1);
+        let units = if self.question.synchronized { units.min(table.kinds().len() as u64) } else { units };
+        let bounds = uncertainty.bounds(units);
+        Some(match slowdown {
+            Some(Estimate { mean, .. }) => {
+                RecordingBounds { low: bounds.low.min(mean), high: bounds.high.map(|high| high.max(mean)), ..bounds }
+            }
+            None => bounds,
+        })
     }
 
     /// Order statistics and law, where they apply.

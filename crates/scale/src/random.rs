@@ -13,6 +13,8 @@ pub enum Purpose {
     Offsets = 1,
     /// The detours of a noise specification.
     Detours = 2,
+    /// What else a recording might have held.
+    Recording = 3,
 }
 
 /// A stream of random numbers.
@@ -41,6 +43,16 @@ impl Stream {
                 return (product >> 64) as u64;
             }
         }
+    }
+
+    /// A number between 0 and 1, neither of them.
+    pub fn unit(&mut self) -> f64 {
+        (self.below(1 << 52) as f64 + 0.5) / (1_u64 << 52) as f64
+    }
+
+    /// A number of the exponential distribution of mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.unit())
     }
 }
 

@@ -12,6 +12,7 @@ pub mod machine;
 mod needs;
 pub mod noise;
 pub mod program;
+pub mod rare;
 
 pub use attempts::attempts;
 pub use needs::{Need, find_program, machine_has, skip};

@@ -166,7 +166,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut end = 0;
     for question in &questions {
         let told = |ranks, phases| bar.inc(cost::steps_of_phases(question, ranks, phases) as u64);
-        let prediction = Prediction::new(&source.noise, *question)?.watched(ReplayWatch::by(&told));
+        let prediction = Prediction::new(&source.noise, *question)?.of_recording().watched(ReplayWatch::by(&told));
         for ranks in &ranks {
             bar.set_message(format!("{} ranks", Count::new(*ranks)));
             rows.push(prediction.row(*ranks)?);

@@ -1,5 +1,7 @@
 //! Predictions for a terminal and as `becalm.predict/1`.
 
+pub(crate) mod intervals;
+
 use std::io::{self, Write};
 
 use becalm_model::Estimate;
@@ -60,9 +62,32 @@ impl PredictedRow {
         self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
     }
 
-    /// An end of the interval; one replica has none.
-    fn end(&self, end: fn(&Estimate) -> f64) -> Value {
+    /// An end of the interval over the seeds; one replica has none.
+    fn seeds(&self, end: fn(&Estimate) -> f64) -> Value {
         if self.replicas > 1 { self.slowdown(end) } else { Value::Missing }
+    }
+
+    /// The lower end of the interval: of a recording what it leaves open, of a formula what seeds do.
+    fn low(&self) -> Value {
+        match &self.row.recording {
+            Some(bounds) => Value::Factor(bounds.low),
+            None if self.row.formula => self.seeds(|slowdown| slowdown.low),
+            None => Value::Missing,
+        }
+    }
+
+    /// Its upper end; nothing where the recording does not bound it.
+    fn high(&self) -> Value {
+        match &self.row.recording {
+            Some(bounds) => bounds.high.map_or(Value::Missing, Value::Factor),
+            None if self.row.formula => self.seeds(|slowdown| slowdown.high),
+            None => Value::Missing,
+        }
+    }
+
+    /// The part of the added time that comes from the longest 1, 3 or 10 delays of the recording.
+    fn longest(&self, number: usize) -> Value {
+        self.row.recording.map_or(Value::Missing, |bounds| Value::Ratio(bounds.longest[number]))
     }
 }
 
@@ -73,8 +98,15 @@ fields! {
         PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
         COLLECTIVE = "collective", "collective", |line| Value::Text(line.row.collective.to_string());
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |line| line.slowdown(|slowdown| slowdown.mean);
-        SLOWDOWN_LOW = "slowdown_low", "low", |line| line.end(|slowdown| slowdown.low);
-        SLOWDOWN_HIGH = "slowdown_high", "high", |line| line.end(|slowdown| slowdown.high);
+        SLOWDOWN_LOW = "slowdown_low", "low", PredictedRow::low;
+        SLOWDOWN_HIGH = "slowdown_high", "high", PredictedRow::high;
+        SEEDS_LOW = "seeds_low", "seeds low", |line| line.seeds(|slowdown| slowdown.low);
+        SEEDS_HIGH = "seeds_high", "seeds high", |line| line.seeds(|slowdown| slowdown.high);
+        LONGEST_1_RATIO = "longest_1_ratio", "longest 1", |line| line.longest(0);
+        LONGEST_3_RATIO = "longest_3_ratio", "longest 3", |line| line.longest(1);
+        LONGEST_10_RATIO = "longest_10_ratio", "longest 10", |line| line.longest(2);
+        RECORDING_NEEDED_NS = "recording_needed_ns", "needs",
+            |line| line.row.recording.and_then(|bounds| bounds.needed).map_or(Value::Missing, |time| Value::Time(time.get()));
         EXPECTED_RATIO = "expected_ratio", "expected",
             |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor);
         LAW_RATIO = "law_ratio", "law",
@@ -218,9 +250,8 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     }
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
     table.print(out)?;
-    if shown(&row::SLOWDOWN_LOW) {
-        let replicas = report.question.replicas;
-        paragraph(out, "  ", &format!("low and high: the 95 % interval of the mean over {replicas} replicas"))?;
+    for sentence in intervals::sentences(report.rows, report.question.replicas) {
+        paragraph(out, "  ", &sentence)?;
     }
     if shown(&row::EXPECTED_RATIO) {
         paragraph(

@@ -115,7 +115,7 @@ impl PagePrediction {
         let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
         let progress = Mutex::new(Steps::new("predicting", steps));
         let told = |_, phases| progress.lock().unwrap_or_else(PoisonError::into_inner).advance(phases);
-        let prediction = Prediction::new(&source.noise, question)?.watched(ReplayWatch::by(&told));
+        let prediction = Prediction::new(&source.noise, question)?.of_recording().watched(ReplayWatch::by(&told));
         let mut rows: Vec<RankPrediction> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {
             let replayed = detours <= REPLAY_LIMIT;

@@ -92,10 +92,11 @@ fn slowdown_table(report: &PredictReport<'_>, replayed: bool) -> HtmlTable {
         table.row(fields, line);
     });
     table.note = match replayed {
-        true => format!(
-            "low and high: the 95 % interval of the mean over {} replicas; expected: by order statistics.",
-            report.question.replicas
-        ),
+        true => {
+            let mut sentences = predict::intervals::sentences(report.rows, report.question.replicas);
+            sentences.push("expected: by order statistics".to_owned());
+            sentences.join(". ") + "."
+        }
         false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
             .to_owned(),
     };
@@ -125,7 +126,11 @@ fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Cha
     for row in report.rows {
         if let Some(slowdown) = row.slowdown {
             points.push([row.ranks as f64, slowdown.mean]);
-            band.push([slowdown.low.max(1.0), slowdown.high]);
+            band.push(match row.recording {
+                // What is not bounded is drawn up to what the recording itself gives.
+                Some(bounds) => [bounds.low.max(1.0), bounds.high.unwrap_or(slowdown.mean)],
+                None => [slowdown.low.max(1.0), slowdown.high],
+            });
         }
         expected.extend(row.expected_ratio.map(|ratio| [row.ranks as f64, ratio]));
     }

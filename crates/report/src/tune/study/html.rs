@@ -7,7 +7,7 @@ use super::{FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, hea
 use crate::compare::forest_chart;
 use crate::form::field::Field;
 use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
-use crate::predict::{job, row};
+use crate::predict::{intervals, job, row};
 use crate::record::figures::source;
 
 /// How many rows a table of sources has at most.
@@ -123,7 +123,12 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
         &row::WORST_PHASE_NS,
     ];
     let mut table = HtmlTable::named("Predicted slowdown", "configuration", &fields);
-    table.note = format!("low and high: the 95 % interval of the mean over {} replicas.", report.question.replicas);
+    let studied = || recorded.iter().filter_map(|row| Some((row, row.studied?)));
+    let meaning = studied().find_map(|(_, studied)| intervals::meaning(&studied.rows, report.question.replicas));
+    let open = studied().flat_map(|(row, studied)| {
+        intervals::open(&studied.rows).map(|text| format!(" {}, {text}.", row.doc.name)).collect::<Vec<_>>()
+    });
+    table.note = meaning.map(|text| text + ".").into_iter().chain(open).collect();
     let mut series = Vec::new();
     let mut highest = 1.0_f64;
     let mut warnings = Vec::new();

@@ -13,7 +13,7 @@ use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::grouped;
-use crate::predict::row;
+use crate::predict::{intervals, row};
 use crate::record::figures::source;
 
 /// How many sources of each configuration are shown.
@@ -88,9 +88,15 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
         curves.push(Curve { name: row.doc.name.clone(), points: points.collect() });
     }
     table.print(out)?;
-    if report.question.replicas > 1 {
-        let text = format!("low and high: the 95 % interval of the mean over {} replicas", report.question.replicas);
+    let replicas = report.question.replicas;
+    let studied = || entries.iter().filter_map(|row| Some((row, row.studied?)));
+    if let Some(text) = studied().find_map(|(_, studied)| intervals::meaning(&studied.rows, replicas)) {
         paragraph(out, "  ", &text)?;
+    }
+    for (row, studied) in studied() {
+        for text in intervals::open(&studied.rows) {
+            paragraph(out, "  ", &format!("{}, {text}", row.doc.name))?;
+        }
     }
     for row in entries {
         for warning in row.studied.iter().flat_map(|studied| &studied.warnings) {

@@ -1,0 +1,74 @@
+//! What the intervals of predicted slowdowns mean, in sentences.
+
+use becalm_scale::predict::RankPrediction;
+use becalm_scale::uncertainty::RecordingBounds;
+use becalm_units::Count;
+
+use crate::Value;
+use crate::form::value::{factor, time};
+
+/// All that is to be said of the intervals of rows, of one recording or formula.
+pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
+    let mut sentences: Vec<String> = meaning(rows, replicas).into_iter().collect();
+    sentences.extend(open(rows));
+    for (row, bounds) in bounded(rows) {
+        sentences.extend(shares(bounds).map(|shares| format!("{}: {shares}", job(rows, row))));
+    }
+    sentences.extend(seeds(rows, replicas));
+    sentences
+}
+
+/// What low and high are.
+pub(crate) fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> {
+    if bounded(rows).next().is_some() {
+        let text = "low and high: the 95 % interval of what the machine costs, as another recording of it, or a longer one, \
+                    would show";
+        return Some(text.to_owned());
+    }
+    let formula = replicas > 1 && rows.iter().any(|row| row.formula && row.slowdown.is_some());
+    formula.then(|| format!("low and high: the 95 % interval of the mean over {replicas} replicas"))
+}
+
+/// Where the recording bounds nothing from above, and how long one would.
+pub(crate) fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
+    bounded(rows).filter(|(_, bounds)| bounds.high.is_none()).map(|(row, bounds)| {
+        let least =
+            format!("{}: at least {}; the recording is too short for an upper end", job(rows, row), factor(bounds.low));
+        match bounds.needed {
+            Some(needed) => format!("{least}, one of about {} would have one", time(needed.get())),
+            None => least,
+        }
+    })
+}
+
+fn bounded(rows: &[RankPrediction]) -> impl Iterator<Item = (&RankPrediction, &RecordingBounds)> {
+    rows.iter().filter_map(|row| Some((row, row.recording.as_ref()?)))
+}
+
+/// A row's ranks, with the grain where there are several.
+fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
+    let ranks = format!("{} ranks", Count::new(row.ranks));
+    if rows.iter().all(|other| other.grain == row.grain) { ranks } else { format!("{ranks}, grain {}", row.grain) }
+}
+
+/// How much of the added time hangs on the longest detours; nothing where there is none.
+fn shares(bounds: &RecordingBounds) -> Option<String> {
+    let [one, three, ten] = bounds.longest.map(|share| Value::Share(share).cell());
+    (bounds.longest[2] > 0.0).then(|| {
+        format!("{one} of the added time comes from the longest detour recorded, {three} from the longest 3, {ten} from the longest 10")
+    })
+}
+
+/// How far other offsets move the slowdown, where that is not what low and high say.
+fn seeds(rows: &[RankPrediction], replicas: u64) -> Option<String> {
+    if replicas < 2 {
+        return None;
+    }
+    let part = |row: &RankPrediction| {
+        let slowdown = row.slowdown.filter(|_| !row.formula)?;
+        Some((slowdown.high - slowdown.low) / 2.0 / slowdown.mean)
+    };
+    let most = rows.iter().filter_map(part).max_by(f64::total_cmp)?;
+    let most = Value::Ratio(most).cell();
+    Some(format!("seeds: other offsets on this recording move slowdown by {most} (95 %, {replicas} replicas)"))
+}

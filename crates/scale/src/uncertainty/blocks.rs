@@ -1,0 +1,140 @@
+//! A recording in blocks of time, which are drawn anew: each node gets a weight, and each of its blocks.
+//!
+//! What all CPUs of a node met in a block stays together, as it may have had one cause. The CPUs of a node are not drawn:
+//! another recording of the machine would be of the same ones.
+
+use super::cells::{CellDistribution, Collected};
+use super::extremes::{Extremes, TOLD};
+use crate::delay::DelayTable;
+use crate::noise::Noise;
+use crate::order::any;
+use crate::random::Stream;
+
+/// About so many blocks there are, over all nodes.
+const BLOCKS: usize = 256;
+
+/// A node has at most so many.
+const NODE_BLOCKS: usize = 64;
+
+/// The blocks of a recording.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    nodes: usize,
+    /// Of each node.
+    count: usize,
+    /// The cells of each block, by node and time. Together they have probability 1, but for units without any delay.
+    cells: Vec<Vec<f64>>,
+    /// The share of units and time that a block holds.
+    share: Vec<f64>,
+    /// How often each of the longest delays comes in a nanosecond of one unit, and in which block it lies.
+    extremes: Vec<(usize, f64)>,
+    /// The cells of the longest delays: of the first, the next two, the next seven.
+    longest: Vec<Vec<f64>>,
+}
+
+impl Blocks {
+    pub(super) fn new(noise: &Noise, table: &DelayTable<'_>, extremes: &Extremes) -> Self {
+        let kinds = table.kinds();
+        let node_of = nodes_of(noise, kinds.len());
+        let nodes = node_of.iter().max().map_or(1, |last| last + 1);
+        let count = (BLOCKS / nodes).clamp(1, NODE_BLOCKS);
+        let weight: Vec<f64> = kinds.iter().map(|kind| 1.0 / (kind.length as f64 * kinds.len() as f64)).collect();
+        let block = |kind: usize, at: i64| {
+            let length = kinds[kind].length;
+            let within = i128::from(at.rem_euclid(length)) * count as i128 / i128::from(length);
+            node_of[kind] * count + within as usize
+        };
+        let mut collected = vec![Collected::default(); nodes * count];
+        let mut longest = vec![Collected::default(); TOLD.len()];
+        for piece in table.pieces() {
+            let kind = piece.kind as usize;
+            let (fall, weight) = (piece.length - piece.flat, weight[kind]);
+            collected[block(kind, piece.start)].add(piece.delay, piece.flat, fall, weight);
+            if let Some(rank) = extremes.rank_of(piece, kinds[kind].length) {
+                longest[rank].add(piece.delay, piece.flat, fall, weight);
+            }
+        }
+        let mut share = vec![0.0; nodes * count];
+        for node in &node_of {
+            let blocks = &mut share[node * count..(node + 1) * count];
+            blocks.iter_mut().for_each(|share| *share += 1.0 / (kinds.len() * count) as f64);
+        }
+        let rate = |extreme: &super::extremes::Extreme| {
+            (block(extreme.kind as usize, extreme.at), weight[extreme.kind as usize])
+        };
+        Self {
+            nodes,
+            count,
+            cells: collected.into_iter().map(Collected::cells).collect(),
+            share,
+            extremes: extremes.list().iter().map(rate).collect(),
+            longest: longest.into_iter().map(Collected::cells).collect(),
+        }
+    }
+
+    /// A weight for each block, of mean 1.
+    pub(super) fn weights(&self, stream: &mut Stream) -> Vec<f64> {
+        let mut weights = Vec::with_capacity(self.cells.len());
+        for _ in 0..self.nodes {
+            let node = if self.nodes > 1 { stream.exponential() } else { 1.0 };
+            let own: Vec<f64> = (0..self.count).map(|_| stream.exponential()).collect();
+            let scale = node * self.count as f64 / own.iter().sum::<f64>();
+            weights.extend(own.iter().map(|weight| weight * scale));
+        }
+        let mean: f64 = weights.iter().zip(&self.share).map(|(weight, share)| weight * share).sum();
+        weights.iter().map(|weight| weight / mean).collect()
+    }
+
+    /// The distribution of one unit's delay with such weights.
+    pub(super) fn drawn(&self, weights: &[f64]) -> CellDistribution {
+        let reach = self.cells.iter().map(Vec::len).max().unwrap_or(0);
+        let mut sum = vec![0.0; reach];
+        for (cells, weight) in self.cells.iter().zip(weights) {
+            sum.iter_mut().zip(cells).for_each(|(sum, mass)| *sum += weight * mass);
+        }
+        CellDistribution(sum)
+    }
+
+    /// The distribution as it was recorded.
+    pub(super) fn all(&self) -> CellDistribution {
+        self.drawn(&vec![1.0; self.cells.len()])
+    }
+
+    /// How often one of the `count` longest delays comes in a nanosecond of one unit.
+    pub(super) fn rate(&self, count: usize, weights: Option<&[f64]>) -> f64 {
+        let of = |(block, rate): &(usize, f64)| weights.map_or(1.0, |weights| weights[*block]) * rate;
+        self.extremes[..count.min(self.extremes.len())].iter().map(of).sum()
+    }
+
+    /// The parts of the mean largest of n that come from the longest 1, 3 and 10 delays.
+    pub(super) fn shares(&self, n: f64) -> [f64; TOLD.len()] {
+        let all = self.all();
+        let (mut above, mut reached, mut total) = (0.0, 0.0, 0.0);
+        let mut parts = [0.0; TOLD.len()];
+        for (at, mass) in all.0.iter().enumerate().rev().filter(|(_, mass)| **mass > 0.0) {
+            above += mass;
+            let reach = any(n, above.clamp(0.0, 1.0));
+            // The largest lies in this cell, and belongs to each piece there with the piece's part of the cell.
+            let here = (reach - reached) * super::cells::middle(at);
+            reached = reach;
+            total += here;
+            for (part, cells) in parts.iter_mut().zip(&self.longest) {
+                *part += here * (cells.get(at).unwrap_or(&0.0) / mass).clamp(0.0, 1.0);
+            }
+        }
+        let mut sum = 0.0;
+        parts.map(|part| {
+            sum += part;
+            if total > 0.0 { (sum / total).clamp(0.0, 1.0) } else { 0.0 }
+        })
+    }
+}
+
+/// The node of each kind of unit: kinds are nodes, or the CPUs of one after the other.
+fn nodes_of(noise: &Noise, kinds: usize) -> Vec<usize> {
+    if noise.nodes().len() == kinds {
+        return (0..kinds).collect();
+    }
+    let cpus = noise.nodes().iter().enumerate().flat_map(|(node, noise)| noise.cpus().iter().map(move |_| node));
+    cpus.collect()
+}

@@ -1,0 +1,105 @@
+//! Distributions of delays in cells of length.
+
+use crate::order::mean_of_any;
+
+/// An octave of lengths has so many cells.
+const PER_OCTAVE: usize = 32;
+
+/// The cell of a delay in nanoseconds. Below two octaves' worth of cells each nanosecond has its own.
+pub(super) fn place(delay: i64) -> usize {
+    let delay = delay.max(0) as usize;
+    if delay < 2 * PER_OCTAVE {
+        return delay;
+    }
+    let octave = (delay.ilog2() - PER_OCTAVE.ilog2()) as usize;
+    octave * PER_OCTAVE + (delay >> octave)
+}
+
+/// The lower edge of a cell, in nanoseconds.
+pub(super) fn edge(place: usize) -> f64 {
+    let octave = (place / PER_OCTAVE).saturating_sub(1);
+    (place - octave * PER_OCTAVE) as f64 * libm::exp2(octave as f64)
+}
+
+/// Probability by cells, while it is collected.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Collected {
+    /// What lies in each cell.
+    mass: Vec<f64>,
+    /// The probability of each nanosecond below a cell that ends at or above it.
+    density: Vec<f64>,
+}
+
+impl Collected {
+    fn reach(&mut self, place: usize) {
+        if place >= self.mass.len() {
+            self.mass.resize(place + 1, 0.0);
+            self.density.resize(place + 1, 0.0);
+        }
+    }
+
+    /// Adds a piece of the delay function: so long at one delay, then falling by a nanosecond a nanosecond.
+    pub(super) fn add(&mut self, delay: i64, flat: i64, fall: i64, weight: f64) {
+        let at = place(delay);
+        self.reach(at);
+        self.mass[at] += flat as f64 * weight;
+        if fall > 0 {
+            self.below(delay, weight);
+            self.below(delay - fall, -weight);
+        }
+    }
+
+    /// All nanoseconds from 0 to a delay have a probability.
+    fn below(&mut self, delay: i64, weight: f64) {
+        let at = place(delay);
+        self.mass[at] += (delay as f64 - edge(at)) * weight;
+        self.density[at] += weight;
+    }
+
+    /// The probability of each cell.
+    pub(super) fn cells(mut self) -> Vec<f64> {
+        let mut density = 0.0;
+        for at in (0..self.mass.len()).rev() {
+            self.mass[at] += density * (edge(at + 1) - edge(at));
+            density += self.density[at];
+        }
+        self.mass
+    }
+}
+
+/// The delay of one unit: the probability of each cell.
+#[derive(Clone, Debug)]
+pub(super) struct CellDistribution(pub Vec<f64>);
+
+impl CellDistribution {
+    /// The probability of a delay above that, with cells taken as even.
+    pub(super) fn above(&self, delay: f64) -> f64 {
+        let share = |(at, mass): (usize, &f64)| {
+            let (from, to) = (edge(at), edge(at + 1));
+            mass * ((to - delay.max(from)) / (to - from)).clamp(0.0, 1.0)
+        };
+        self.0.iter().enumerate().map(share).sum()
+    }
+
+    /// What delays up to `most` add to the mean of the largest of n, in nanoseconds: the integral of 1 - F^n up to there,
+    /// with cells taken as even.
+    pub(super) fn mean_of_largest(&self, n: f64, most: f64) -> f64 {
+        let (mut above, mut mean) = (0.0, 0.0);
+        for (at, mass) in self.0.iter().enumerate().rev() {
+            let (from, to) = (edge(at), edge(at + 1));
+            let lower = (above + mass).clamp(0.0, 1.0);
+            let end = to.min(most);
+            if end > from {
+                let upper = above + mass * (to - end) / (to - from);
+                mean += (end - from) * mean_of_any(n, upper.clamp(0.0, 1.0), lower);
+            }
+            above = lower;
+        }
+        mean
+    }
+}
+
+/// The middle of a cell, in nanoseconds.
+pub(super) fn middle(place: usize) -> f64 {
+    (edge(place) + edge(place + 1) - 1.0) / 2.0
+}

@@ -1,0 +1,288 @@
+//! The longest delays as a generalized Pareto law: all shapes and scales that go with the recorded ones, and what such a
+//! tail adds to the time of many ranks.
+
+use crate::order::any;
+use crate::random::Stream;
+
+/// What is thought of the shape before anything is seen: about so, and so far from it. Lengths of real detours have shapes
+/// from 0 (exponential) to 1 (no mean).
+const SHAPE_BEFORE: (f64, f64) = (0.25, 0.4);
+
+/// Shapes from bounded tails to those that just have a mean.
+const SHAPES: (f64, f64) = (-0.5, 0.98);
+
+/// Logarithms of the scale over the mean excess.
+const SCALES: (f64, f64) = (-3.5, 1.5);
+
+/// Points of the grid of shapes, and of scales.
+const GRID: usize = 48;
+
+/// A tail has at least so many delays.
+const FEWEST: usize = 10;
+
+/// Points at which the distribution above the threshold is taken.
+const POINTS: usize = 40;
+
+/// The law goes on until fewer than so many phases have a longer delay.
+const NEGLIGIBLE: f64 = 1e-6;
+
+/// No delay is thought of as longer: 10,000 s.
+const LONGEST: f64 = 1e13;
+
+/// How often the distribution of delays and that of waiting for them are taken from each other.
+const ROUNDS: usize = 3;
+
+/// A point of the grid.
+#[derive(Clone, Copy, Debug)]
+struct Possible {
+    shape: f64,
+    /// In nanoseconds.
+    scale: f64,
+    log_likelihood: f64,
+}
+
+/// What is known of the law of the longest delays.
+#[derive(Clone, Debug)]
+pub(super) struct Tail {
+    threshold: f64,
+    count: usize,
+    grid: Vec<Possible>,
+    /// The sum of probabilities up to each point of the grid.
+    sums: Vec<f64>,
+    best: (f64, f64),
+    /// By how many times a recording is thought of as longer than it was.
+    times: f64,
+    /// The probability of a delay above the threshold over what single detours would give.
+    covering: f64,
+}
+
+/// One law.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    threshold: f64,
+    shape: f64,
+    scale: f64,
+    covering: f64,
+}
+
+impl Tail {
+    /// Of delays in falling order: of as many as follow the law. Nothing if there are too few.
+    pub(super) fn fit(delays: &[f64]) -> Option<Self> {
+        let mut count = delays.len().checked_sub(1)?;
+        let mut fitted = None;
+        while count >= FEWEST {
+            let threshold = delays[count];
+            let excesses: Vec<f64> =
+                delays[..count].iter().rev().map(|delay| delay - threshold).filter(|y| *y > 0.0).collect();
+            if excesses.len() >= FEWEST {
+                let tail = Self::of(threshold, &excesses);
+                let follows = misfit(&excesses, tail.best.0, tail.best.1) <= misfit_limit(tail.best.0);
+                // The few longest are taken whether they follow it or not: nothing better is known.
+                fitted = Some(tail);
+                if follows {
+                    break;
+                }
+            }
+            count = (count as f64 / 1.19) as usize;
+        }
+        fitted
+    }
+
+    fn of(threshold: f64, excesses: &[f64]) -> Self {
+        let n = excesses.len() as f64;
+        let mean = excesses.iter().sum::<f64>() / n;
+        let mut grid = Vec::with_capacity(GRID * GRID);
+        let mut best = (0.0, mean, f64::NEG_INFINITY);
+        for row in 0..GRID {
+            let shape = SHAPES.0 + (SHAPES.1 - SHAPES.0) * (row as f64 + 0.5) / GRID as f64;
+            for column in 0..GRID {
+                let scale = mean * libm::exp(SCALES.0 + (SCALES.1 - SCALES.0) * (column as f64 + 0.5) / GRID as f64);
+                let log_likelihood = log_likelihood(excesses, shape, scale);
+                if log_likelihood > best.2 {
+                    best = (shape, scale, log_likelihood);
+                }
+                if log_likelihood.is_finite() {
+                    grid.push(Possible { shape, scale, log_likelihood });
+                }
+            }
+        }
+        let tail = Self {
+            threshold,
+            count: excesses.len(),
+            grid,
+            sums: Vec::new(),
+            best: (best.0, best.1),
+            times: 1.0,
+            covering: 1.0,
+        };
+        tail.of_longer(1.0)
+    }
+
+    /// The same of a recording so many times as long, with as many times the delays.
+    pub(super) fn of_longer(&self, times: f64) -> Self {
+        let log = |possible: &Possible| {
+            let off = (possible.shape - SHAPE_BEFORE.0) / SHAPE_BEFORE.1;
+            times * possible.log_likelihood - off * off / 2.0
+        };
+        let largest = self.grid.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
+        let mut sum = 0.0;
+        let sums = self.grid.iter().map(|possible| {
+            sum += libm::exp(log(possible) - largest);
+            sum
+        });
+        Self { sums: sums.collect(), times, ..self.clone() }
+    }
+
+    /// With a ratio of the probability of a delay above the threshold and the rate of them: by how much the pieces of the
+    /// delay function are shorter or longer than a grain and the excess of each delay.
+    pub(super) fn covering(self, time: f64, grain: f64) -> Self {
+        let single = grain + self.best.1 / (1.0 - self.best.0);
+        Self { covering: (time / single).clamp(0.2, 5.0), ..self }
+    }
+
+    /// In nanoseconds.
+    pub(super) fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// How many delays are above the threshold.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The delay that the longest of a recording most probably has.
+    pub(super) fn likely_longest(&self) -> f64 {
+        let law = Law { threshold: self.threshold, shape: self.best.0, scale: self.best.1, covering: 1.0 };
+        law.level(1.0 / (self.count as f64 * self.times))
+    }
+
+    /// The number of delays above the threshold that another recording of the length would have, over their number here.
+    pub(super) fn count_drawn(&self, stream: &mut Stream) -> f64 {
+        // A sum of three uniform numbers is near enough to a normal one for what is only an estimate.
+        let normal = 2.0 * ((0..3).map(|_| stream.unit()).sum::<f64>() - 1.5);
+        libm::exp(normal / (self.count as f64 * self.times).sqrt())
+    }
+
+    /// One of the laws.
+    pub(super) fn drawn(&self, stream: &mut Stream) -> Law {
+        let all = self.sums.last().copied().unwrap_or(0.0);
+        let wanted = stream.unit() * all;
+        let at = self.sums.partition_point(|sum| *sum < wanted).min(self.grid.len().saturating_sub(1));
+        let Possible { shape, scale, .. } = self.grid[at];
+        // Anywhere around the point.
+        let cell = |(from, to): (f64, f64), stream: &mut Stream| (to - from) / GRID as f64 * (stream.unit() - 0.5);
+        let shape = (shape + cell(SHAPES, stream)).min(SHAPES.1);
+        let scale = scale * libm::exp(cell(SCALES, stream));
+        Law { threshold: self.threshold, shape, scale, covering: self.covering }
+    }
+}
+
+impl Law {
+    /// The probability of an excess of more than y.
+    fn above(&self, y: f64) -> f64 {
+        let z = y / self.scale;
+        if self.shape.abs() < 1e-6 {
+            return libm::exp(-z);
+        }
+        let base = 1.0 + self.shape * z;
+        if base <= 0.0 { 0.0 } else { libm::exp(-libm::log(base) / self.shape) }
+    }
+
+    /// The integral of that from y on.
+    fn rest(&self, y: f64) -> f64 {
+        let base = self.scale + self.shape * y;
+        if base <= 0.0 { 0.0 } else { self.above(y) * base / (1.0 - self.shape) }
+    }
+
+    /// The delay that is exceeded with a probability.
+    fn level(&self, probability: f64) -> f64 {
+        let log = libm::log(probability.clamp(1e-300, 1.0));
+        let excess = if self.shape.abs() < 1e-6 { -log } else { libm::expm1(-self.shape * log) / self.shape };
+        (self.threshold + self.scale * excess).min(LONGEST)
+    }
+
+    /// The mean added time of a phase of n units in nanoseconds, and the part that comes from delays above the longest one;
+    /// with so many delays above the threshold in a nanosecond of one unit, and what delays below it add.
+    pub(super) fn added(&self, n: f64, rate: f64, below: f64, grain: f64, longest: f64) -> (f64, f64) {
+        let top = self.level((NEGLIGIBLE / (n * rate * grain)).min(0.1));
+        // Rising by one factor, from steps that are small against the scale on.
+        let first = (self.scale / 20.0).min((top - self.threshold) / 50.0);
+        let factor = libm::exp(libm::log((top - self.threshold) / first) / (POINTS - 1) as f64);
+        let mut points = [self.threshold; POINTS + 1];
+        let mut excess = first;
+        for point in &mut points[1..] {
+            *point = self.threshold + excess;
+            excess *= factor;
+        }
+        let (mut waiting, mut total, mut unseen) = ([0.0; POINTS + 1], below, 0.0);
+        for _ in 0..ROUNDS {
+            let reach = points.map(|point| any(n, (rate * self.time(point, grain, &points, &waiting)).min(1.0)));
+            (total, unseen) = (below, 0.0);
+            waiting[0] = reach[0];
+            for at in 0..POINTS {
+                let (from, to) = (points[at], points[at + 1]);
+                let mean = (reach[at] + reach[at + 1]) / 2.0;
+                total += mean * (to - from);
+                unseen += mean * (to - from.max(longest)).max(0.0);
+                waiting[at + 1] = mean;
+            }
+        }
+        (total, if total > 0.0 { unseen / total } else { 0.0 })
+    }
+
+    /// For how long a delay lets phases that begin then be late by more than `delay`: a grain, and the part of it that a
+    /// waiting rank does not see. A rank waited longer than `points[i]` with the probability `waiting[i + 1]`.
+    fn time(&self, delay: f64, grain: f64, points: &[f64; POINTS + 1], waiting: &[f64; POINTS + 1]) -> f64 {
+        let excess = delay - self.threshold;
+        let mut time = grain * self.above(excess);
+        let mut rest = self.rest(excess);
+        for (to, waiting) in points.iter().zip(waiting) {
+            if *waiting <= 0.0 {
+                break;
+            }
+            let next = self.rest(excess + to);
+            time += waiting * (rest - next);
+            rest = next;
+        }
+        time * self.covering
+    }
+}
+
+fn log_likelihood(excesses: &[f64], shape: f64, scale: f64) -> f64 {
+    let mut sum = -(excesses.len() as f64) * libm::log(scale);
+    for excess in excesses {
+        let base = 1.0 + shape * excess / scale;
+        if base <= 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        sum -= if shape.abs() < 1e-6 { excess / scale } else { (1.0 + 1.0 / shape) * libm::log(base) };
+    }
+    sum
+}
+
+/// How badly rising excesses follow a law: the statistic A^2 of T. W. Anderson and D. A. Darling, J. Am. Stat. Assoc. 49
+/// (1954).
+fn misfit(excesses: &[f64], shape: f64, scale: f64) -> f64 {
+    let n = excesses.len();
+    let law = Law { threshold: 0.0, shape, scale, covering: 1.0 };
+    let above: Vec<f64> = excesses.iter().map(|excess| libm::log(law.above(*excess).max(1e-300))).collect();
+    let term = |i: usize| (2 * i + 1) as f64 * (libm::log1p(-libm::exp(above[i])).max(-700.0) + above[n - 1 - i]);
+    -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64
+}
+
+/// What it stays below in 90 of 100 samples that do follow the law; `becalm-stats` has the source of these.
+fn misfit_limit(shape: f64) -> f64 {
+    const LIMITS: [(f64, f64); 8] = [
+        (-0.5, 1.0),
+        (-0.4, 0.91),
+        (-0.2, 0.824),
+        (0.0, 0.777),
+        (0.2, 0.724),
+        (0.4, 0.692),
+        (0.6, 0.666),
+        (1.0, 0.657),
+    ];
+    let at = LIMITS.partition_point(|(limit, _)| *limit < shape).clamp(1, LIMITS.len() - 1);
+    let ((left, a), (right, b)) = (LIMITS[at - 1], LIMITS[at]);
+    a + (b - a) * ((shape - left) / (right - left)).clamp(0.0, 1.0)
+}

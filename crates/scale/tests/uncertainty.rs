@@ -1,0 +1,91 @@
+//! Intervals of slowdowns against known processes: each is recorded for 10 s, and the interval must hold what the process
+//! costs. `bench/src/bin/recordings.rs` has the whole table.
+
+use becalm_scale::delay::DelayTable;
+use becalm_scale::noise::NodeNoise;
+use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
+use becalm_scale::{Noise, NoiseTrace};
+use becalm_testing::noise::Source;
+use becalm_testing::rare::RareLaw;
+use becalm_units::Nanos;
+
+const GRAIN: Nanos = Nanos::from_millis(1);
+
+fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
+    let detours = law.recording(&mut Source::seeded(seed), length.get());
+    let detours = detours.into_iter().map(|(start, duration)| (Nanos::new(start), Nanos::new(duration)));
+    let trace = NoiseTrace::new(length, detours).unwrap();
+    Noise::recorded(vec![NodeNoise::new("node", vec![trace]).unwrap()]).unwrap()
+}
+
+fn bounds(noise: &Noise, ranks: &[u64]) -> Vec<RecordingBounds> {
+    let table = DelayTable::new(noise, 1, GRAIN).unwrap();
+    let known = RecordingUncertainty::new(noise, &table, 1);
+    ranks.iter().map(|ranks| known.bounds(*ranks)).collect()
+}
+
+fn holds(bounds: &RecordingBounds, truth: f64) -> bool {
+    bounds.low <= truth && bounds.high.is_none_or(|high| high >= truth)
+}
+
+#[test]
+fn intervals_hold_what_the_process_costs() {
+    const RANKS: [u64; 2] = [1 << 10, 1 << 17];
+    const RECORDINGS: u64 = 8;
+    let (mut held, mut bounded_at_1k, mut all) = (0, 0, 0);
+    for law in RareLaw::ALL {
+        let truth = RANKS.map(|ranks| 1.0 + law.added(&mut Source::seeded(1), ranks, 1e6, (1 << 25) / ranks));
+        for seed in 0..RECORDINGS {
+            let bounds = bounds(&recorded(law, 100 + seed, Nanos::from_secs(10)), &RANKS);
+            held += bounds.iter().zip(truth).filter(|(bounds, truth)| holds(bounds, *truth)).count();
+            bounded_at_1k += usize::from(bounds[0].high.is_some());
+            all += 1;
+        }
+    }
+    assert!(held * 100 >= 2 * all * 85, "{held} of {} intervals hold the truth", 2 * all);
+    assert!(bounded_at_1k * 2 > all, "{bounded_at_1k} of {all} are bounded at 1,024 ranks");
+}
+
+#[test]
+fn a_recording_of_the_length_that_is_named_has_an_upper_end() {
+    let law = RareLaw::Exponential;
+    let short = bounds(&recorded(law, 7, Nanos::from_secs(10)), &[1 << 17])[0];
+    assert_eq!(short.high, None);
+    let needed = short.needed.expect("an exponential law can be bounded");
+    assert!(needed > Nanos::from_secs(10) && needed < Nanos::from_secs(10_000), "{needed}");
+    let long = bounds(&recorded(law, 8, needed * 2), &[1 << 17])[0];
+    assert!(long.high.is_some(), "not bounded by {needed}");
+}
+
+#[test]
+fn longer_recordings_have_narrower_intervals() {
+    let width = |seconds: i64| {
+        let bounds = bounds(&recorded(RareLaw::Exponential, 9, Nanos::from_secs(seconds)), &[1 << 10])[0];
+        (bounds.high.expect("few ranks are bounded") - 1.0) / (bounds.low - 1.0)
+    };
+    assert!(width(1_000) < 1.5, "{}", width(1_000));
+    assert!(width(1_000) < width(10) / 2.0, "{} and {}", width(1_000), width(10));
+}
+
+#[test]
+fn one_detour_makes_all_of_it_and_bounds_nothing() {
+    let trace = NoiseTrace::new(Nanos::from_secs(10), [(Nanos::from_secs(3), GRAIN)]).unwrap();
+    let noise = Noise::recorded(vec![NodeNoise::new("node", vec![trace]).unwrap()]).unwrap();
+    let bounds = bounds(&noise, &[64])[0];
+    assert_eq!((bounds.high, bounds.needed), (None, None));
+    assert!(bounds.longest.iter().all(|share| (share - 1.0).abs() < 1e-9), "{bounds:?}");
+    assert!(bounds.low >= 1.0 && bounds.low < 1.02, "{bounds:?}");
+}
+
+#[test]
+fn silence_costs_nothing() {
+    let silent = NodeNoise::new("node", vec![NoiseTrace::silent(Nanos::from_secs(10)).unwrap()]).unwrap();
+    let bounds = bounds(&Noise::recorded(vec![silent]).unwrap(), &[64])[0];
+    assert_eq!((bounds.low, bounds.high, bounds.longest), (1.0, None, [0.0; 3]));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_interval() {
+    let noise = recorded(RareLaw::Three, 3, Nanos::from_secs(10));
+    assert_eq!(bounds(&noise, &[64, 4_096]), bounds(&noise, &[64, 4_096]));
+}
