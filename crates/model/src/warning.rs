@@ -421,19 +421,6 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
     )
 }
 
-/// The run has so many detours, as written, that phases were not replayed for a page.
-#[must_use]
-pub fn not_replayed(detours: &str, run: &Path) -> Warning {
-    let run = run.display();
-    Warning::new(
-        "not_replayed",
-        format!(
-            "with {detours} detours the phases were not replayed: what is shown is the mean that order statistics expect"
-        ),
-        format!("becalm predict {run} --ranks 64,1k,16k --grain 1ms replays them"),
-    )
-}
-
 /// Finding out for a page which sources are to blame would take too much.
 #[must_use]
 pub fn no_blame(run: &Path) -> Warning {

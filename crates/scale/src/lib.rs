@@ -2,7 +2,7 @@
 //!
 //! - [`noise`]: traces as circles, checked when they are made; [`spec`] makes them from a line of text, [`books`] takes
 //!   single sources out of them.
-//! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold.
+//! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold; [`lengths`] says where noise is such.
 //! - [`delay`]: the delay that a phase suffers, as a function of where in the trace it starts; [`order`] gives the
 //!   expected largest of any number of such delays.
 //! - [`sampled`]: that, and what is left of it without each source, in one pass over detours that nobody keeps.
@@ -25,6 +25,7 @@ mod envelope;
 pub mod error;
 pub mod estimate;
 pub mod law;
+pub mod lengths;
 pub mod machine;
 pub mod network;
 pub mod noise;

@@ -7,7 +7,8 @@ use crate::ScaleError;
 use crate::collective::Collective;
 use crate::delay::DelayTable;
 use crate::estimate::{from_replicas, not_below};
-use crate::law::{Law, LawPoint};
+use crate::law::LawPoint;
+use crate::lengths::DetourLengths;
 use crate::machine::JobMachine;
 use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
@@ -69,9 +70,11 @@ pub struct RankPrediction {
     pub recording: Option<RecordingBounds>,
     /// Whether the noise is a formula, of which nothing is unknown.
     pub formula: bool,
-    /// What order statistics expect, for the ideal collective and ranks that are not synchronized.
+    /// What order statistics expect, for the ideal collective and ranks that are not synchronized, where phases may be taken
+    /// to start at random times; see [`DetourLengths`].
     pub expected_ratio: Option<f64>,
-    /// What the noise law says, with p and the mean delay D taken from the traces; as for `expected_ratio`.
+    /// What the noise law says, with the rate and the mean length of the detours, which must be about as long as each other;
+    /// for the ideal collective and ranks that are not synchronized and share no node.
     pub law: Option<LawPoint>,
     /// The longest phase of all replicas.
     pub worst_phase: Option<Nanos>,
@@ -210,36 +213,6 @@ impl<'a> Prediction<'a> {
         })
     }
 
-    /// The answer of order statistics and of the law alone, for the ideal collective: nothing is replayed, which takes
-    /// less time and about half of the memory.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for no ranks, ranks that do not fill nodes, a law that does not hold for any.
-    pub fn expected_row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
-        let question = &self.question;
-        if ranks == 0 {
-            return Err(ScaleError::NoRanks);
-        }
-        if !ranks.is_multiple_of(question.per_node) {
-            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
-        }
-        let (expected_ratio, law) = self.expected(ranks)?;
-        Ok(RankPrediction {
-            ranks,
-            grain: question.grain,
-            phases: question.phases,
-            collective: question.collective,
-            slowdown: None,
-            recording: self.recording(ranks, None),
-            formula: !self.noise.together(),
-            expected_ratio,
-            law,
-            worst_phase: None,
-            mean_phase_ns: None,
-            quiet_phase_ns: question.grain.get() as f64,
-        })
-    }
-
     fn placement(&self, ranks: u64) -> Placement {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
     }
@@ -267,10 +240,15 @@ impl<'a> Prediction<'a> {
             return Ok((None, None));
         }
         let units = (ranks / table.ranks_per_unit()).max(1);
-        let expected = (units <= UNITS_LIMIT).then(|| distribution.expected_slowdown(units));
-        let delay = Nanos::new(distribution.mean_delay_if_delayed_ns().round() as i64);
-        let law = Law::new(self.question.grain, delay, distribution.delay_probability().min(1.0))?.at(units)?;
-        Ok((expected, Some(LawPoint { ranks, ..law })))
+        let grain = self.question.grain;
+        let lengths = DetourLengths::new(self.noise);
+        // Beyond what is replayed nothing better is known.
+        let valid = |delay: f64| ranks > RANKS_LIMIT || lengths.starts_are_random(grain, delay);
+        let expected = (units <= UNITS_LIMIT && valid(distribution.expected_max_ns(units)))
+            .then(|| distribution.expected_slowdown(units));
+        // The law's ranks are independent of each other.
+        let law = if table.ranks_per_unit() == 1 { lengths.law(grain)? } else { None };
+        Ok((expected, law.map(|law| law.at(ranks)).transpose()?))
     }
 
     /// One replica with messages.
@@ -358,13 +336,11 @@ impl Durations {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_expected_needs_no_replay() {
-        let detours = [(5, 100_000), (2_000_000, 3_000), (7_000_000, 40_000)];
-        let detours = detours.map(|(start, duration)| (Nanos::new(start), Nanos::new(duration)));
-        let noise = Noise::apart("made up", NoiseTrace::new(Nanos::from_millis(10), detours).unwrap());
-        let question = Question {
-            grain: Nanos::from_millis(1),
+    use crate::noise::NodeNoise;
+
+    fn question() -> Question {
+        Question {
+            grain: Nanos::from_micros(100),
             phases: 50,
             collective: Collective::Ideal,
             network: "infiniband".parse().unwrap(),
@@ -373,13 +349,39 @@ mod tests {
             synchronized: false,
             seed: 1,
             replicas: 2,
-        };
-        let prediction = Prediction::new(&noise, question).unwrap();
-        for ranks in [1, 64, 4_096] {
-            let (whole, expected) = (prediction.row(ranks).unwrap(), prediction.expected_row(ranks).unwrap());
-            assert!(whole.slowdown.is_some() && expected.expected_ratio > Some(1.0));
-            assert_eq!(expected, RankPrediction { slowdown: None, worst_phase: None, mean_phase_ns: None, ..whole });
         }
-        assert!(matches!(prediction.expected_row(0), Err(ScaleError::NoRanks)));
+    }
+
+    #[test]
+    fn what_is_expected_is_shown_where_it_is_what_a_replay_gives() {
+        let trace = "poisson:rate=1Hz,detour=10ms".parse::<crate::spec::NoiseSpec>().unwrap().trace(1).unwrap();
+        let noise = Noise::apart("poisson", trace);
+        let prediction = Prediction::new(&noise, Question { phases: 20_000, ..question() }).unwrap();
+        let row = prediction.row(64).unwrap();
+        assert_eq!(row.expected_ratio, None, "it would be 15 times the replay");
+        let law = row.law.unwrap().slowdown_ratio;
+        assert!((law - 1.638).abs() < 0.002, "{law}");
+        let many = prediction.row(1 << 17).unwrap();
+        let (expected, replayed) = (many.expected_ratio.unwrap(), many.slowdown.unwrap().mean);
+        assert!((expected / replayed - 1.0).abs() < 0.05, "{expected} {replayed}");
+    }
+
+    #[test]
+    fn the_interval_of_a_recording_holds_what_it_gave_itself() {
+        let detours = (0..50).map(|at| (Nanos::new(at * 10_000_000 + 5), Nanos::new(2_000 * (at + 1))));
+        let trace = NoiseTrace::new(Nanos::from_millis(500), detours).unwrap();
+        let node = NodeNoise::new("node", vec![trace]).unwrap();
+        let noise = Noise::recorded(vec![node]).unwrap();
+        let prediction = Prediction::new(&noise, question()).unwrap();
+        assert_eq!(prediction.row(64).unwrap().recording, None, "nobody asked");
+        let prediction = prediction.of_recording();
+        for ranks in [1, 64, 4_096] {
+            let row = prediction.row(ranks).unwrap();
+            let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap());
+            assert!(!row.formula && bounds.low <= slowdown.mean);
+            assert!(bounds.high.is_none_or(|high| high >= slowdown.mean), "{row:?}");
+        }
+        let barrier = Question { collective: "barrier".parse().unwrap(), ..question() };
+        assert_eq!(Prediction::new(&noise, barrier).unwrap().of_recording().row(8).unwrap().recording, None);
     }
 }

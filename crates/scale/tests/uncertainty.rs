@@ -53,7 +53,7 @@ fn a_recording_of_the_length_that_is_named_has_an_upper_end() {
     assert_eq!(short.high, None);
     let needed = short.needed.expect("an exponential law can be bounded");
     assert!(needed > Nanos::from_secs(10) && needed < Nanos::from_secs(10_000), "{needed}");
-    let long = bounds(&recorded(law, 8, needed * 2), &[1 << 17])[0];
+    let long = bounds(&recorded(law, 8, needed + needed), &[1 << 17])[0];
     assert!(long.high.is_some(), "not bounded by {needed}");
 }
 

@@ -253,12 +253,13 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     for sentence in intervals::sentences(report.rows, report.question.replicas) {
         paragraph(out, "  ", &sentence)?;
     }
-    if shown(&row::EXPECTED_RATIO) {
-        paragraph(
-            out,
-            "  ",
-            "expected: by order statistics, for a phase at a random time; law: by Tsafrir's noise law",
-        )?;
+    let meanings = [
+        (&row::EXPECTED_RATIO, "expected: by order statistics, for a phase at a random time"),
+        (&row::LAW_RATIO, "law: by Tsafrir's noise law"),
+    ];
+    let meanings: Vec<&str> = meanings.iter().filter(|(field, _)| shown(field)).map(|(_, meaning)| *meaning).collect();
+    if !meanings.is_empty() {
+        paragraph(out, "  ", &meanings.join("; "))?;
     }
     plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
     for (grain, blames) in report.blame {

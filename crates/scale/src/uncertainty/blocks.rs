@@ -54,6 +54,16 @@ impl Blocks {
                 longest[rank].add(piece.delay, piece.flat, fall, weight);
             }
         }
+        // Starts that no piece covers have the delay of whole laps alone.
+        for (number, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.base > 0) {
+            let mut free = vec![kind.length / count as i64; count];
+            for piece in table.pieces().iter().filter(|piece| piece.kind as usize == number) {
+                free[block(number, piece.start) - node_of[number] * count] -= piece.length;
+            }
+            for (at, free) in free.into_iter().enumerate() {
+                collected[node_of[number] * count + at].add(kind.base, free.max(0), 0, weight[number]);
+            }
+        }
         let mut share = vec![0.0; nodes * count];
         for node in &node_of {
             let blocks = &mut share[node * count..(node + 1) * count];

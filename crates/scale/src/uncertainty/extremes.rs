@@ -61,6 +61,12 @@ impl Extremes {
         &self.list
     }
 
+    /// Whether the longest delay came so often that none is thought to be longer: ten times, to a hundredth of it.
+    pub(super) fn settled(&self) -> bool {
+        let last = TOLD[TOLD.len() - 1] - 1;
+        self.list.get(last).is_some_and(|tenth| tenth.delay >= self.list[0].delay - self.list[0].delay / 100)
+    }
+
     /// In nanoseconds, falling.
     pub(super) fn delays(&self) -> Vec<f64> {
         self.list.iter().map(|extreme| extreme.delay as f64).collect()

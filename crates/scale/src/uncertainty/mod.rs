@@ -35,7 +35,7 @@ const DRAWS: usize = 200;
 const BEYOND: usize = DRAWS / 40;
 
 /// As many are drawn for each longer recording that is tried.
-const TRIED_DRAWS: usize = 60;
+const TRIED_DRAWS: usize = 40;
 
 /// The added time is bounded where its largest is at most so many times its smallest.
 const SPREAD_LIMIT: f64 = 30.0;
@@ -88,11 +88,12 @@ impl RecordingUncertainty {
         let blocks = Blocks::new(noise, table, &extremes);
         let recorded = table.kinds().iter().map(|kind| kind.length).max().unwrap_or(0);
         let grain = table.grain().get() as f64;
-        let tail = Tail::fit(&extremes.delays());
+        let tail = if extremes.settled() { None } else { Tail::fit(&extremes.delays()) };
         let tail = tail.map(|tail| {
             let all = blocks.all();
             let counted = blocks.rate(tail.count(), None);
-            tail.covering(all.above(tail.threshold()) / counted, grain)
+            let time = all.above(tail.threshold()) / counted;
+            tail.covering(time, grain)
         });
         Self { grain, recorded: Nanos::new(recorded), blocks, extremes, tail, seed }
     }
@@ -104,7 +105,7 @@ impl RecordingUncertainty {
         let mut stream = Stream::new(self.seed, Purpose::Recording, units);
         let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, &mut stream)).collect();
         let (low, high) = ends(&mut drawn);
-        let bounded = self.tail.is_some() && is_bounded(&drawn);
+        let bounded = (self.tail.is_some() || self.extremes.settled()) && is_bounded(&drawn);
         let needed = if bounded { None } else { self.needed(n, &mut stream) };
         let over = |added: f64| 1.0 + added / self.grain;
         RecordingBounds { low: over(low), high: bounded.then(|| over(high)), longest: self.blocks.shares(n), needed }

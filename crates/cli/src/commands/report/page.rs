@@ -46,8 +46,12 @@ fn question() -> anyhow::Result<Question> {
 /// Runs with more detours are not predicted here: even order statistics hold them all in memory, with about 170 bytes each.
 const DETOURS_LIMIT: u64 = 20_000_000;
 
-/// Runs with more detours are not replayed here, and nobody is blamed: that takes twice the memory, and the books besides.
-const REPLAY_LIMIT: u64 = 4_000_000;
+/// Of runs with more detours nobody is blamed here, and fewer phases are replayed: books take twice the memory, and a phase
+/// among so many detours takes longer.
+const SHORT_LIMIT: u64 = 4_000_000;
+
+/// Phases of a short replay.
+const SHORT_PHASES: u64 = 200;
 
 /// How many detours the predictions of blame may read in all.
 const BLAME_LIMIT: u64 = 20_000_000;
@@ -104,13 +108,16 @@ impl PagePrediction {
         }
         let named =
             summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
-        let source = noise::from_run(bundle, selection, named && detours <= REPLAY_LIMIT)?;
+        let source = noise::from_run(bundle, selection, named && detours <= SHORT_LIMIT)?;
         let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
         // Once as it is, once without each source, then without each remaining one after every step.
         let predictions = |steps: u64| 1 + names.len() as u64 * steps;
         let blame_steps = (1..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
         let blame_steps = blame_steps.filter(|_| source.booked.is_some());
-        let question = question()?;
+        let mut question = question()?;
+        if detours > SHORT_LIMIT {
+            question.phases = SHORT_PHASES;
+        }
         let phases = question.phases * question.replicas;
         let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
         let progress = Mutex::new(Steps::new("predicting", steps));
@@ -118,16 +125,11 @@ impl PagePrediction {
         let prediction = Prediction::new(&source.noise, question)?.of_recording().watched(ReplayWatch::by(&told));
         let mut rows: Vec<RankPrediction> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {
-            let replayed = detours <= REPLAY_LIMIT;
-            rows.push(if replayed { prediction.row(ranks)? } else { prediction.expected_row(ranks)? });
+            rows.push(prediction.row(ranks)?);
         }
         drop(prediction);
         let mut warnings = source.warnings.clone();
         warnings.extend(source.short_recording(&question, &RANKS));
-        if detours > REPLAY_LIMIT {
-            let shown = becalm_report::Value::Count(detours).cell();
-            warnings.push(warning::not_replayed(&shown.to_string(), bundle.path()));
-        }
         let mut blames = Vec::new();
         if let (Some(booked), Some(steps)) = (&source.booked, blame_steps) {
             let ranks = &RANKS[RANKS.len() - 1..];

@@ -48,23 +48,19 @@ fn reading(report: &PredictReport<'_>) -> String {
 }
 
 fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
-    let replayed = report.rows.iter().any(|row| row.slowdown.is_some());
     let text = most_ranks(report);
-    let mut charts = vec![slowdown_chart(report, replayed, &text)];
+    let mut charts = vec![slowdown_chart(report, &text)];
     let blame = report.blame.first().and_then(|(_, blames)| blames.last());
     charts.extend(blame.and_then(|blame| blame_chart(report, blame)));
-    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(slowdown_table(report, replayed))];
+    let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(slowdown_table(report))];
     if let Some(blame) = blame {
         blocks.push(Block::Text(blame_text(report, blame)));
         blocks.push(Block::Table(alone(report, blame)));
     }
-    blocks.push(Block::Note(match replayed {
-        true => format!(
-            "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
-            predict::job(&report.question)
-        ),
-        false => "Ideal collective. becalm predict answers for other grains, collectives and networks.".to_owned(),
-    }));
+    blocks.push(Block::Note(format!(
+        "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
+        predict::job(&report.question)
+    )));
     let warning = |warning: &becalm_model::node::Warning| Block::Warning {
         text: warning.message.clone(),
         advice: warning.advice.clone(),
@@ -73,53 +69,41 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The figures of each number of ranks; of a prediction that was replayed, or that order statistics made alone.
-fn slowdown_table(report: &PredictReport<'_>, replayed: bool) -> HtmlTable {
-    let fields: &[&Field<predict::PredictedRow>] = match replayed {
-        true => &[
-            &row::RANKS,
-            &row::SLOWDOWN_RATIO,
-            &row::SLOWDOWN_LOW,
-            &row::SLOWDOWN_HIGH,
-            &row::EXPECTED_RATIO,
-            &row::MEAN_PHASE_NS,
-            &row::WORST_PHASE_NS,
-        ],
-        false => &[&row::RANKS, &row::EXPECTED_RATIO, &row::LAW_RATIO],
-    };
+/// The figures of each number of ranks.
+fn slowdown_table(report: &PredictReport<'_>) -> HtmlTable {
+    let fields: &[&Field<predict::PredictedRow>] = &[
+        &row::RANKS,
+        &row::SLOWDOWN_RATIO,
+        &row::SLOWDOWN_LOW,
+        &row::SLOWDOWN_HIGH,
+        &row::EXPECTED_RATIO,
+        &row::MEAN_PHASE_NS,
+        &row::WORST_PHASE_NS,
+    ];
     let mut table = HtmlTable::new("Predicted slowdown", fields);
     predict::lines(report).iter().for_each(|line| {
         table.row(fields, line);
     });
-    table.note = match replayed {
-        true => {
-            let mut sentences = predict::intervals::sentences(report.rows, report.question.replicas);
-            sentences.push("expected: by order statistics".to_owned());
-            sentences.join(". ") + "."
-        }
-        false => "expected: by order statistics, for a phase at a random time; law: by Tsafrir\u{2019}s noise law."
-            .to_owned(),
-    };
+    let mut sentences = predict::intervals::sentences(report.rows, report.question.replicas);
+    sentences.push("expected: by order statistics, where phases may be taken to start at random times".to_owned());
+    table.note = sentences.join(". ") + ".";
     table
 }
 
 /// What the prediction says of the largest number of ranks, in a sentence.
 fn most_ranks(report: &PredictReport<'_>) -> String {
-    let largest = |ratio: fn(&becalm_scale::predict::RankPrediction) -> Option<f64>| {
-        report.rows.iter().filter_map(|row| Some((row.ranks, ratio(row)?))).next_back()
-    };
-    match (largest(|row| Some(row.slowdown?.mean)), largest(|row| row.expected_ratio)) {
-        (Some((ranks, slowdown)), _) => {
-            format!("At {} ranks such a job takes {} times as long.", Count::new(ranks), factor(slowdown))
+    let largest = report.rows.iter().filter_map(|row| Some((row, row.slowdown?.mean))).next_back();
+    largest.map_or_else(String::new, |(row, slowdown)| {
+        let so_far = format!("At {} ranks such a job takes {} times as long", Count::new(row.ranks), factor(slowdown));
+        match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {
+            Some((low, Some(high))) => format!("{so_far}; what the machine costs lies between {low} and {high}."),
+            Some((low, None)) => format!("{so_far}; what the machine costs is at least {low}."),
+            None => so_far + ".",
         }
-        (None, Some((ranks, slowdown))) => {
-            format!("At {} ranks such a job is expected to take {} times as long.", Count::new(ranks), factor(slowdown))
-        }
-        (None, None) => String::new(),
-    }
+    })
 }
 
-fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Chart {
+fn slowdown_chart(report: &PredictReport<'_>, text: &str) -> Chart {
     let mut points = Vec::new();
     let mut band = Vec::new();
     let mut expected = Vec::new();
@@ -138,13 +122,7 @@ fn slowdown_chart(report: &PredictReport<'_>, replayed: bool, text: &str) -> Cha
     let flat = !band.iter().chain(&expected).any(|[_, highest]| *highest > SMALLEST);
     let series = [
         ChartSeries { name: "replayed".to_owned(), points, band, dots: true, ..ChartSeries::default() },
-        ChartSeries {
-            name: "expected".to_owned(),
-            points: expected,
-            dashed: true,
-            dots: !replayed,
-            ..ChartSeries::default()
-        },
+        ChartSeries { name: "expected".to_owned(), points: expected, dashed: true, ..ChartSeries::default() },
     ];
     Chart {
         id: "slowdown",
