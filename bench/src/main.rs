@@ -8,8 +8,19 @@ use becalm_bench::claims::Verdict;
 use becalm_bench::effort::Effort;
 
 /// The programs in `bin/`, in the order in which they run.
-const BENCHMARKS: [&str; 10] =
-    ["sharp", "quiet", "storms", "equal", "afterwards", "replay", "recordings", "collectives", "loggopsim", "checks"];
+const BENCHMARKS: [&str; 11] = [
+    "sharp",
+    "quiet",
+    "storms",
+    "equal",
+    "afterwards",
+    "replay",
+    "recordings",
+    "books",
+    "collectives",
+    "loggopsim",
+    "checks",
+];
 
 fn main() -> ExitCode {
     let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));

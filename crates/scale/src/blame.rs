@@ -1,13 +1,24 @@
-//! What removing each source would gain at scale: each alone, and then the best next one after another.
+//! Which sources are to blame at scale: what each adds, by the closed books of one replay, and what would be left
+//! without the few that add most.
 //!
-//! All predictions draw the same offsets, so that they differ by the sources and not by luck.
+//! All replays draw the same offsets, so that they differ by the sources and not by luck. For collectives with messages,
+//! and for ranks that are too many to be replayed, there are no books; then every source is taken out, which takes a
+//! prediction for each.
 
+use becalm_model::Estimate;
 use becalm_units::Nanos;
 
 use crate::ScaleError;
 use crate::books::BookedNoise;
-use crate::predict::{Prediction, Question};
+use crate::closed::{ClosedBooks, DetourBooks, closed_books};
+use crate::collective::Collective;
+use crate::delay::DelayTable;
+use crate::estimate::from_replicas;
+use crate::placement::{Placement, RANKS_LIMIT};
+use crate::predict::{Prediction, Question, together};
+use crate::replay::{ReplayOutcome, replay};
 use crate::watch::ReplayWatch;
+use crate::workers::side_by_side;
 
 /// The slowdown that is left without some sources.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,6 +29,9 @@ pub struct Without {
     pub sources: Vec<usize>,
     /// The slowdown that is left: the mean over replicas.
     pub slowdown: f64,
+    /// How much lower it is than that of the noise as it is, with the interval over replicas of the same offsets; only beside
+    /// closed books.
+    pub gain: Option<Estimate>,
 }
 
 /// The blame at one number of ranks.
@@ -25,10 +39,142 @@ pub struct Without {
 pub struct Blame {
     /// The noise as it is.
     pub all: Without,
-    /// Without each source alone, the most rewarding first.
+    /// What each source adds to it, and which detours cost most.
+    pub books: Option<ClosedBooks>,
+    /// Without each source alone, the most rewarding first; beside closed books only those that add most.
     pub each: Vec<Without>,
     /// Without the best source, without it and the best next one, and so on.
     pub next: Vec<Without>,
+}
+
+/// How much of the blame is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlameWanted {
+    /// How many of the sources that add most are taken out: each alone, and one after another.
+    pub without: usize,
+    /// How many of the detours that cost most are named.
+    pub detours: usize,
+}
+
+/// What every source adds at each number of ranks, and what is left without those that add most at any. `out` marks
+/// sources that are taken out from the start, `watch` is told of the phases of all replays.
+///
+/// # Errors
+/// [`ScaleError`], as for [`Prediction`].
+pub fn blame(
+    noise: &BookedNoise,
+    question: Question,
+    ranks: &[u64],
+    wanted: BlameWanted,
+    out: &[bool],
+    watch: ReplayWatch<'_>,
+) -> Result<Vec<Blame>, ScaleError> {
+    if !has_books(&question, ranks) {
+        return blame_by_removal(noise, question, ranks, wanted.without, out, watch);
+    }
+    let closed = books_of_all(noise, &question, ranks, wanted.detours, out, watch)?;
+    let blamed = most_blamed(&closed, wanted.without);
+    let mut blames: Vec<Blame> = closed.into_iter().map(Blame::of).collect();
+    let mut sets: Vec<Vec<usize>> = blamed.iter().map(|source| vec![*source]).collect();
+    sets.extend((2..=blamed.len()).map(|count| blamed[..count].to_vec()));
+    for set in sets {
+        let mut gone = out.to_vec();
+        set.iter().for_each(|source| gone[*source] = true);
+        // One table without these serves all numbers of ranks.
+        let left = noise.without(&gone)?;
+        let table = DelayTable::new(&left, question.per_node, question.grain)?;
+        for blame in &mut blames {
+            let without = blame.without(&set, &replays(&table, &question, blame.all.ranks, watch)?);
+            if set.len() == 1 {
+                blame.each.push(without.clone());
+            }
+            if blamed.starts_with(&set) {
+                blame.next.push(without);
+            }
+        }
+    }
+    for blame in &mut blames {
+        blame.each.sort_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
+    }
+    Ok(blames)
+}
+
+/// Whether a question has closed books at these numbers of ranks.
+#[must_use]
+pub fn has_books(question: &Question, ranks: &[u64]) -> bool {
+    question.collective == Collective::Ideal && ranks.iter().all(|ranks| *ranks <= RANKS_LIMIT)
+}
+
+fn books_of_all(
+    noise: &BookedNoise,
+    question: &Question,
+    ranks: &[u64],
+    dearest: usize,
+    out: &[bool],
+    watch: ReplayWatch<'_>,
+) -> Result<Vec<ClosedBooks>, ScaleError> {
+    let as_it_is = noise.without(out)?;
+    let table = DelayTable::new(&as_it_is, question.per_node, question.grain)?;
+    let books = DetourBooks::new(noise, &as_it_is, out);
+    ranks.iter().map(|ranks| closed_books(&table, &as_it_is, &books, question, *ranks, dearest, watch)).collect()
+}
+
+/// The sources with the largest shares at any number of ranks, the largest first; of equals the lower number.
+fn most_blamed(closed: &[ClosedBooks], most: usize) -> Vec<usize> {
+    let mut shares: Vec<(usize, f64)> = Vec::new();
+    for share in closed.iter().flat_map(ClosedBooks::sources) {
+        let Some(source) = share.source else { continue };
+        match shares.iter_mut().find(|(other, _)| *other == source) {
+            Some((_, largest)) => *largest = largest.max(share.share),
+            None => shares.push((source, share.share)),
+        }
+    }
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    shares.into_iter().take(most).map(|(source, _)| source).collect()
+}
+
+/// The replicas of a question for one table.
+fn replays(
+    table: &DelayTable<'_>,
+    question: &Question,
+    ranks: u64,
+    watch: ReplayWatch<'_>,
+) -> Result<Vec<ReplayOutcome>, ScaleError> {
+    let placement = Placement { ranks, per_node: question.per_node, synchronized: question.synchronized };
+    let one = |replica: &u64| {
+        let outcome = replay(table, &placement.draw(table, question.seed, *replica)?, question.phases)?;
+        watch.count(ranks, 1).phases(question.phases);
+        Ok(outcome)
+    };
+    let replicas: Vec<u64> = (0..question.replicas).collect();
+    let mut outcomes = Vec::with_capacity(replicas.len());
+    for some in replicas.chunks(together(ranks, question.replicas)) {
+        outcomes.extend(side_by_side(some, one)?);
+    }
+    Ok(outcomes)
+}
+
+impl Blame {
+    /// From books, with nothing taken out yet.
+    fn of(books: ClosedBooks) -> Self {
+        let slowdowns: Vec<f64> = books.replicas.iter().map(|replica| replica.outcome.slowdown()).collect();
+        let slowdown = from_replicas(&slowdowns).map_or(1.0, |slowdown| slowdown.mean);
+        let all = Without { ranks: books.ranks, sources: Vec::new(), slowdown, gain: None };
+        Self { all, books: Some(books), each: Vec::new(), next: Vec::new() }
+    }
+
+    /// What the same replicas are without some sources.
+    fn without(&self, sources: &[usize], outcomes: &[ReplayOutcome]) -> Without {
+        let slowdowns: Vec<f64> = outcomes.iter().map(ReplayOutcome::slowdown).collect();
+        let replicas = self.books.iter().flat_map(|books| &books.replicas);
+        let gains = replicas.zip(&slowdowns).map(|(replica, left)| replica.outcome.slowdown() - left);
+        Without {
+            ranks: self.all.ranks,
+            sources: sources.to_vec(),
+            slowdown: from_replicas(&slowdowns).map_or(1.0, |slowdown| slowdown.mean),
+            gain: from_replicas(&gains.collect::<Vec<_>>()),
+        }
+    }
 }
 
 /// Predicts without each source, and without the best of them one after another until `steps` are out, nothing is
@@ -36,11 +182,12 @@ pub struct Blame {
 ///
 /// `watch` is told of the phases of all predictions.
 ///
-/// Ties go to the source with the lower number. Where ranks are too many to be replayed, order statistics take over.
+/// It is what there is where books are not, and what they are held against. Ties go to the source with the lower number.
+/// Where ranks are too many to be replayed, order statistics take over.
 ///
 /// # Errors
 /// [`ScaleError`], as for [`Prediction`].
-pub fn blame(
+pub fn blame_by_removal(
     noise: &BookedNoise,
     question: Question,
     ranks: &[u64],
@@ -67,7 +214,8 @@ pub fn blame(
         .iter()
         .zip(&all)
         .map(|(ranks, slowdown)| Blame {
-            all: Without { ranks: *ranks, sources: Vec::new(), slowdown: *slowdown },
+            all: Without { ranks: *ranks, sources: Vec::new(), slowdown: *slowdown, gain: None },
+            books: None,
             each: Vec::new(),
             next: Vec::new(),
         })
@@ -84,7 +232,7 @@ pub fn blame(
     for source in &candidates {
         // One table without a source serves all numbers of ranks.
         for (blame, slowdown) in blames.iter_mut().zip(slowdowns(&without(out, *source), ranks)?) {
-            blame.each.push(Without { ranks: blame.all.ranks, sources: vec![*source], slowdown });
+            blame.each.push(Without { ranks: blame.all.ranks, sources: vec![*source], slowdown, gain: None });
         }
     }
     for blame in &mut blames {
@@ -106,7 +254,7 @@ pub fn blame(
             let Some((source, slowdown)) = best.filter(|(_, slowdown)| *slowdown < last.slowdown) else { break };
             let mut sources = last.sources.clone();
             sources.push(source);
-            blame.next.push(Without { ranks: last.ranks, sources, slowdown });
+            blame.next.push(Without { ranks: last.ranks, sources, slowdown, gain: None });
         }
     }
     Ok(blames)

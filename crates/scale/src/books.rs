@@ -18,6 +18,23 @@ pub struct BookEntry {
     pub self_time: Nanos,
 }
 
+impl BookEntry {
+    /// Whether it goes with the sources that are taken out.
+    pub(crate) fn is_out(&self, out: &[bool]) -> bool {
+        out[self.source as usize] || out[self.root as usize]
+    }
+}
+
+/// What is left of a detour when sources are taken out.
+pub(crate) struct LeftDetour<'a> {
+    /// When it starts.
+    pub start: Nanos,
+    /// How long it still is.
+    pub left: Nanos,
+    /// Its entries, those of what was taken out among them.
+    pub entries: &'a [BookEntry],
+}
+
 /// Why books were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BooksError {
@@ -116,17 +133,29 @@ impl BookedTrace {
     /// # Errors
     /// None that [`BookedTrace::new`] has not found.
     fn without(&self, out: &[bool]) -> Result<NoiseTrace, TraceError> {
-        let mut entries = self.entries.iter().peekable();
-        let left = self.detours.iter().enumerate().map(|(number, (start, duration))| {
-            let mut left = *duration;
-            while let Some(entry) = entries.next_if(|entry| entry.detour == number) {
-                if out[entry.source as usize] || out[entry.root as usize] {
-                    left -= entry.self_time;
-                }
-            }
-            (*start, left)
-        });
-        NoiseTrace::from_window(self.begin, self.length, left)
+        NoiseTrace::from_window(self.begin, self.length, self.left(out).map(|detour| (detour.start, detour.left)))
+    }
+
+    /// Each detour without some sources and all of which they are the root, in order of time.
+    pub(crate) fn left<'a>(&'a self, out: &'a [bool]) -> impl Iterator<Item = LeftDetour<'a>> {
+        let mut rest = self.entries.as_slice();
+        self.detours.iter().enumerate().map(move |(number, (start, duration))| {
+            let own = rest.iter().take_while(|entry| entry.detour == number).count();
+            let (entries, others) = rest.split_at(own);
+            rest = others;
+            let gone = entries.iter().filter(|entry| entry.is_out(out)).map(|entry| entry.self_time);
+            LeftDetour { start: *start, left: *duration - gone.sum(), entries }
+        })
+    }
+
+    /// When the window begins in which the detours were recorded.
+    pub(crate) fn begin(&self) -> Nanos {
+        self.begin
+    }
+
+    /// How long it is.
+    pub(crate) fn length(&self) -> Nanos {
+        self.length
     }
 }
 
@@ -152,6 +181,11 @@ impl BookedNoise {
     #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
+    }
+
+    /// The books of all CPUs of all nodes, in the order of [`Noise::traces`].
+    pub(crate) fn cpus(&self) -> impl Iterator<Item = &BookedTrace> {
+        self.nodes.iter().flat_map(|(_, cpus)| cpus)
     }
 
     /// The number of a source.

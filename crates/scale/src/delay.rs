@@ -20,6 +20,8 @@ pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);
 /// A whole number of laps, and the 1 ns to 1 lap of work that is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Laps {
+    /// How many whole laps.
+    pub whole: i64,
     /// The noise of the whole laps.
     pub delay: i64,
     /// The rest of the grain.
@@ -41,7 +43,7 @@ pub(crate) fn laps(trace: &NoiseTrace, grain: Nanos) -> Result<Laps, ScaleError>
             advice: "ask for a shorter grain",
         });
     }
-    Ok(Laps { delay: count * noise, rest: grain.get() - count * trace.work_ns() })
+    Ok(Laps { whole: count, delay: count * noise, rest: grain.get() - count * trace.work_ns() })
 }
 
 /// The pieces of a trace's delay function with a positive delay, for a grain of 1 ns to a lap's work. They come in the
@@ -349,7 +351,7 @@ pub(crate) mod tests {
         assert!(laps(&trace, Nanos::ZERO).is_err());
         assert!(laps(&trace, Nanos::MAX).is_err());
         assert!(laps(&trace, Nanos::new(1 << 59)).is_err());
-        assert_eq!(laps(&trace, Nanos::new(3)).unwrap(), Laps { delay: 18, rest: 1 });
+        assert_eq!(laps(&trace, Nanos::new(3)).unwrap(), Laps { whole: 2, delay: 18, rest: 1 });
     }
 
     #[test]

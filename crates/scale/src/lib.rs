@@ -9,6 +9,7 @@
 //! - [`uncertainty`]: how far another recording of the same machine may lead to another slowdown.
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
+//! - [`closed`]: whose time is in the added time of a replay, to the nanosecond.
 //! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`watch`] says how far
 //!   they are.
 //!
@@ -19,6 +20,7 @@
 
 pub mod blame;
 pub mod books;
+pub mod closed;
 pub mod collective;
 pub mod delay;
 mod envelope;

@@ -76,30 +76,32 @@ impl Rank {
             cursor.shift += lap * length;
             cursor.slot = 0;
         }
+        let count = starts.len();
         loop {
-            let slot = cursor.slot as usize;
-            let start = starts[slot] + cursor.shift;
-            if start > now {
-                let gap = start - now;
-                if gap >= work {
-                    self.quiet_until = start;
-                    return now + work;
+            // Detours may be over that came while the rank waited.
+            let slot = cursor.trace.first_ending_from(cursor.slot as usize, now - cursor.shift);
+            if slot < count {
+                let start = starts[slot] + cursor.shift;
+                // The end on the axis of work, on which a detour is a point.
+                let goal = starts[slot] - cursor.trace.before_ns()[slot] - (start - now).max(0) + work;
+                let next = cursor.trace.first_beyond(slot, goal);
+                if next < count {
+                    cursor.slot = next as u32;
+                    self.quiet_until = starts[next] + cursor.shift;
+                    return goal + cursor.trace.before_ns()[next] + cursor.shift;
                 }
-                work -= gap;
+                work = goal - (starts[count - 1] - cursor.trace.before_ns()[count - 1]);
+                now = starts[count - 1] + durations[count - 1] + cursor.shift;
             }
-            now = now.max(start + durations[slot]);
-            cursor.slot += 1;
-            if cursor.slot as usize == starts.len() {
-                cursor.slot = 0;
-                cursor.shift += length;
-                let laps = (work - 1) / cursor.trace.work_ns();
-                if laps > 0 {
-                    work -= laps * cursor.trace.work_ns();
-                    // Saturated times are refused by the next check of the clocks.
-                    let skipped = laps.saturating_mul(length).min(TIME_LIMIT.get());
-                    now = (now + skipped).min(2 * TIME_LIMIT.get() - 1);
-                    cursor.shift = (cursor.shift + skipped).min(TIME_LIMIT.get());
-                }
+            cursor.slot = 0;
+            cursor.shift += length;
+            let laps = (work - 1) / cursor.trace.work_ns();
+            if laps > 0 {
+                work -= laps * cursor.trace.work_ns();
+                // Saturated times are refused by the next check of the clocks.
+                let skipped = laps.saturating_mul(length).min(TIME_LIMIT.get());
+                now = (now + skipped).min(2 * TIME_LIMIT.get() - 1);
+                cursor.shift = (cursor.shift + skipped).min(TIME_LIMIT.get());
             }
             if now > TIME_LIMIT.get() {
                 self.quiet_until = i64::MAX;

@@ -97,7 +97,26 @@ pub struct NoiseTrace {
     noise: i64,
     starts: Vec<i64>,
     durations: Vec<i64>,
+    /// The noise of a lap before each detour.
+    before: Vec<i64>,
 }
+
+/// What a rank meets that starts to work somewhere on a circle. Detours are numbered on through the laps: number
+/// `len()` is the first one again, a lap later, and number -1 the last one, a lap before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MetDetours {
+    /// The first detour that is met.
+    pub first: i64,
+    /// The first one after it that is not.
+    pub after: i64,
+    /// How much of the first was over at the start.
+    pub into: i64,
+    /// What those met take from the start on, in nanoseconds.
+    pub delay: i64,
+}
+
+/// Detours that are looked at one by one before the search for the last one met takes longer steps.
+const LOOKED_AT: usize = 8;
 
 impl NoiseTrace {
     /// A circle of the given length with detours `(start, duration)` in rising order.
@@ -114,7 +133,7 @@ impl NoiseTrace {
         if length <= Nanos::ZERO || length > LENGTH_LIMIT {
             return Err(TraceError::Length { length });
         }
-        let mut trace = Self { length: length.get(), noise: 0, starts: Vec::new(), durations: Vec::new() };
+        let mut trace = Self { length: length.get(), noise: 0, starts: Vec::new(), durations: Vec::new(), before: Vec::new() };
         let mut previous = Nanos::ZERO;
         let mut end = Nanos::ZERO;
         let mut last = 0;
@@ -175,6 +194,12 @@ impl NoiseTrace {
         }
         trace.starts.shrink_to_fit();
         trace.durations.shrink_to_fit();
+        trace.before.reserve_exact(trace.durations.len());
+        let mut before = 0;
+        for duration in &trace.durations {
+            trace.before.push(before);
+            before += duration;
+        }
         trace.noise = noise;
         Ok(trace)
     }
@@ -285,6 +310,72 @@ impl NoiseTrace {
             Some(before) if self.starts[before] + self.durations[before] > position => before as i64,
             _ => index as i64,
         }
+    }
+
+    /// What a rank meets that starts at a position on the circle and has so much work to do, at least 1 ns and at most a
+    /// lap's. The time taken grows with the logarithm of the number of detours.
+    pub(crate) fn meet(&self, position: i64, work: i64) -> MetDetours {
+        let count = self.starts.len() as i64;
+        if count == 0 {
+            return MetDetours { first: 0, after: 0, into: 0, delay: 0 };
+        }
+        let first = self.first_ending_after(position);
+        let (lap, slot) = (first.div_euclid(count), first.rem_euclid(count) as usize);
+        let start = self.starts[slot] + lap * self.length;
+        let into = (position - start).max(0);
+        // On the axis of work a detour is a point; the rank is at or before that of its first one.
+        let point = start - self.before[slot] - lap * self.noise;
+        let goal = point - (start - position).max(0) + work;
+        let (mut next, mut next_lap) = (self.first_beyond(slot, goal - lap * self.work_ns()), lap);
+        if next == self.starts.len() {
+            next_lap = lap + 1;
+            next = self.first_beyond(0, goal - next_lap * self.work_ns());
+        }
+        let noise_before = |slot: usize, lap: i64| {
+            self.before.get(slot).copied().unwrap_or(self.noise) + lap * self.noise
+        };
+        let delay = noise_before(next, next_lap) - noise_before(slot, lap) - into;
+        MetDetours { first, after: next_lap * count + next as i64, into, delay }
+    }
+
+    /// The first detour of a lap, from `from` on, that ends after the position; `len()` if none does.
+    pub(crate) fn first_ending_from(&self, from: usize, position: i64) -> usize {
+        let over = |slot: usize| self.starts[slot] + self.durations[slot] <= position;
+        let near = (from + LOOKED_AT).min(self.starts.len());
+        match (from..near).find(|slot| !over(*slot)) {
+            Some(found) => found,
+            None => {
+                // Of detours that do not overlap, all but the last that has begun are over.
+                let begun = near + self.starts[near..].partition_point(|start| *start <= position);
+                if begun > near && !over(begun - 1) { begun - 1 } else { begun }
+            }
+        }
+    }
+
+    /// The noise of a lap before each detour.
+    pub(crate) fn before_ns(&self) -> &[i64] {
+        &self.before
+    }
+
+    /// The first detour of a lap, from `from` on, before which at least so much of the lap's work is done.
+    pub(crate) fn first_beyond(&self, from: usize, work: i64) -> usize {
+        let before = |slot: usize| self.starts[slot] - self.before[slot] < work;
+        let count = self.starts.len();
+        let near = (from + LOOKED_AT).min(count);
+        if let Some(found) = (from..near).find(|slot| !before(*slot)) {
+            return found;
+        }
+        let (mut low, mut step) = (near, LOOKED_AT);
+        while low + step < count && before(low + step) {
+            low += step + 1;
+            step *= 2;
+        }
+        let (mut low, mut high) = (low, (low + step).min(count));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     /// When a rank that is at the position, anywhere on the unrolled circle, will have done the work: the first time by

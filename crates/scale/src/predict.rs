@@ -28,6 +28,11 @@ const RANK_MEMORY: u64 = 24;
 /// Bytes that the replicas which run side by side may take together, unless one alone takes more.
 const REPLICAS_MEMORY: u64 = 2 << 30;
 
+/// How many of so many replicas run side by side.
+pub(crate) fn together(ranks: u64, replicas: u64) -> usize {
+    (REPLICAS_MEMORY / (RANK_MEMORY * ranks).max(1)).clamp(1, replicas.max(1)) as usize
+}
+
 /// What is asked of a prediction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
@@ -164,9 +169,8 @@ impl<'a> Prediction<'a> {
                     replay_each(table, &offsets, question.phases, None, |_| count.phase())
                 };
                 // As many side by side as their offsets fit into memory.
-                let together = (REPLICAS_MEMORY / (RANK_MEMORY * ranks)).clamp(1, question.replicas) as usize;
                 let mut outcomes = Vec::with_capacity(replicas.len());
-                for some in replicas.chunks(together) {
+                for some in replicas.chunks(together(ranks, question.replicas)) {
                     outcomes.extend(side_by_side(some, one)?);
                 }
                 (outcomes, question.grain.get() as f64)

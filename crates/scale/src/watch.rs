@@ -52,6 +52,12 @@ impl PhaseCounter<'_> {
         }
     }
 
+    /// Counts several at once.
+    pub fn phases(&mut self, more: u64) {
+        self.untold += more;
+        self.tell();
+    }
+
     fn tell(&mut self) {
         if let ReplayWatch(Some(told)) = self.watch {
             told(self.ranks, self.untold);

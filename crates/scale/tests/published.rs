@@ -1,6 +1,6 @@
 //! What the papers of METHODS found, found again: each with the tolerance that is stated.
 
-use becalm_scale::blame::blame;
+use becalm_scale::blame::blame_by_removal;
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::network::Network;
@@ -325,7 +325,7 @@ fn d09_blame() {
     let noise = BookedNoise::new(sources.clone(), vec![("node".to_owned(), vec![trace])]).unwrap();
     let question = Question { phases: 2_000, replicas: 1, ..d09_question() };
     let blames =
-        blame(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], ReplayWatch::NOBODY)
+        blame_by_removal(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], ReplayWatch::NOBODY)
             .unwrap();
     for blame in &blames {
         assert_eq!(blame.each.len(), sources.len());

@@ -30,6 +30,8 @@ pub struct NoiseInput {
     names: SourceNames,
     /// The noise as it is.
     pub noise: Noise,
+    /// The node and the number of the CPU of each of its traces, where it was recorded.
+    pub places: Vec<(String, i32)>,
     /// Whether it was recorded, and so ends somewhere.
     pub recorded: bool,
     /// The formula, or the path of the run.
@@ -47,7 +49,7 @@ impl NoiseInput {
         let trace = spec.trace(seed)?;
         let name = spec.to_string();
         let noise = Noise::apart(&name, trace);
-        Ok(Self { booked: None, names: SourceNames::default(), noise, recorded: false, name, warnings: Vec::new() })
+        Ok(Self { booked: None, names: SourceNames::default(), noise, places: Vec::new(), recorded: false, name, warnings: Vec::new() })
     }
 
     /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set.
@@ -75,9 +77,11 @@ impl NoiseInput {
             nodes.push((doc.node, window, cpus));
         }
         let mut booked = Vec::with_capacity(nodes.len());
+        let mut places = Vec::new();
         for (node, window, cpus) in nodes {
             let mut traces = Vec::with_capacity(cpus.len());
             for (number, cpu) in cpus {
+                places.push((node.clone(), number));
                 let trace = BookedTrace::new(window.begin, window.length, cpu.detours, cpu.entries, names.len());
                 traces.push(trace.map_err(|source| NoiseError::Cpu { cpu: number, node: node.clone(), source })?);
             }
@@ -86,7 +90,7 @@ impl NoiseInput {
         let booked = BookedNoise::new(names.shown(), booked)?;
         let noise = booked.without(&vec![false; names.len()])?;
         let name = bundle.path().display().to_string();
-        Ok(Self { booked: books.then_some(booked), names, noise, recorded: true, name, warnings })
+        Ok(Self { booked: books.then_some(booked), names, noise, places, recorded: true, name, warnings })
     }
 
     /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other.

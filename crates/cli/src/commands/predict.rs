@@ -10,7 +10,7 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_report::PredictReport;
 use becalm_scale::ScaleError;
-use becalm_scale::blame::{Blame, blame};
+use becalm_scale::blame::{Blame, BlameWanted, blame, has_books};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
@@ -27,8 +27,11 @@ use crate::noise::{self, NoiseArg};
 use crate::output::{Output, emit};
 use crate::progress;
 
-/// How many sources are taken out together, one after another.
-const STEPS: usize = 5;
+/// How many sources are taken out, one after another.
+const STEPS: usize = 3;
+
+/// How many of the detours that cost most are named.
+const DETOURS: usize = 10;
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
 ///
@@ -96,7 +99,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "SOURCE")]
     without: Vec<String>,
 
-    /// Say what taking out each source would gain, and the best ones together
+    /// Say how much of the added time is whose, which detours cost most, and what is left without the sources that add
+    /// most. With messages: what taking out each source would gain
     #[arg(long)]
     blame: bool,
 
@@ -149,8 +153,13 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
         source.noise = booked.without(&taken_out)?;
     }
-    let candidates = args.blame.then(|| taken_out.iter().filter(|out| !**out).count());
-    let bill = cost::Bill::new(&questions, &ranks, candidates.map(|sources| (sources, STEPS)));
+    let blame_part = args.blame.then(|| cost::BlamePart {
+        sources: taken_out.iter().filter(|out| !**out).count(),
+        steps: STEPS,
+        books: has_books(&questions[0], &ranks),
+    });
+    let size = cost::NoiseSize::of(&source.noise);
+    let bill = cost::Bill::new(&questions, &ranks, size, blame_part);
     match bill.verdict() {
         cost::LengthVerdict::Short => {}
         cost::LengthVerdict::Long(warning) => say(format_args!("{warning}")),
@@ -165,20 +174,24 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
     let mut end = 0;
     for question in &questions {
-        let told = |ranks, phases| bar.inc(cost::steps_of_phases(question, ranks, phases) as u64);
+        let told = |ranks, phases| bar.inc(cost::steps_of_phases(&size, question, ranks, phases) as u64);
+        bar.set_message("tables");
         let prediction = Prediction::new(&source.noise, *question)?.of_recording().watched(ReplayWatch::by(&told));
+        end += bill.steps_of_table(question) as u64;
+        bar.set_position(end);
         for ranks in &ranks {
             bar.set_message(format!("{} ranks", Count::new(*ranks)));
             rows.push(prediction.row(*ranks)?);
             // With what is not phases.
-            end += cost::steps_of_row(question, *ranks) as u64;
+            end += cost::steps_of_row(&size, question, *ranks) as u64;
             bar.set_position(end);
         }
         if let (true, Some(booked)) = (args.blame, &source.booked) {
             bar.set_message("blame");
             // It may end early, with nothing left to gain.
             end += bill.steps_of_blame(question, &ranks) as u64;
-            let blamed = blame(booked, *question, &ranks, STEPS, &taken_out, ReplayWatch::by(&told))?;
+            let wanted = BlameWanted { without: STEPS, detours: DETOURS };
+            let blamed = blame(booked, *question, &ranks, wanted, &taken_out, ReplayWatch::by(&told))?;
             blames.push((question.grain, blamed));
             bar.set_position(end);
         }
@@ -193,6 +206,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         rows: &rows,
         blame: &blames,
         sources: &sources,
+        places: &source.places,
         warnings: &source.warnings,
     };
     emit(&report, Output::new(args.json, false), out)?;

@@ -1,5 +1,6 @@
 //! Predictions for a terminal and as `becalm.predict/1`.
 
+pub(crate) mod books;
 pub(crate) mod intervals;
 
 use std::io::{self, Write};
@@ -43,6 +44,8 @@ pub struct PredictReport<'a> {
     pub blame: &'a [(Nanos, Vec<Blame>)],
     /// The names of all sources.
     pub sources: &'a [String],
+    /// The node and the number of the CPU of each recorded trace.
+    pub places: &'a [(String, i32)],
     /// What limits what the numbers say.
     pub warnings: &'a [Warning],
 }
@@ -144,6 +147,7 @@ struct PredictDocument<'a> {
     network: Option<String>,
     bytes: Option<u64>,
     rows: Vec<Object>,
+    added: Vec<books::BooksDoc>,
     blame: Vec<BlameDoc<'a>>,
     warnings: &'a [Warning],
 }
@@ -163,12 +167,15 @@ struct BlameDoc<'a> {
     grain_ns: i64,
     without: Vec<&'a str>,
     slowdown_ratio: f64,
+    gain_ratio: Option<f64>,
+    gain_low: Option<f64>,
+    gain_high: Option<f64>,
 }
 
 /// As `becalm.predict/1`.
 ///
-/// The blame of each number of ranks is that of the noise as it is (`without` is what was taken out from the start), then
-/// that without each source alone, then without the best ones together.
+/// `added` has the closed books of each number of ranks. Its blame is that of the noise as it is (`without` is what was taken
+/// out from the start), then that without each source alone, or those that add most, then without the best ones together.
 fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
     let question = &report.question;
     let messages = question.collective != Collective::Ideal;
@@ -189,6 +196,7 @@ fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
         network: messages.then(|| question.network.to_string()),
         bytes: messages.then_some(question.bytes),
         rows: lines.iter().map(|line| Object::new(ROW, line)).collect(),
+        added: books::docs(report),
         blame: blame_docs(report),
         warnings: report.warnings,
     }
@@ -205,6 +213,9 @@ fn blame_docs<'a>(report: &PredictReport<'a>) -> Vec<BlameDoc<'a>> {
                 grain_ns: grain.get(),
                 without: report.without.iter().map(String::as_str).chain(names(report, entry)).collect(),
                 slowdown_ratio: entry.slowdown,
+                gain_ratio: entry.gain.map(|gain| gain.mean),
+                gain_low: entry.gain.filter(|_| report.question.replicas > 1).map(|gain| gain.low),
+                gain_high: entry.gain.filter(|_| report.question.replicas > 1).map(|gain| gain.high),
             }));
         }
     }
@@ -333,7 +344,18 @@ fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
 
 fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &mut Sheet<'_>) -> io::Result<()> {
     let all = blame.all.slowdown;
-    writeln!(out, "\nBlame at {} ranks, grain {grain}: {} as it is", Count::new(blame.all.ranks), factor(all))?;
+    match &blame.books {
+        Some(books) => {
+            books::render(report, grain, all, books, out)?;
+            paragraph(out, "  ", "what is left without those that add most:")?;
+        }
+        None => writeln!(
+            out,
+            "\nBlame at {} ranks, grain {grain}: {} as it is",
+            Count::new(blame.all.ranks),
+            factor(all)
+        )?,
+    }
     // A gain that the figures do not show is none to act on.
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
     let gains: Vec<&Without> = gains.collect();
@@ -343,7 +365,12 @@ fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &m
     for without in shown {
         let name: String = names(report, without).collect();
         let name = printable(&name);
-        writeln!(out, "  without {name:<width$}  {} -> {}", factor(all), factor(without.slowdown))?;
+        let gain = without.gain.filter(|_| report.question.replicas > 1).map(|gain| {
+            let half = (gain.high - gain.low) / 2.0;
+            format!(", {} \u{b1} {} points less", three_digits(gain.mean * 100.0), three_digits(half * 100.0))
+        });
+        let gain = gain.unwrap_or_default();
+        writeln!(out, "  without {name:<width$}  {} -> {}{gain}", factor(all), factor(without.slowdown))?;
     }
     if !more.is_empty() {
         writeln!(out, "  and {} more that gain less; --json has them all", more.len())?;

@@ -20,8 +20,10 @@ use becalm_report::{
     TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
 };
 use becalm_scale::blame::{Blame, Without};
+use becalm_scale::closed::{ClosedBooks, DearDetour, ReplicaBooks};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::replay::ReplayOutcome;
 use becalm_units::{CpuList, Nanos};
 use proptest::prelude::*;
 
@@ -79,9 +81,26 @@ fn of_a_recording(name: &str) {
     let input = NoiseInput::from_run(&bundle, &everything, false).unwrap();
     let prediction = Prediction::new(&input.noise, question()).unwrap();
     let rows = [4, 64].map(|ranks| prediction.row(ranks).unwrap());
-    let without = |slowdown, sources| Without { ranks: 64, sources, slowdown };
+    let without = |slowdown, sources| Without { ranks: 64, sources, slowdown, gain: None };
+    let dear = DearDetour {
+        cpu: 0,
+        start: Nanos::from_secs(1),
+        duration: Nanos::from_micros(7),
+        cost: Nanos::from_micros(9),
+        sources: vec![(Some(0), Nanos::from_micros(8)), (None, Nanos::from_micros(1))],
+    };
+    let outcome = ReplayOutcome {
+        phases: 50,
+        grain: Nanos::from_millis(1),
+        total: Nanos::from_millis(100),
+        worst_phase: Nanos::from_millis(2),
+        delayed: 50,
+    };
+    let replica = ReplicaBooks { outcome, added: vec![Nanos::from_millis(49), Nanos::from_millis(1)] };
+    let books = ClosedBooks { ranks: 64, replicas: vec![replica], dearest: vec![dear] };
     let blame = Blame {
         all: without(2.0, Vec::new()),
+        books: Some(books),
         each: vec![without(1.5, vec![0])],
         next: vec![without(1.5, vec![0]), without(1.2, vec![0, 0])],
     };
@@ -93,6 +112,7 @@ fn of_a_recording(name: &str) {
         rows: &rows,
         blame: &[(Nanos::from_millis(1), vec![blame])],
         sources: &[name.to_owned()],
+        places: &[(name.to_owned(), 3)],
         warnings: &[warning],
     });
 }

@@ -40,6 +40,7 @@ fn a_job_under_periodic_noise() {
             rows: &rows,
             blame: &[],
             sources: &[],
+            places: &[],
             warnings: &[warning],
         },
     );

@@ -2,15 +2,17 @@
 //! T_{k+1} = T_k + G + max_i f(o_i + T_k), with f of [`crate::delay`] and o_i the offset of rank i. The traces run on
 //! while ranks wait.
 //!
-//! Three ways lead to the same delays, phase for phase and bit for bit, and are chosen by what they cost:
+//! Four ways lead to the same delays, phase for phase and bit for bit, and are chosen by what they cost:
 //! - `plain`: every rank in every phase;
+//! - `bounded`: every rank in every phase, most of them by a bound that says that they are not the latest;
 //! - `walk`: for each phase, down the sorted pieces of the delay functions until no later one can decide;
 //! - `skyline`: for a block of phases at once, the pieces that can decide any of them.
 
+pub(crate) mod bounded;
 mod index;
 mod plain;
 mod skyline;
-mod walk;
+pub(crate) mod walk;
 
 use becalm_units::Nanos;
 
@@ -54,6 +56,8 @@ impl ReplayOutcome {
 pub enum Method {
     /// Every rank in every phase.
     Plain,
+    /// Every rank in every phase, most of them by a bound alone.
+    Bounded,
     /// Sorted pieces, phase by phase.
     Walk,
     /// Sorted pieces, block by block.
@@ -79,43 +83,93 @@ pub fn replay_each(
     method: Option<Method>,
     each: impl FnMut(Nanos),
 ) -> Result<ReplayOutcome, ScaleError> {
+    if method == Some(Method::Plain) {
+        // The reference does without an index, which leaves out units that are the same.
+        let mut clock = Clock::new(table, phases, each)?;
+        let offsets: Vec<&[i64]> = offsets.0.iter().map(Vec::as_slice).collect();
+        plain::run(table, &offsets, &mut clock)?;
+        return Ok(clock.outcome());
+    }
+    replay_indexed(table, &index(table, offsets), phases, method, each)
+}
+
+/// The offsets of each kind of unit, sorted.
+pub(crate) fn index(table: &DelayTable<'_>, offsets: &Offsets) -> Vec<OffsetIndex> {
+    table.kinds().iter().zip(&offsets.0).map(|(kind, offsets)| OffsetIndex::new(kind.length, offsets)).collect()
+}
+
+/// The same from sorted offsets.
+///
+/// # Errors
+/// As [`replay`].
+pub(crate) fn replay_indexed(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    phases: u64,
+    method: Option<Method>,
+    each: impl FnMut(Nanos),
+) -> Result<ReplayOutcome, ScaleError> {
     let mut clock = Clock::new(table, phases, each)?;
-    let index = || -> Vec<OffsetIndex> {
-        table.kinds().iter().zip(&offsets.0).map(|(kind, offsets)| OffsetIndex::new(kind.length, offsets)).collect()
-    };
-    match method {
-        Some(Method::Plain) => plain::run(table, offsets, &mut clock)?,
-        Some(Method::Walk) => walk::run(table, &index(), &mut clock)?,
-        Some(Method::Skyline) => skyline::run(table, offsets, &index(), &mut clock, true)?,
-        None => {
-            let index = index();
-            match choose(table, &index) {
-                Method::Plain => plain::run(table, offsets, &mut clock)?,
-                Method::Walk => walk::run(table, &index, &mut clock)?,
-                Method::Skyline => skyline::run(table, offsets, &index, &mut clock, false)?,
-            }
-        }
+    let stay = method.is_some();
+    match method.unwrap_or_else(|| choose(table, index)) {
+        Method::Plain => plain::run(table, &different(index), &mut clock)?,
+        Method::Bounded => bounded::run(table, index, &mut clock)?,
+        Method::Walk => walk::run(table, index, &mut clock)?,
+        Method::Skyline => skyline::run(table, index, &mut clock, stay)?,
     }
     Ok(clock.outcome())
 }
 
+/// The offsets that differ: units at one offset are delayed alike.
+fn different(index: &[OffsetIndex]) -> Vec<&[i64]> {
+    index.iter().map(OffsetIndex::offsets).collect()
+}
+
 /// Rough costs in nanoseconds, on any machine of our days: their ratios decide.
-mod cost {
-    /// One rank in one phase of the plain replay.
-    pub(super) const RANK: f64 = 6.0;
+pub(crate) mod cost {
+    use super::OffsetIndex;
+    use crate::delay::DelayTable;
+
+    /// One rank in one phase of the plain replay, and one detour that it meets there.
+    const RANK: f64 = 6.0;
+    const DETOUR: f64 = 3.0;
+    /// One rank's bound, and a rank that is asked for its delay.
+    const BOUND: f64 = 2.5;
+    const ASKED: f64 = 200.0;
     /// One look-up of a piece among the offsets.
-    pub(super) const LOOK_UP: f64 = 20.0;
+    pub(crate) const LOOK_UP: f64 = 20.0;
     /// One phase of the skyline.
     pub(super) const SKYLINE_PHASE: f64 = 600.0;
+
+    /// A phase of the plain replay of these units.
+    pub(super) fn plain(table: &DelayTable<'_>, index: &[OffsetIndex]) -> f64 {
+        let kinds = table.kinds().iter().zip(index);
+        let unit = |kind: &crate::delay::ReplayUnit<'_>| -> f64 {
+            let met = |trace: &&crate::NoiseTrace| {
+                let rest = (table.grain().get() as f64).min(trace.work_ns() as f64);
+                RANK + DETOUR * trace.len() as f64 * rest / trace.work_ns() as f64
+            };
+            kind.traces.iter().map(met).sum()
+        };
+        kinds.map(|(kind, index)| index.len() as f64 * unit(kind)).sum()
+    }
+
+    /// A phase by bounds. The best so far is passed about as often as the logarithm of the units grows.
+    pub(crate) fn bounded(table: &DelayTable<'_>, index: &[OffsetIndex]) -> f64 {
+        let units: usize = index.iter().map(OffsetIndex::len).sum();
+        let asked = (3.0 + 2.0 * libm::log(units.max(1) as f64)).min(units as f64);
+        units as f64 * BOUND + asked * ASKED * table.ranks_per_unit() as f64
+    }
 }
 
 fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
-    let ranks: usize = table.kinds().iter().zip(index).map(|(kind, index)| index.len() * kind.traces.len()).sum();
-    let plain = ranks as f64 * cost::RANK;
-    let visits = walk::expected_visits(table, index, plain / cost::LOOK_UP);
+    let plain = cost::plain(table, index);
+    let bounded = cost::bounded(table, index);
+    let each = plain.min(bounded);
+    let visits = walk::expected_visits(table, index, each / cost::LOOK_UP);
     let walk = visits * cost::LOOK_UP;
-    if plain <= walk.min(cost::SKYLINE_PHASE) {
-        Method::Plain
+    if each <= walk.min(cost::SKYLINE_PHASE) {
+        if plain <= bounded { Method::Plain } else { Method::Bounded }
     } else if walk <= cost::SKYLINE_PHASE {
         Method::Walk
     } else {

@@ -6,7 +6,6 @@ use super::Clock;
 use crate::ScaleError;
 use crate::delay::{DelayTable, laps};
 use crate::noise::NoiseTrace;
-use crate::placement::Offsets;
 
 /// A rank on its trace. Times are those of the common clock.
 struct ReplayedRank<'a> {
@@ -54,15 +53,15 @@ impl ReplayedRank<'_> {
     }
 }
 
-/// Runs all phases that are left.
-pub(crate) fn run(
+/// Runs all phases that are left, with these offsets for each kind of unit.
+pub(super) fn run(
     table: &DelayTable<'_>,
-    offsets: &Offsets,
+    offsets: &[&[i64]],
     clock: &mut Clock<impl FnMut(Nanos)>,
 ) -> Result<(), ScaleError> {
     let mut ranks = Vec::new();
-    for (kind, offsets) in table.kinds().iter().zip(&offsets.0) {
-        for offset in offsets {
+    for (kind, offsets) in table.kinds().iter().zip(offsets) {
+        for offset in *offsets {
             for trace in &kind.traces {
                 let laps = laps(trace, table.grain())?;
                 // Where the clock stands now, in whole laps and a position on the circle.

@@ -12,10 +12,9 @@
 use becalm_units::Nanos;
 
 use super::walk::{Positions, base, expected_visits, largest};
-use super::{Clock, OffsetIndex, cost, plain};
+use super::{Clock, Method, OffsetIndex, bounded, cost, different, plain};
 use crate::ScaleError;
 use crate::delay::{DelayTable, TablePiece};
-use crate::placement::Offsets;
 
 /// A rank's way through a piece, in time since the block's start. It may begin before and end after the block.
 #[derive(Clone, Copy)]
@@ -235,16 +234,56 @@ impl Skyline {
 /// Cells for the time of one mean phase: finer cells are covered to both ends by more hits, but are more to fill.
 const CELLS_PER_PHASE: usize = 2;
 
-/// Runs all phases that are left; by [`plain`] once that has turned out to be cheaper, unless told to stay.
+/// Runs all phases that are left; by [`plain`] or [`bounded`] once one of them has turned out to be cheaper, unless told
+/// to stay.
 pub(super) fn run(
     table: &DelayTable<'_>,
-    offsets: &Offsets,
     index: &[OffsetIndex],
     clock: &mut Clock<impl FnMut(Nanos)>,
     stay: bool,
 ) -> Result<(), ScaleError> {
+    let (by_plain, by_bounds) = (cost::plain(table, index), cost::bounded(table, index));
+    let other = if by_plain <= by_bounds { Method::Plain } else { Method::Bounded };
+    let worth = if stay { f64::INFINITY } else { by_plain.min(by_bounds) };
+    if !run_while_cheaper(table, index, clock, worth)? {
+        hand_over(table, index, clock, other)?;
+    }
+    Ok(())
+}
+
+/// The other way goes on where this one stopped.
+fn hand_over(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    clock: &mut Clock<impl FnMut(Nanos)>,
+    other: Method,
+) -> Result<(), ScaleError> {
+    match other {
+        Method::Plain => plain::run(table, &different(index), clock),
+        _ => bounded::run(table, index, clock),
+    }
+}
+
+/// One block, and then the other way.
+#[cfg(test)]
+pub(super) fn run_and_hand_over(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    clock: &mut Clock<impl FnMut(Nanos)>,
+    other: Method,
+) -> Result<(), ScaleError> {
+    run_while_cheaper(table, index, clock, 0.0)?;
+    hand_over(table, index, clock, other)
+}
+
+/// Runs block after block while their phases cost at most so many nanoseconds each; whether all are done.
+fn run_while_cheaper(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    clock: &mut Clock<impl FnMut(Nanos)>,
+    worth: f64,
+) -> Result<bool, ScaleError> {
     let base = base(table, index);
-    let ranks: usize = table.kinds().iter().zip(index).map(|(kind, index)| index.len() * kind.traces.len()).sum();
     // So long that a block's look-ups, about six for each of the pieces that one phase would visit, are few a phase.
     let visits = expected_visits(table, index, CELLS_MAX as f64);
     let cells = ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN, CELLS_MAX);
@@ -274,9 +313,9 @@ pub(super) fn run(
         }
         let phases = clock.done - done;
         mean_phase = (clock.now - start) / phases as i64;
-        if !stay && work as f64 * cost::LOOK_UP > phases as f64 * ranks as f64 * cost::RANK {
-            return plain::run(table, offsets, clock);
+        if work as f64 * cost::LOOK_UP > phases as f64 * worth {
+            return Ok(clock.finished());
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -60,7 +60,7 @@ fn recorded(traces: Vec<NoiseTrace>) -> Noise {
     Noise::recorded(nodes.collect()).unwrap()
 }
 
-const WAYS: [Option<Method>; 3] = [Some(Method::Walk), Some(Method::Skyline), None];
+const WAYS: [Option<Method>; 4] = [Some(Method::Bounded), Some(Method::Walk), Some(Method::Skyline), None];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
@@ -164,12 +164,82 @@ fn fast_is_plain_at_scale() {
     }
 }
 
+/// Every way is chosen by some input, and the one by blocks hands over to each of the other two. Several nodes with several
+/// CPUs, and circles of different lengths.
+#[test]
+fn every_way_is_chosen_and_handed_over_to() {
+    let second = 1_000_000_000;
+    // Detours of one CPU, in us: interval, and the lengths that they have by turns.
+    let cpu = |seconds: i64, interval_us: i64, lengths_us: &[i64], first_us: i64| {
+        let count = seconds * second / (interval_us * 1_000) - 1;
+        let rows = (0..count).map(|number| {
+            let length = lengths_us[(number * number % 97) as usize % lengths_us.len()] * 1_000 + number % 89;
+            (Nanos::new((first_us + number * interval_us) * 1_000 + number % 501), Nanos::new(length))
+        });
+        NoiseTrace::new(Nanos::new(seconds * second), rows.collect::<Vec<_>>()).unwrap()
+    };
+    let node = |name: &str, seconds, interval, lengths: &[i64]| {
+        let cpus = [0, 7, 13].map(|first| cpu(seconds, interval, lengths, first)).to_vec();
+        NodeNoise::new(name, cpus).unwrap()
+    };
+    let dense = Noise::recorded(vec![node("a", 2, 60, &[5, 9, 30]), node("b", 3, 80, &[7, 50])]).unwrap();
+    let rare = Noise::recorded(vec![node("a", 20, 90_000, &[40, 900, 5_000]), node("b", 7, 50_000, &[300, 20])]).unwrap();
+    let mut chosen = Vec::new();
+    for (noise, grain_us, ranks) in [
+        (&dense, 1_000, 6_u64),
+        (&dense, 1_000, 600),
+        (&dense, 300_000, 300),
+        (&dense, 20, 3),
+        (&rare, 1_000, 3),
+        (&rare, 1_000, 30_000),
+        (&rare, 30_000, 3_000),
+        (&rare, 10, 30_000),
+    ] {
+        for per_node in [1, 3] {
+            let table = DelayTable::new(noise, per_node, Nanos::from_micros(grain_us)).unwrap();
+            for synchronized in [false, true] {
+                let offsets = Placement { ranks, per_node, synchronized }.draw(&table, 9, 0).unwrap();
+                let phases = 120_000 / ranks + 20;
+                let plain = delays(&table, &offsets, phases, Some(Method::Plain));
+                let index = super::index(&table, &offsets);
+                chosen.push(super::choose(&table, &index));
+                for way in [Some(Method::Bounded), None] {
+                    assert!(delays(&table, &offsets, phases, way) == plain, "{grain_us} us {ranks} {way:?}");
+                }
+                for other in [Method::Plain, Method::Bounded] {
+                    let mut seen = Vec::new();
+                    let mut clock = super::Clock::new(&table, phases, |delay| seen.push(delay.get())).unwrap();
+                    super::skyline::run_and_hand_over(&table, &index, &mut clock, other).unwrap();
+                    assert!(seen == plain, "{grain_us} us {ranks}, handed over to {other:?}");
+                }
+            }
+        }
+    }
+    for way in [Method::Plain, Method::Bounded, Method::Walk, Method::Skyline] {
+        assert!(chosen.contains(&way), "{way:?} is never chosen: {chosen:?}");
+    }
+}
+
+/// A bound counts more than a nanosecond where delays do not fit into 32 bits.
+#[test]
+fn bounds_of_long_delays() {
+    let detours = [(5, 7_000_000_001_i64), (8_000_000_000, 3), (9_000_000_000, 20_000_000_000)];
+    let detours = detours.map(|(start, length)| (Nanos::new(start), Nanos::new(length)));
+    let noise = Noise::apart("long", NoiseTrace::new(Nanos::from_secs(60), detours).unwrap());
+    for grain in [1, 1_000_000_000, 70_000_000_000] {
+        let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
+        let offsets = Placement { ranks: 9, per_node: 1, synchronized: false }.draw(&table, 2, 0).unwrap();
+        let plain = delays(&table, &offsets, 300, Some(Method::Plain));
+        assert_eq!(delays(&table, &offsets, 300, Some(Method::Bounded)), plain);
+    }
+}
+
 #[test]
 fn no_noise_costs_nothing() {
     let noise = Noise::apart("silence", NoiseTrace::silent(Nanos::from_secs(1)).unwrap());
     let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).unwrap();
     let offsets = Placement { ranks: 1 << 14, per_node: 1, synchronized: false }.draw(&table, 1, 0).unwrap();
-    for way in [Some(Method::Plain), Some(Method::Walk), Some(Method::Skyline), None] {
+    for way in [Some(Method::Plain), Some(Method::Bounded), Some(Method::Walk), Some(Method::Skyline), None] {
         let outcome = replay_each(&table, &offsets, 100, way, |_| {}).unwrap();
         assert_eq!((outcome.slowdown(), outcome.delayed, outcome.worst_phase), (1.0, 0, Nanos::from_millis(1)));
     }
@@ -181,7 +251,7 @@ fn times_that_do_not_fit_are_refused() {
     let noise = Noise::apart("half", trace);
     let table = DelayTable::new(&noise, 1, Nanos::new(1 << 57)).unwrap();
     let offsets = Placement { ranks: 3, per_node: 1, synchronized: false }.draw(&table, 1, 0).unwrap();
-    for way in [Some(Method::Plain), Some(Method::Walk), Some(Method::Skyline), None] {
+    for way in [Some(Method::Plain), Some(Method::Bounded), Some(Method::Walk), Some(Method::Skyline), None] {
         let refused = replay_each(&table, &offsets, 100, way, |_| {});
         assert!(matches!(refused, Err(ScaleError::Overflow { .. })), "{way:?}");
         assert_eq!(replay_each(&table, &offsets, 0, way, |_| {}), Err(ScaleError::NoPhases));

@@ -1,31 +1,113 @@
 //! What a prediction will take, so that nobody waits for one that cannot end.
 
+use becalm_scale::Noise;
 use becalm_scale::collective::Collective;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::Question;
 use becalm_units::Count;
 
-/// Steps of one rank that a core does in a second, cautiously: measured are 100 million and more.
+/// Steps that a core does in a second, cautiously: a step is one send or receive of one rank.
 const STEPS_A_SECOND: f64 = 5e7;
 /// Seconds from which on the user is told how long it will take.
-const TOLD: f64 = 20.0;
+const TOLD: f64 = 5.0;
 /// Seconds from which on it is refused unless long runs are allowed.
 const REFUSED: f64 = 1_800.0;
-/// A phase of the ideal collective, however many ranks there are, in steps.
-const IDEAL_PHASE: f64 = 20.0;
-/// A rank of the ideal collective: its offset is drawn and sorted.
-const IDEAL_RANK: f64 = 5.0;
+
+/// What the parts of a prediction take, in steps.
+mod part {
+    /// A rank of the ideal collective: its offset is drawn and sorted.
+    pub(super) const RANK: f64 = 5.0;
+    /// A detour in the tables of delays, and once more where the table of bounds is made.
+    pub(super) const TABLED: f64 = 25.0;
+    /// A detour with its books, and its copy without a source.
+    pub(super) const BOOKED: f64 = 15.0;
+    /// A look at a rank in a phase, and a detour that it meets.
+    pub(super) const LOOK: f64 = 0.15;
+    pub(super) const MET: f64 = 0.15;
+    /// A phase at least: a few ranks are asked for their delay.
+    pub(super) const PHASE: f64 = 30.0;
+    /// A look at a piece of the delay functions.
+    pub(super) const PIECE: f64 = 1.0;
+    /// A grain of one rank's work that meets many detours, among which its end is searched.
+    pub(super) const SEARCH: f64 = 20.0;
+}
+
+/// How large noise is, as far as predictions cost more for it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct NoiseSize {
+    /// Detours of all traces.
+    detours: f64,
+    /// Detours that a rank meets in a nanosecond of work.
+    density: f64,
+}
+
+impl NoiseSize {
+    /// Of all traces of a noise.
+    pub(super) fn of(noise: &Noise) -> Self {
+        let detours = noise.traces().map(becalm_scale::NoiseTrace::len).sum::<usize>() as f64;
+        let length: f64 = noise.traces().map(|trace| trace.length().get() as f64).sum();
+        Self { detours, density: detours / (length * (1.0 - noise.noise_ratio())) }
+    }
+
+    /// The steps of a phase of the ideal collective, by the cheapest of its ways.
+    fn ideal_phase(&self, question: &Question, ranks: u64) -> f64 {
+        let units = if question.synchronized { 1.0 } else { ranks as f64 };
+        let plain = units * (0.3 + part::MET * self.met(question));
+        let bounds = part::PHASE + units * part::LOOK;
+        // About as many pieces are looked at as must be until one has a rank in it.
+        let pieces = part::PHASE + part::PIECE * 2.0 * self.detours / units;
+        plain.min(bounds).min(pieces)
+    }
+
+    /// Detours that a grain meets.
+    fn met(&self, question: &Question) -> f64 {
+        (self.density * question.grain.get() as f64).min(self.detours)
+    }
+
+    /// The steps of one rank's grain before it communicates.
+    fn work(&self, question: &Question) -> f64 {
+        1.0 + self.met(question).min(part::SEARCH)
+    }
+}
 
 /// The cost of all rows and their blame.
 pub(super) struct Bill {
     steps: f64,
+    size: NoiseSize,
     /// The phases of each replay.
     phases: u64,
     collective: Collective,
     /// The ranks of the largest machine that is simulated.
     ranks: u64,
-    /// How many predictions of each row the blame takes.
-    blame: f64,
+    blame: Option<BlamePart>,
+}
+
+/// What blame asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BlamePart {
+    /// Sources that can be taken out.
+    pub sources: usize,
+    /// How many are, one after another.
+    pub steps: usize,
+    /// Whether there are closed books, so that only those are taken out that add most.
+    pub books: bool,
+}
+
+impl BlamePart {
+    /// How many predictions of each row it takes; the books are worth two.
+    fn predictions(self) -> f64 {
+        let steps = self.steps.min(self.sources);
+        match self.books {
+            true => (2 + (2 * steps).saturating_sub(1)) as f64,
+            // Once as it is and once without each source, then without each remaining one after every step.
+            false => 1.0 + (self.sources * steps) as f64,
+        }
+    }
+
+    /// How often tables are made.
+    fn tables(self) -> f64 {
+        if self.books { self.predictions() - 1.0 } else { self.predictions() }
+    }
 }
 
 /// What is to be done about it.
@@ -40,43 +122,54 @@ pub(super) enum LengthVerdict {
 }
 
 /// The steps of so many phases.
-pub(super) fn steps_of_phases(question: &Question, ranks: u64, phases: u64) -> f64 {
+pub(super) fn steps_of_phases(size: &NoiseSize, question: &Question, ranks: u64, phases: u64) -> f64 {
     phases as f64
         * match question.collective {
-            Collective::Ideal => IDEAL_PHASE,
-            collective => ranks as f64 * (collective.rounds(ranks) as f64 + 1.0),
+            Collective::Ideal => size.ideal_phase(question, ranks),
+            collective => ranks as f64 * (collective.rounds(ranks) as f64 + size.work(question)),
         }
 }
 
 /// The steps of one row over all replicas.
-pub(super) fn steps_of_row(question: &Question, ranks: u64) -> f64 {
+pub(super) fn steps_of_row(size: &NoiseSize, question: &Question, ranks: u64) -> f64 {
     let beside = match question.collective {
         Collective::Ideal if ranks > RANKS_LIMIT => return 0.0,
-        Collective::Ideal => IDEAL_RANK * ranks as f64,
+        Collective::Ideal => part::RANK * ranks as f64,
         _ => 0.0,
     };
-    (steps_of_phases(question, ranks, question.phases) + beside) * question.replicas as f64
+    (steps_of_phases(size, question, ranks, question.phases) + beside) * question.replicas as f64
 }
 
 impl Bill {
-    /// For questions that differ by their grain, with the sources and the steps of blame if it is asked for.
-    pub(super) fn new(questions: &[Question], ranks: &[u64], blame: Option<(usize, usize)>) -> Self {
-        let rows: f64 =
-            questions.iter().flat_map(|question| ranks.iter().map(move |ranks| steps_of_row(question, *ranks))).sum();
-        // Once as it is and once without each source, then without each remaining one after every step.
-        let blame = blame.map_or(0.0, |(sources, steps)| 1.0 + (sources * steps.min(sources)) as f64);
-        Self {
-            steps: rows * (1.0 + blame),
+    /// For questions that differ by their grain, of noise of this size, with blame if it is asked for.
+    pub(super) fn new(questions: &[Question], ranks: &[u64], size: NoiseSize, blame: Option<BlamePart>) -> Self {
+        let mut bill = Self {
+            steps: 0.0,
+            size,
             phases: questions.first().map_or(1, |question| question.phases),
             collective: questions.first().map_or(Collective::Ideal, |question| question.collective),
             ranks: ranks.iter().copied().max().unwrap_or(1),
             blame,
+        };
+        for question in questions {
+            let rows: f64 = ranks.iter().map(|ranks| steps_of_row(&size, question, *ranks)).sum();
+            bill.steps += bill.steps_of_table(question) + rows + bill.steps_of_blame(question, ranks);
         }
+        bill
+    }
+
+    /// The steps of the tables of one question; collectives with messages need none.
+    pub(super) fn steps_of_table(&self, question: &Question) -> f64 {
+        if question.collective == Collective::Ideal { part::TABLED * self.size.detours } else { 0.0 }
     }
 
     /// The part of it that is blame, for one of the questions.
     pub(super) fn steps_of_blame(&self, question: &Question, ranks: &[u64]) -> f64 {
-        self.blame * ranks.iter().map(|ranks| steps_of_row(question, *ranks)).sum::<f64>()
+        self.blame.map_or(0.0, |blame| {
+            let rows: f64 = ranks.iter().map(|ranks| steps_of_row(&self.size, question, *ranks)).sum();
+            let tables = self.steps_of_table(question) + part::BOOKED * self.size.detours;
+            blame.predictions() * rows + blame.tables() * tables
+        })
     }
 
     pub(super) fn steps(&self) -> f64 {
@@ -145,10 +238,13 @@ mod tests {
         }
     }
 
+    const SPARSE: NoiseSize = NoiseSize { detours: 1e3, density: 1e-8 };
+
     #[test]
     fn only_what_takes_long_is_refused() {
-        let verdict =
-            |collective, phases, ranks| Bill::new(&[question(collective, phases)], &[64, ranks], None).verdict();
+        let verdict = |collective, phases, ranks| {
+            Bill::new(&[question(collective, phases)], &[64, ranks], SPARSE, None).verdict()
+        };
         assert_eq!(verdict("ideal", 300_000, 1 << 20), LengthVerdict::Short);
         assert_eq!(verdict("barrier", 100, 1 << 14), LengthVerdict::Short);
         assert!(
@@ -160,9 +256,40 @@ mod tests {
         assert!(matches!(verdict("ideal", u64::MAX, 64), LengthVerdict::TooLong(text) if text.contains("years")));
     }
 
+    /// What is told before it begins, for the inputs that used to take long without a word.
+    #[test]
+    fn dense_noise_tables_and_blame_are_on_the_bill() {
+        let seconds = |question: &Question, ranks: &[u64], size, blame| {
+            Bill::new(std::slice::from_ref(question), ranks, size, blame).steps() / STEPS_A_SECOND
+        };
+        // 18 kHz of 50 us over a circle of 3.6 s, a grain of 1 s: the end of each grain is searched.
+        let dense = NoiseSize { detours: 65_536.0, density: 18e-6 };
+        let long = Question { grain: Nanos::from_secs(1), ..question("ideal", 10_000) };
+        assert!(seconds(&long, &[64], dense, None) < 2.0);
+        let barrier = Question { replicas: 1, ..question("barrier", 1_000) };
+        let long = Question { grain: Nanos::from_secs(1), ..barrier };
+        let factor = seconds(&long, &[1 << 10], dense, None) / seconds(&barrier, &[1 << 10], SPARSE, None);
+        assert!((2.0..5.0).contains(&factor), "{factor}");
+        // One offset for all costs the drawing of them alone.
+        let together = Question { synchronized: true, ..question("ideal", 10_000) };
+        assert!(seconds(&together, &[1 << 20], SPARSE, None) < 2.0);
+        // 600,000 detours in 40 s of two CPUs.
+        let recording = NoiseSize { detours: 6e5, density: 15e-6 };
+        let ranks = [64, 1 << 10, 1 << 14, 1 << 20];
+        let row = seconds(&question("ideal", 10_000), &ranks, recording, None);
+        let books = Some(BlamePart { sources: 60, steps: 3, books: true });
+        let blame = seconds(&question("ideal", 10_000), &ranks, recording, books);
+        assert!((0.5..6.0).contains(&row) && (5.0..40.0).contains(&blame), "{row} {blame}");
+    }
+
     #[test]
     fn blame_costs_a_prediction_for_each_source_and_step() {
-        let steps = |blame| Bill::new(&[question("barrier", 10)], &[64], blame).steps();
-        assert_eq!(steps(Some((3, 5))), 11.0 * steps(None));
+        let steps = |blame| Bill::new(&[question("barrier", 10)], &[64], SPARSE, blame).steps();
+        let part = |books| Some(BlamePart { sources: 3, steps: 5, books });
+        let silent = NoiseSize { detours: 0.0, density: 0.0 };
+        let silently = |blame| Bill::new(&[question("barrier", 10)], &[64], silent, blame).steps();
+        assert_eq!(silently(part(false)), 11.0 * silently(None));
+        assert_eq!(silently(part(true)), 8.0 * silently(None));
+        assert!(steps(part(false)) > steps(part(true)));
     }
 }

@@ -11,7 +11,7 @@ use becalm_bundle::Bundle;
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
 use becalm_report::{Drawn, PredictReport, RunReport, Scaling};
-use becalm_scale::blame::{Blame, blame};
+use becalm_scale::blame::{Blame, BlameWanted, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
@@ -56,8 +56,11 @@ const SHORT_PHASES: u64 = 200;
 /// How many detours the predictions of blame may read in all.
 const BLAME_LIMIT: u64 = 20_000_000;
 
-/// How many sources are taken out together at most.
+/// How many sources are taken out at most, one after another.
 const STEPS: u64 = 3;
+
+/// How many of the detours that cost most are named.
+const DETOURS: usize = 10;
 
 /// Reads the run and writes its page.
 ///
@@ -110,9 +113,9 @@ impl PagePrediction {
             summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
         let source = noise::from_run(bundle, selection, named && detours <= SHORT_LIMIT)?;
         let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
-        // Once as it is, once without each source, then without each remaining one after every step.
-        let predictions = |steps: u64| 1 + names.len() as u64 * steps;
-        let blame_steps = (1..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
+        // Once with books, once without each of those that add most, then without the first two of them, and so on.
+        let predictions = |steps: u64| if steps == 0 { 1 } else { 2 * steps };
+        let blame_steps = (0..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
         let blame_steps = blame_steps.filter(|_| source.booked.is_some());
         let mut question = question()?;
         if detours > SHORT_LIMIT {
@@ -134,7 +137,8 @@ impl PagePrediction {
         if let (Some(booked), Some(steps)) = (&source.booked, blame_steps) {
             let ranks = &RANKS[RANKS.len() - 1..];
             let none = vec![false; names.len()];
-            let found = blame(booked, question, ranks, steps as usize, &none, ReplayWatch::by(&told))?;
+            let wanted = BlameWanted { without: steps as usize, detours: DETOURS };
+            let found = blame(booked, question, ranks, wanted, &none, ReplayWatch::by(&told))?;
             blames.push((question.grain, found));
         } else if named {
             warnings.push(warning::no_blame(bundle.path()));
@@ -151,6 +155,7 @@ impl PagePrediction {
             rows: &self.rows,
             blame: &self.blame,
             sources: &self.names,
+            places: &self.source.places,
             warnings: &self.warnings,
         }
     }

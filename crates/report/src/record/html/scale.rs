@@ -1,6 +1,7 @@
 //! What the noise costs a job of many ranks, and whose fault that is.
 
 use becalm_scale::blame::Blame;
+use becalm_scale::closed::ClosedBooks;
 use becalm_units::Count;
 
 use crate::PredictReport;
@@ -11,6 +12,7 @@ use crate::form::value::factor;
 use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, ChartSeries, Lines, Spec};
 use crate::html::{Block, Section};
+use crate::predict::books::{added, added_rows, dear, dear_rows, sentence};
 use crate::predict::{self, row};
 
 /// How many sources the table of blame has at most.
@@ -54,6 +56,12 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     charts.extend(blame.and_then(|blame| blame_chart(report, blame)));
     let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(slowdown_table(report))];
     if let Some(blame) = blame {
+        if let Some(books) = &blame.books {
+            let ranks = Count::new(books.ranks);
+            blocks.push(Block::Text(format!("Of the added time at {ranks} ranks: {}.", sentence(report, books))));
+            blocks.push(Block::Table(added_table(report, books)));
+            blocks.push(Block::Table(dear_table(report, books)));
+        }
         blocks.push(Block::Text(blame_text(report, blame)));
         blocks.push(Block::Table(alone(report, blame)));
     }
@@ -139,6 +147,39 @@ fn slowdown_chart(report: &PredictReport<'_>, text: &str) -> Chart {
     }
 }
 
+/// What each source adds at the largest number of ranks.
+fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
+    let fields =
+        [&added::SOURCE, &added::ADDED_RATIO, &added::ADDED_LOW, &added::ADDED_HIGH, &added::ADDED_NS, &added::SHARE_RATIO];
+    let mut table = HtmlTable::new(&format!("What each source adds at {} ranks", Count::new(books.ranks)), &fields);
+    added_rows(report, books).iter().take(ROWS).for_each(|line| {
+        table.row(&fields, line);
+    });
+    table.note = "The latest rank of each phase decides; what it met is booked on the sources. The parts add up to all \
+                  added time."
+        .to_owned();
+    table
+}
+
+/// The detours that cost most at the largest number of ranks.
+fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
+    let fields = [
+        &dear::NODE,
+        &dear::CPU,
+        &dear::START_NS,
+        &dear::DURATION_NS,
+        &dear::COST_NS,
+        &dear::SHARE_RATIO,
+        &dear::SOURCES,
+    ];
+    let mut table =
+        HtmlTable::new(&format!("The detours that cost most at {} ranks", Count::new(books.ranks)), &fields);
+    dear_rows(report, books).iter().for_each(|line| {
+        table.row(&fields, line);
+    });
+    table
+}
+
 /// What is left without the most rewarding source, without it and the next, and so on.
 fn blame_chart(report: &PredictReport<'_>, blame: &Blame) -> Option<Chart> {
     let mut bars = vec![bar("as it is".to_owned(), blame.all.slowdown)];
@@ -188,7 +229,7 @@ fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
         table.row(&fields, &WithoutSource { source, all: blame.all.slowdown, slowdown: without.slowdown });
     }
     let others = blame.each.len() - table.len();
-    if others > 0 {
+    if others > 0 && blame.books.is_none() {
         table.note = format!("The other {others} sources gain nothing, or less, when they are taken out alone.");
     }
     table

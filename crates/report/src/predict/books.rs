@@ -1,0 +1,185 @@
+//! The closed books of a job: what each source adds, and which detours cost most.
+
+use std::io;
+
+use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
+use becalm_units::{Count, Nanos, printable};
+use serde::Serialize;
+
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Object, fields};
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{factor, three_digits};
+use crate::predict::PredictReport;
+
+/// How many sources have a row in the text.
+const SHOWN: usize = 8;
+
+/// How many sources are named in the sentence.
+const NAMED: usize = 4;
+
+/// What stands for time that is booked on nobody.
+const NOBODY: &str = "not booked";
+
+/// What one source adds to a job.
+pub(crate) struct AddedRow {
+    source: String,
+    share: SourceShare,
+    /// One replica has no interval.
+    interval: bool,
+}
+
+/// A detour that costs the job much.
+pub(crate) struct DearRow {
+    detour: DearDetour,
+    place: Option<(String, i32)>,
+    /// Its share of all added time.
+    share: f64,
+    sources: String,
+}
+
+fields! {
+    pub(crate) ADDED, added: AddedRow {
+        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.clone());
+        ADDED_RATIO = "added_ratio", "adds", |row| Value::Ratio(row.share.added.mean);
+        ADDED_LOW = "added_low", "low",
+            |row| if row.interval { Value::Ratio(row.share.added.low) } else { Value::Missing };
+        ADDED_HIGH = "added_high", "high",
+            |row| if row.interval { Value::Ratio(row.share.added.high) } else { Value::Missing };
+        ADDED_NS = "added_ns", "time", |row| Value::Time(row.share.cost.get());
+        SHARE_RATIO = "share_ratio", "share", |row| Value::Share(row.share.share);
+    }
+}
+
+fields! {
+    pub(crate) DEAR, dear: DearRow {
+        NODE = catalogue::NODE,
+            |row| row.place.as_ref().map_or(Value::Missing, |(node, _)| Value::Text(node.clone()));
+        CPU = catalogue::CPU,
+            |row| row.place.as_ref().map_or(Value::Missing, |(_, cpu)| Value::Number(*cpu as u64));
+        START_NS = catalogue::START_NS, |row| Value::Fine(row.detour.start.get());
+        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.detour.duration.get());
+        COST_NS = "cost_ns", "cost", |row| Value::Time(row.detour.cost.get());
+        SHARE_RATIO = "share_ratio", "share", |row| Value::Share(row.share);
+        SOURCES = "sources", "sources", |row| Value::Text(row.sources.clone());
+    }
+}
+
+/// The books of one number of ranks in JSON.
+#[derive(Serialize)]
+pub(super) struct BooksDoc {
+    ranks: u64,
+    grain_ns: i64,
+    /// The time that noise added, over the useful work.
+    added_ratio: f64,
+    /// The same in nanoseconds, of all replicas together: the sum over the sources, exactly.
+    added_ns: i64,
+    sources: Vec<Object>,
+    detours: Vec<Object>,
+}
+
+pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
+    let mut docs = Vec::new();
+    for (grain, blames) in report.blame {
+        docs.extend(blames.iter().filter_map(|blame| {
+            let books = blame.books.as_ref()?;
+            Some(BooksDoc {
+                ranks: books.ranks,
+                grain_ns: grain.get(),
+                added_ratio: blame.all.slowdown - 1.0,
+                added_ns: books.added().get(),
+                sources: added_rows(report, books).iter().map(|row| Object::new(ADDED, row)).collect(),
+                detours: dear_rows(report, books).iter().map(|row| Object::new(DEAR, row)).collect(),
+            })
+        }));
+    }
+    docs
+}
+
+/// What each source adds, the largest first.
+pub(crate) fn added_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<AddedRow> {
+    let interval = books.replicas.len() > 1;
+    let row = |share: SourceShare| AddedRow { source: name(report, share.source), share, interval };
+    books.sources().into_iter().map(row).collect()
+}
+
+/// The detours that cost most, the dearest first.
+pub(crate) fn dear_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<DearRow> {
+    let all = books.added().get() as f64;
+    let row = |detour: &DearDetour| {
+        let names: Vec<String> = detour.sources.iter().take(2).map(|(source, _)| name(report, *source)).collect();
+        DearRow {
+            place: report.places.get(detour.cpu).cloned(),
+            share: detour.cost.get() as f64 / all,
+            sources: names.join(", "),
+            detour: detour.clone(),
+        }
+    };
+    books.dearest.iter().map(row).collect()
+}
+
+fn name(report: &PredictReport<'_>, source: Option<usize>) -> String {
+    source.map_or_else(|| NOBODY.to_owned(), |source| report.sources[source].clone())
+}
+
+/// The books in a sentence: "31.0 % slowdown: timer 12.4, kworker 9.10, 12 others 9.50".
+pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> String {
+    let rows = added_rows(report, books);
+    let percent = |ratio: f64| three_digits(ratio * 100.0);
+    let whole: f64 = rows.iter().map(|row| row.share.added.mean).sum();
+    if rows.is_empty() {
+        return "noise adds no time".to_owned();
+    }
+    let part = |row: &AddedRow| format!("{} {}", printable(&row.source), percent(row.share.added.mean));
+    let mut parts: Vec<String> = rows.iter().take(NAMED).map(part).collect();
+    match rows.get(NAMED..).unwrap_or(&[]) {
+        [] => {}
+        [one] => parts.push(part(one)),
+        others => {
+            let sum: f64 = others.iter().map(|row| row.share.added.mean).sum();
+            parts.push(format!("{} others {}", others.len(), percent(sum)));
+        }
+    }
+    format!("{} % slowdown: {}", percent(whole), parts.join(", "))
+}
+
+/// As tables.
+pub(super) fn render(
+    report: &PredictReport<'_>,
+    grain: Nanos,
+    all: f64,
+    books: &ClosedBooks,
+    out: &mut Sheet<'_>,
+) -> io::Result<()> {
+    let title = format!("Blame at {} ranks, grain {grain}: {} as it is", Count::new(books.ranks), factor(all));
+    crate::form::paragraph::heading(out, &title)?;
+    paragraph(out, "  ", &sentence(report, books))?;
+    let rows = added_rows(report, books);
+    let mut fields = vec![&added::SOURCE, &added::ADDED_RATIO];
+    if rows.iter().any(|row| row.interval) {
+        fields.extend([&added::ADDED_LOW, &added::ADDED_HIGH]);
+    }
+    fields.push(&added::SHARE_RATIO);
+    let mut table = Table::new(&fields);
+    rows.iter().take(SHOWN).for_each(|row| table.row(&fields, row));
+    if !rows.is_empty() {
+        table.print(out)?;
+    }
+    if let Some(more) = rows.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        paragraph(out, "  ", &format!("and {more} more that add less; --json has them all"))?;
+    }
+    let dear = dear_rows(report, books);
+    if dear.is_empty() {
+        return Ok(());
+    }
+    paragraph(out, "  ", "the detours that cost most:")?;
+    let fields = [&dear::CPU, &dear::START_NS, &dear::DURATION_NS, &dear::SHARE_RATIO, &dear::SOURCES];
+    let several = dear.iter().any(|row| row.place.as_ref().map(|place| &place.0) != dear[0].place.as_ref().map(|place| &place.0));
+    let fields: Vec<_> = several.then_some(&dear::NODE).into_iter().chain(fields).collect();
+    let mut table = Table::new(&fields);
+    dear.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)
+}

@@ -1,0 +1,157 @@
+//! Who is the latest of a phase whose delay is known.
+//!
+//! Several ranks may be: they are all in the same detours, or in others that happen to take as long. Of these the one
+//! counts whose whole laps alone take as long; else that of the first kind of unit, of its first trace, whose first
+//! detour has the lowest number, and which meets the fewest. All ranks of which this is true have the same books.
+
+use crate::ScaleError;
+use crate::delay::{DelayTable, Laps, laps};
+use crate::noise::MetDetours;
+use crate::replay::bounded::DelayBounds;
+use crate::replay::walk::expected_visits;
+use crate::replay::{OffsetIndex, cost};
+
+/// A trace that is as late as the latest, and where on its circle its phase began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LatestRank {
+    pub kind: usize,
+    pub trace: usize,
+    pub position: i64,
+}
+
+/// By what ranks that are equally late are put in order.
+type Order = (usize, usize, i64, i64);
+
+/// How the latest is found.
+enum Way<'t, 'a> {
+    /// Down the sorted pieces.
+    Pieces,
+    /// By the bound of every unit.
+    Bounds(DelayBounds<'t, 'a>),
+}
+
+/// Finds the latest rank, for offsets that stay.
+pub(super) struct LatestFinder<'t, 'a> {
+    table: &'t DelayTable<'a>,
+    index: &'t [OffsetIndex],
+    laps: Vec<Vec<Laps>>,
+    way: Way<'t, 'a>,
+}
+
+/// The way that is not left to choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Forced {
+    Pieces,
+    Bounds,
+}
+
+impl<'t, 'a> LatestFinder<'t, 'a> {
+    /// # Errors
+    /// None that the table has not found.
+    pub(super) fn new(
+        table: &'t DelayTable<'a>,
+        index: &'t [OffsetIndex],
+        forced: Option<Forced>,
+    ) -> Result<Self, ScaleError> {
+        let all: Result<Vec<Vec<Laps>>, ScaleError> = table
+            .kinds()
+            .iter()
+            .map(|kind| kind.traces.iter().map(|trace| laps(trace, table.grain())).collect())
+            .collect();
+        let by_bounds = match forced {
+            Some(forced) => forced == Forced::Bounds,
+            None => {
+                let bounds = cost::bounded(table, index);
+                expected_visits(table, index, bounds / cost::LOOK_UP) * cost::LOOK_UP >= bounds
+            }
+        };
+        let way = if by_bounds { Way::Bounds(DelayBounds::new(table)?) } else { Way::Pieces };
+        Ok(Self { table, index, laps: all?, way })
+    }
+
+    /// The whole laps and the rest of the grain of a trace.
+    pub(super) fn laps(&self, kind: usize, trace: usize) -> Laps {
+        self.laps[kind][trace]
+    }
+
+    /// The latest rank of a phase that starts at a time of the common clock, and whose delay is this. `None` only for a delay
+    /// that no rank has.
+    pub(super) fn find(&self, now: i64, delay: i64) -> Option<LatestRank> {
+        if let Some(rank) = self.in_whole_laps(now, delay) {
+            return Some(rank);
+        }
+        let mut best: Option<(Order, LatestRank)> = None;
+        match &self.way {
+            Way::Pieces => self.down_the_pieces(now, delay, &mut best),
+            Way::Bounds(bounds) => bounds.each_above(self.index, now, delay, |kind, position| {
+                self.consider(kind, position, delay, &mut best);
+                delay
+            }),
+        }
+        best.map(|(_, rank)| rank)
+    }
+
+    /// A trace whose whole laps take as long as the latest rank: then no rank of it meets more.
+    fn in_whole_laps(&self, now: i64, delay: i64) -> Option<LatestRank> {
+        let used = (0..self.laps.len()).filter(|kind| self.index[*kind].len() > 0);
+        used.flat_map(|kind| (0..self.laps[kind].len()).map(move |trace| (kind, trace)))
+            .find(|(kind, trace)| delay > 0 && self.laps[*kind][*trace].delay == delay)
+            .map(|(kind, trace)| {
+                let index = &self.index[kind];
+                let position = (index.offsets()[0] + now % index.length()) % index.length();
+                LatestRank { kind, trace, position }
+            })
+    }
+
+    fn down_the_pieces(&self, now: i64, delay: i64, best: &mut Option<(Order, LatestRank)>) {
+        for piece in self.table.pieces() {
+            if piece.delay < delay {
+                break;
+            }
+            let kind = piece.kind as usize;
+            let index = &self.index[kind];
+            if index.len() == 0 {
+                continue;
+            }
+            let length = index.length();
+            let target = (piece.start - now % length).rem_euclid(length);
+            let into = index.distance_up(target);
+            if into >= piece.length || piece.delay - (into - piece.flat).max(0) != delay {
+                continue;
+            }
+            self.consider(kind, (piece.start + into) % length, delay, best);
+            // A piece of several traces may hold ranks with other books, as long as it is flat.
+            if self.laps[kind].len() > 1 {
+                let first = (target + into) % length;
+                let from = index.below(first);
+                for step in 1..index.len() {
+                    let number = (from + step) % index.len();
+                    let at = into + (index.offsets()[number] - first).rem_euclid(length);
+                    if at >= piece.flat {
+                        break;
+                    }
+                    self.consider(kind, (piece.start + at) % length, delay, best);
+                }
+            }
+        }
+    }
+
+    /// Takes a unit's trace that is as late, if it comes before the best so far.
+    fn consider(&self, kind: usize, position: i64, delay: i64, best: &mut Option<(Order, LatestRank)>) {
+        for (number, (trace, laps)) in self.table.kinds()[kind].traces.iter().zip(&self.laps[kind]).enumerate() {
+            let met = trace.meet(position, laps.rest);
+            if laps.delay + met.delay != delay {
+                continue;
+            }
+            let order = order(kind, number, met, trace.len() as i64);
+            if best.is_none_or(|(before, _)| order < before) {
+                *best = Some((order, LatestRank { kind, trace: number, position }));
+            }
+        }
+    }
+}
+
+/// By what equally late ranks are put in order, from what one of them meets of so many detours.
+pub(super) fn order(kind: usize, trace: usize, met: MetDetours, count: i64) -> Order {
+    (kind, trace, met.first.rem_euclid(count.max(1)), met.after - met.first)
+}

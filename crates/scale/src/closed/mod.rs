@@ -1,0 +1,246 @@
+//! Closed books at scale: where the time that noise adds to a job comes from, to the nanosecond, out of one replay.
+//!
+//! In every phase the latest rank decides when all go on, and its delay is what the detours took that it met. The books
+//! of these detours, with the whole cost of each at its root, are the books of the delay; summed over the phases they
+//! are the books of all added time. They are additive: the sources together are the added time, and none is counted
+//! twice. That is another question than what would be left without a source ([`crate::blame`]), as then another rank
+//! may be the latest.
+//!
+//! A phase that begins within a detour loses its rest, which goes to the detour's sources in proportion to its books.
+//! What a detour's books leave open is booked on nobody. Only the ideal collective has such books; with messages the
+//! time goes along a path through many ranks.
+
+mod latest;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use becalm_model::Estimate;
+use becalm_units::Nanos;
+
+use self::latest::{Forced, LatestFinder};
+use self::slots::{CpuBooks, SlotCosts};
+use crate::ScaleError;
+use crate::books::BookedNoise;
+use crate::delay::DelayTable;
+use crate::estimate::from_replicas;
+use crate::noise::{Noise, NoiseTrace};
+use crate::placement::Placement;
+use crate::predict::{Question, together};
+use crate::replay::{Method, ReplayOutcome, index, replay_indexed};
+use crate::watch::ReplayWatch;
+use crate::workers::side_by_side;
+
+/// The books of the detours of all CPUs, as they are replayed.
+#[derive(Clone, Debug)]
+pub struct DetourBooks {
+    cpus: Vec<CpuBooks>,
+    sources: usize,
+}
+
+impl DetourBooks {
+    /// The books that belong to `noise`, which is `booked` without the sources marked in `out`.
+    #[must_use]
+    pub fn new(booked: &BookedNoise, noise: &Noise, out: &[bool]) -> Self {
+        let sources = booked.sources().len();
+        let cpus = booked.cpus().zip(noise.traces());
+        let cpus = cpus.map(|(booked, trace)| CpuBooks::new(trace, booked, out, sources as u32)).collect();
+        Self { cpus, sources }
+    }
+}
+
+/// One replay with its books.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplicaBooks {
+    /// What the replay found.
+    pub outcome: ReplayOutcome,
+    /// The time that each source added, and behind the last source what is booked on nobody. They add up to the time
+    /// that the phases took beyond their grains.
+    pub added: Vec<Nanos>,
+}
+
+/// A detour of the recording, and what it cost the job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DearDetour {
+    /// The number of its CPU, in the order of [`Noise::traces`].
+    pub cpu: usize,
+    /// When it began, in the time of the recording.
+    pub start: Nanos,
+    /// How long it was.
+    pub duration: Nanos,
+    /// What it added to the phases of all replicas together.
+    pub cost: Nanos,
+    /// What of that went to which source, the largest first; `None` for what is booked on nobody.
+    pub sources: Vec<(Option<usize>, Nanos)>,
+}
+
+/// What one source adds to a job.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SourceShare {
+    /// Its number; `None` for what is booked on nobody.
+    pub source: Option<usize>,
+    /// What it adds to the slowdown: its time over the useful work, with the interval over the replicas.
+    pub added: Estimate,
+    /// What it added in all replicas together.
+    pub cost: Nanos,
+    /// That as a share of all added time, between 0 and 1.
+    pub share: f64,
+}
+
+/// The books of a job at one number of ranks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClosedBooks {
+    /// Ranks of the job.
+    pub ranks: u64,
+    /// Each replay with its books.
+    pub replicas: Vec<ReplicaBooks>,
+    /// The detours that cost most, the dearest first.
+    pub dearest: Vec<DearDetour>,
+}
+
+impl ClosedBooks {
+    /// The time that noise added in all replicas together.
+    #[must_use]
+    pub fn added(&self) -> Nanos {
+        self.replicas.iter().flat_map(|replica| replica.added.iter().copied()).sum()
+    }
+
+    /// What each source adds, the largest first, without those that add nothing. Of equals the lower number comes first.
+    #[must_use]
+    pub fn sources(&self) -> Vec<SourceShare> {
+        let count = self.replicas.first().map_or(0, |replica| replica.added.len());
+        let all = self.added().get() as f64;
+        let mut shares: Vec<SourceShare> = (0..count)
+            .filter_map(|number| {
+                let cost: Nanos = self.replicas.iter().map(|replica| replica.added[number]).sum();
+                let ratio = |replica: &ReplicaBooks| {
+                    let work = replica.outcome.grain.get() as f64 * replica.outcome.phases as f64;
+                    replica.added[number].get() as f64 / work
+                };
+                let added = from_replicas(&self.replicas.iter().map(ratio).collect::<Vec<_>>())?;
+                let added = crate::estimate::not_below(added, 0.0);
+                let source = (number + 1 < count).then_some(number);
+                (cost > Nanos::ZERO).then(|| SourceShare { source, added, cost, share: cost.get() as f64 / all })
+            })
+            .collect();
+        shares.sort_by_key(|share| std::cmp::Reverse(share.cost));
+        shares
+    }
+}
+
+/// The replays of a question at one number of ranks, with their books and so many of the dearest detours.
+///
+/// `watch` is told of the phases.
+///
+/// # Errors
+/// [`ScaleError`] for no ranks, ranks that do not fill nodes, more than are replayed, times that do not fit.
+pub fn closed_books(
+    table: &DelayTable<'_>,
+    noise: &Noise,
+    books: &DetourBooks,
+    question: &Question,
+    ranks: u64,
+    dearest: usize,
+    watch: ReplayWatch<'_>,
+) -> Result<ClosedBooks, ScaleError> {
+    let job = Job { table, noise, books, question, ranks, method: None, finder: None };
+    let replicas: Vec<u64> = (0..question.replicas).collect();
+    let traces: Vec<&NoiseTrace> = noise.traces().collect();
+    let mut costs: Vec<Vec<i64>> = traces.iter().map(|trace| vec![0; trace.len()]).collect();
+    let mut done = Vec::with_capacity(replicas.len());
+    for some in replicas.chunks(together(ranks, question.replicas)) {
+        for (replica, more) in side_by_side(some, |replica| job.replica(*replica, watch))? {
+            done.push(replica);
+            for (sum, more) in costs.iter_mut().flatten().zip(more.iter().flatten()) {
+                *sum += more;
+            }
+        }
+    }
+    let dearest = books.dearest(&traces, &costs, dearest);
+    Ok(ClosedBooks { ranks, replicas: done, dearest })
+}
+
+/// What all replicas have in common.
+struct Job<'j, 'a> {
+    table: &'j DelayTable<'a>,
+    noise: &'j Noise,
+    books: &'j DetourBooks,
+    question: &'j Question,
+    ranks: u64,
+    /// Tests force each way of the replay and of looking for the latest rank.
+    method: Option<Method>,
+    finder: Option<Forced>,
+}
+
+impl Job<'_, '_> {
+    /// One replica with its books, and what each detour of each CPU cost.
+    fn replica(&self, replica: u64, watch: ReplayWatch<'_>) -> Result<(ReplicaBooks, Vec<Vec<i64>>), ScaleError> {
+        let (table, question) = (self.table, self.question);
+        let placement =
+            Placement { ranks: self.ranks, per_node: question.per_node, synchronized: question.synchronized };
+        let index = index(table, &placement.draw(table, question.seed, replica)?);
+        let finder = LatestFinder::new(table, &index, self.finder)?;
+        let traces: Vec<&NoiseTrace> = self.noise.traces().collect();
+        // The number of each unit's traces among those of the noise.
+        let number = |trace: &NoiseTrace| traces.iter().position(|other| std::ptr::eq(*other, trace)).unwrap_or(0);
+        let cpus: Vec<Vec<usize>> =
+            table.kinds().iter().map(|kind| kind.traces.iter().map(|trace| number(trace)).collect()).collect();
+        let mut costs: Vec<SlotCosts> = traces.iter().map(|trace| SlotCosts::new(trace)).collect();
+        let mut now = 0;
+        let mut count = watch.count(self.ranks, 1);
+        let outcome = replay_indexed(table, &index, question.phases, self.method, |delay| {
+            let delay = delay.get();
+            if let Some(latest) = (delay > 0).then(|| finder.find(now, delay)).flatten() {
+                let cpu = cpus[latest.kind][latest.trace];
+                let laps = finder.laps(latest.kind, latest.trace);
+                costs[cpu].add(traces[cpu], latest.position, laps.whole, laps.rest);
+            }
+            now += question.grain.get() + delay;
+            count.phase();
+        })?;
+        let costs: Vec<Vec<i64>> = costs.iter().zip(&traces).map(|(costs, trace)| costs.costs(trace)).collect();
+        let added = self.books.by_source(&traces, &costs);
+        debug_assert_eq!(
+            added.iter().copied().sum::<Nanos>(),
+            outcome.total - question.grain * question.phases as i64,
+            "the books close"
+        );
+        Ok((ReplicaBooks { outcome, added }, costs))
+    }
+}
+
+impl DetourBooks {
+    /// The costs of detours as costs of sources, and of nobody.
+    fn by_source(&self, traces: &[&NoiseTrace], costs: &[Vec<i64>]) -> Vec<Nanos> {
+        let mut added = vec![0_i64; self.sources + 1];
+        for ((books, trace), costs) in self.cpus.iter().zip(traces).zip(costs) {
+            for (slot, (cost, duration)) in costs.iter().zip(trace.durations_ns()).enumerate() {
+                if *cost > 0 {
+                    books.split(slot, *cost, *duration, |source, time| added[source] += time);
+                }
+            }
+        }
+        added.into_iter().map(Nanos::new).collect()
+    }
+
+    fn dearest(&self, traces: &[&NoiseTrace], costs: &[Vec<i64>], most: usize) -> Vec<DearDetour> {
+        let all = costs.iter().enumerate().flat_map(|(cpu, costs)| {
+            costs.iter().enumerate().filter(|(_, cost)| **cost > 0).map(move |(slot, cost)| (*cost, cpu, slot))
+        });
+        let mut all: Vec<(i64, usize, usize)> = all.collect();
+        all.sort_unstable_by_key(|(cost, cpu, slot)| (std::cmp::Reverse(*cost), *cpu, *slot));
+        all.truncate(most);
+        let detour = |(cost, cpu, slot): (i64, usize, usize)| {
+            let (books, trace) = (&self.cpus[cpu], traces[cpu]);
+            let duration = trace.durations_ns()[slot];
+            let mut sources = Vec::new();
+            books.split(slot, cost, duration, |source, time| {
+                sources.push(((source < self.sources).then_some(source), Nanos::new(time)));
+            });
+            sources.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+            let start = books.begin + Nanos::new(trace.starts_ns()[slot]);
+            DearDetour { cpu, start, duration: Nanos::new(duration), cost: Nanos::new(cost), sources }
+        };
+        all.into_iter().map(detour).collect()
+    }
+}
