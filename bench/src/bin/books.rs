@@ -108,9 +108,8 @@ fn of_a_recording(claims: &mut Claims, effort: Effort) {
     let question = question(effort.share(10_000), 5);
     let (_, plain) = timed(|| rows(&noise, question, &RANKS));
     claims.at_most("64, 1k, 16k and 1M ranks, without blame", seconds(plain), 4.0);
-    let blamed = |question, ranks: &[u64]| {
-        blame(&booked, question, ranks, WANTED, &out, ReplayWatch::NOBODY).expect("blame")
-    };
+    let blamed =
+        |question, ranks: &[u64]| blame(&booked, question, ranks, WANTED, &out, ReplayWatch::NOBODY).expect("blame");
     let (blames, books) = timed(|| {
         rows(&noise, question, &RANKS);
         blamed(question, &RANKS)
@@ -118,15 +117,14 @@ fn of_a_recording(claims: &mut Claims, effort: Effort) {
     claims.at_most("  the same with blame", seconds(books), 10.0);
     let open = blames.iter().filter_map(|blame| blame.books.as_ref()).filter(|books| {
         let lost = |replica: &becalm_scale::closed::ReplicaBooks| {
-            replica.outcome.total - replica.outcome.grain * replica.outcome.phases as i64
+            replica.outcome.total.get() - replica.outcome.grain.get() * replica.outcome.phases as i64
         };
-        books.added() != books.replicas.iter().map(lost).sum::<Nanos>()
+        books.added().get() != books.replicas.iter().map(lost).sum::<i64>()
     });
     claims.none("  books that do not add up to the added time", open.count() as u64);
     let (_, one) = timed(|| blamed(question, &[1 << 10]));
-    let (_, removal) = timed(|| {
-        blame_by_removal(&booked, question, &[1 << 10], 1, &out, ReplayWatch::NOBODY).expect("blame")
-    });
+    let (_, removal) =
+        timed(|| blame_by_removal(&booked, question, &[1 << 10], 1, &out, ReplayWatch::NOBODY).expect("blame"));
     claims.state_beside("blame at 1k ranks, against each source removed once", seconds(one), seconds(removal), "");
     let few = Question { phases: 10, replicas: 1, ..question };
     let (_, short) = timed(|| blamed(few, &[64]));

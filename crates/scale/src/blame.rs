@@ -88,7 +88,9 @@ pub fn blame(
             if set.len() == 1 {
                 blame.each.push(without.clone());
             }
-            if blamed.starts_with(&set) {
+            // One after another ends where nothing is gained any more.
+            let last = blame.next.last().unwrap_or(&blame.all).slowdown;
+            if blamed.starts_with(&set) && blame.next.len() + 1 == set.len() && without.slowdown < last {
                 blame.next.push(without);
             }
         }
@@ -141,7 +143,7 @@ fn replays(
     watch: ReplayWatch<'_>,
 ) -> Result<Vec<ReplayOutcome>, ScaleError> {
     let placement = Placement { ranks, per_node: question.per_node, synchronized: question.synchronized };
-    let one = |replica: &u64| {
+    let one = |replica: &u64| -> Result<ReplayOutcome, ScaleError> {
         let outcome = replay(table, &placement.draw(table, question.seed, *replica)?, question.phases)?;
         watch.count(ranks, 1).phases(question.phases);
         Ok(outcome)

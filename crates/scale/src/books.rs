@@ -144,7 +144,7 @@ impl BookedTrace {
             let (entries, others) = rest.split_at(own);
             rest = others;
             let gone = entries.iter().filter(|entry| entry.is_out(out)).map(|entry| entry.self_time);
-            LeftDetour { start: *start, left: *duration - gone.sum(), entries }
+            LeftDetour { start: *start, left: *duration - gone.sum::<Nanos>(), entries }
         })
     }
 

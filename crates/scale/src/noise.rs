@@ -133,7 +133,8 @@ impl NoiseTrace {
         if length <= Nanos::ZERO || length > LENGTH_LIMIT {
             return Err(TraceError::Length { length });
         }
-        let mut trace = Self { length: length.get(), noise: 0, starts: Vec::new(), durations: Vec::new(), before: Vec::new() };
+        let mut trace =
+            Self { length: length.get(), noise: 0, starts: Vec::new(), durations: Vec::new(), before: Vec::new() };
         let mut previous = Nanos::ZERO;
         let mut end = Nanos::ZERO;
         let mut last = 0;
@@ -331,9 +332,8 @@ impl NoiseTrace {
             next_lap = lap + 1;
             next = self.first_beyond(0, goal - next_lap * self.work_ns());
         }
-        let noise_before = |slot: usize, lap: i64| {
-            self.before.get(slot).copied().unwrap_or(self.noise) + lap * self.noise
-        };
+        let noise_before =
+            |slot: usize, lap: i64| self.before.get(slot).copied().unwrap_or(self.noise) + lap * self.noise;
         let delay = noise_before(next, next_lap) - noise_before(slot, lap) - into;
         MetDetours { first, after: next_lap * count + next as i64, into, delay }
     }

@@ -324,9 +324,15 @@ fn d09_blame() {
     let trace = BookedTrace::new(Nanos::ZERO, length, detours, entries, sources.len()).unwrap();
     let noise = BookedNoise::new(sources.clone(), vec![("node".to_owned(), vec![trace])]).unwrap();
     let question = Question { phases: 2_000, replicas: 1, ..d09_question() };
-    let blames =
-        blame_by_removal(&noise, question, &[64, 16_384], sources.len(), &vec![false; sources.len()], ReplayWatch::NOBODY)
-            .unwrap();
+    let blames = blame_by_removal(
+        &noise,
+        question,
+        &[64, 16_384],
+        sources.len(),
+        &vec![false; sources.len()],
+        ReplayWatch::NOBODY,
+    )
+    .unwrap();
     for blame in &blames {
         assert_eq!(blame.each.len(), sources.len());
         assert!(blame.each.is_sorted_by(|a, b| a.slowdown <= b.slowdown));

@@ -49,7 +49,15 @@ impl NoiseInput {
         let trace = spec.trace(seed)?;
         let name = spec.to_string();
         let noise = Noise::apart(&name, trace);
-        Ok(Self { booked: None, names: SourceNames::default(), noise, places: Vec::new(), recorded: false, name, warnings: Vec::new() })
+        Ok(Self {
+            booked: None,
+            names: SourceNames::default(),
+            noise,
+            places: Vec::new(),
+            recorded: false,
+            name,
+            warnings: Vec::new(),
+        })
     }
 
     /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set.

@@ -177,7 +177,8 @@ pub(super) fn render(
     }
     paragraph(out, "  ", "the detours that cost most:")?;
     let fields = [&dear::CPU, &dear::START_NS, &dear::DURATION_NS, &dear::SHARE_RATIO, &dear::SOURCES];
-    let several = dear.iter().any(|row| row.place.as_ref().map(|place| &place.0) != dear[0].place.as_ref().map(|place| &place.0));
+    let several =
+        dear.iter().any(|row| row.place.as_ref().map(|place| &place.0) != dear[0].place.as_ref().map(|place| &place.0));
     let fields: Vec<_> = several.then_some(&dear::NODE).into_iter().chain(fields).collect();
     let mut table = Table::new(&fields);
     dear.iter().for_each(|row| table.row(&fields, row));

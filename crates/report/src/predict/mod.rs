@@ -349,12 +349,9 @@ fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &m
             books::render(report, grain, all, books, out)?;
             paragraph(out, "  ", "what is left without those that add most:")?;
         }
-        None => writeln!(
-            out,
-            "\nBlame at {} ranks, grain {grain}: {} as it is",
-            Count::new(blame.all.ranks),
-            factor(all)
-        )?,
+        None => {
+            writeln!(out, "\nBlame at {} ranks, grain {grain}: {} as it is", Count::new(blame.all.ranks), factor(all))?
+        }
     }
     // A gain that the figures do not show is none to act on.
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));

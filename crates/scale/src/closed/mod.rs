@@ -27,7 +27,7 @@ use crate::estimate::from_replicas;
 use crate::noise::{Noise, NoiseTrace};
 use crate::placement::Placement;
 use crate::predict::{Question, together};
-use crate::replay::{Method, ReplayOutcome, index, replay_indexed};
+use crate::replay::{Method, ReplayOutcome, replay_indexed, sorted_offsets};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
@@ -178,7 +178,7 @@ impl Job<'_, '_> {
         let (table, question) = (self.table, self.question);
         let placement =
             Placement { ranks: self.ranks, per_node: question.per_node, synchronized: question.synchronized };
-        let index = index(table, &placement.draw(table, question.seed, replica)?);
+        let index = sorted_offsets(table, &placement.draw(table, question.seed, replica)?);
         let finder = LatestFinder::new(table, &index, self.finder)?;
         let traces: Vec<&NoiseTrace> = self.noise.traces().collect();
         // The number of each unit's traces among those of the noise.
@@ -201,8 +201,8 @@ impl Job<'_, '_> {
         let costs: Vec<Vec<i64>> = costs.iter().zip(&traces).map(|(costs, trace)| costs.costs(trace)).collect();
         let added = self.books.by_source(&traces, &costs);
         debug_assert_eq!(
-            added.iter().copied().sum::<Nanos>(),
-            outcome.total - question.grain * question.phases as i64,
+            added.iter().map(|time| time.get()).sum::<i64>(),
+            outcome.total.get() - question.grain.get() * question.phases as i64,
             "the books close"
         );
         Ok((ReplicaBooks { outcome, added }, costs))

@@ -88,7 +88,13 @@ impl<'t, 'a> DelayBounds<'t, 'a> {
     /// Calls with the kind and the position of every unit in use whose bound is at least `least()` at a time of the
     /// common clock; `found` may raise it.
     #[inline]
-    pub(crate) fn each_above(&self, index: &[OffsetIndex], now: i64, least: i64, mut found: impl FnMut(usize, i64) -> i64) {
+    pub(crate) fn each_above(
+        &self,
+        index: &[OffsetIndex],
+        now: i64,
+        least: i64,
+        mut found: impl FnMut(usize, i64) -> i64,
+    ) {
         let mut floor = self.floor(least);
         for (number, (kind, offsets)) in self.kinds.iter().zip(index).enumerate() {
             let turn = now % kind.length;

@@ -90,11 +90,11 @@ pub fn replay_each(
         plain::run(table, &offsets, &mut clock)?;
         return Ok(clock.outcome());
     }
-    replay_indexed(table, &index(table, offsets), phases, method, each)
+    replay_indexed(table, &sorted_offsets(table, offsets), phases, method, each)
 }
 
 /// The offsets of each kind of unit, sorted.
-pub(crate) fn index(table: &DelayTable<'_>, offsets: &Offsets) -> Vec<OffsetIndex> {
+pub(crate) fn sorted_offsets(table: &DelayTable<'_>, offsets: &Offsets) -> Vec<OffsetIndex> {
     table.kinds().iter().zip(&offsets.0).map(|(kind, offsets)| OffsetIndex::new(kind.length, offsets)).collect()
 }
 

@@ -183,7 +183,8 @@ fn every_way_is_chosen_and_handed_over_to() {
         NodeNoise::new(name, cpus).unwrap()
     };
     let dense = Noise::recorded(vec![node("a", 2, 60, &[5, 9, 30]), node("b", 3, 80, &[7, 50])]).unwrap();
-    let rare = Noise::recorded(vec![node("a", 20, 90_000, &[40, 900, 5_000]), node("b", 7, 50_000, &[300, 20])]).unwrap();
+    let rare =
+        Noise::recorded(vec![node("a", 20, 90_000, &[40, 900, 5_000]), node("b", 7, 50_000, &[300, 20])]).unwrap();
     let mut chosen = Vec::new();
     for (noise, grain_us, ranks) in [
         (&dense, 1_000, 6_u64),
@@ -201,7 +202,7 @@ fn every_way_is_chosen_and_handed_over_to() {
                 let offsets = Placement { ranks, per_node, synchronized }.draw(&table, 9, 0).unwrap();
                 let phases = 120_000 / ranks + 20;
                 let plain = delays(&table, &offsets, phases, Some(Method::Plain));
-                let index = super::index(&table, &offsets);
+                let index = super::sorted_offsets(&table, &offsets);
                 chosen.push(super::choose(&table, &index));
                 for way in [Some(Method::Bounded), None] {
                     assert!(delays(&table, &offsets, phases, way) == plain, "{grain_us} us {ranks} {way:?}");

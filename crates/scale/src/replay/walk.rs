@@ -68,7 +68,7 @@ pub(super) fn largest(
 }
 
 /// How many pieces a phase is expected to visit, for offsets that are spread evenly; at most about `enough`.
-pub(super) fn expected_visits(table: &DelayTable<'_>, index: &[OffsetIndex], enough: f64) -> f64 {
+pub(crate) fn expected_visits(table: &DelayTable<'_>, index: &[OffsetIndex], enough: f64) -> f64 {
     let (mut visits, mut missed) = (0.0, 1.0);
     for piece in table.pieces() {
         visits += missed;

@@ -149,15 +149,22 @@ fn slowdown_chart(report: &PredictReport<'_>, text: &str) -> Chart {
 
 /// What each source adds at the largest number of ranks.
 fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
-    let fields =
-        [&added::SOURCE, &added::ADDED_RATIO, &added::ADDED_LOW, &added::ADDED_HIGH, &added::ADDED_NS, &added::SHARE_RATIO];
+    let fields = [
+        &added::SOURCE,
+        &added::ADDED_RATIO,
+        &added::ADDED_LOW,
+        &added::ADDED_HIGH,
+        &added::ADDED_NS,
+        &added::SHARE_RATIO,
+    ];
     let mut table = HtmlTable::new(&format!("What each source adds at {} ranks", Count::new(books.ranks)), &fields);
     added_rows(report, books).iter().take(ROWS).for_each(|line| {
         table.row(&fields, line);
     });
-    table.note = "The latest rank of each phase decides; what it met is booked on the sources. The parts add up to all \
+    table.note =
+        "The latest rank of each phase decides; what it met is booked on the sources. The parts add up to all \
                   added time."
-        .to_owned();
+            .to_owned();
     table
 }
 
