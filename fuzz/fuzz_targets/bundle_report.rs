@@ -26,7 +26,7 @@ use becalm_report::{
     CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, StudyReport,
     TickReport, WorkReport,
 };
-use becalm_scale::blame::blame;
+use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::watch::ReplayWatch;
@@ -126,7 +126,8 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
     let names = noise.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
     let mut blames = Vec::new();
     if let Some(booked) = &noise.booked {
-        let found = blame(booked, question(), &RANKS[..1], 1, &vec![false; names.len()], ReplayWatch::NOBODY)?;
+        let wanted = BlameWanted { without: 1, detours: 3 };
+        let found = blame(booked, question(), &RANKS[..1], wanted, &vec![false; names.len()], ReplayWatch::NOBODY)?;
         blames.push((question().grain, found));
     }
     let report = PredictReport {
@@ -137,6 +138,7 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
         rows: &rows,
         blame: &blames,
         sources: &names,
+        places: &noise.places,
         warnings: &noise.warnings,
     };
     check_report(&report);

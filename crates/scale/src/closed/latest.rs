@@ -38,28 +38,23 @@ pub(super) struct LatestFinder<'t, 'a> {
     way: Way<'t, 'a>,
 }
 
-/// The way that is not left to choose.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Forced {
-    Pieces,
-    Bounds,
-}
-
 impl<'t, 'a> LatestFinder<'t, 'a> {
+    /// By bounds or by pieces, or by what is cheaper.
+    ///
     /// # Errors
     /// None that the table has not found.
     pub(super) fn new(
         table: &'t DelayTable<'a>,
         index: &'t [OffsetIndex],
-        forced: Option<Forced>,
+        by_bounds: Option<bool>,
     ) -> Result<Self, ScaleError> {
         let all: Result<Vec<Vec<Laps>>, ScaleError> = table
             .kinds()
             .iter()
             .map(|kind| kind.traces.iter().map(|trace| laps(trace, table.grain())).collect())
             .collect();
-        let by_bounds = match forced {
-            Some(forced) => forced == Forced::Bounds,
+        let by_bounds = match by_bounds {
+            Some(by_bounds) => by_bounds,
             None => {
                 let bounds = cost::bounded(table, index);
                 expected_visits(table, index, bounds / cost::LOOK_UP) * cost::LOOK_UP >= bounds

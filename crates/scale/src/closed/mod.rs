@@ -18,7 +18,7 @@ mod tests;
 use becalm_model::Estimate;
 use becalm_units::Nanos;
 
-use self::latest::{Forced, LatestFinder};
+use self::latest::LatestFinder;
 use self::slots::{CpuBooks, SlotCosts};
 use crate::ScaleError;
 use crate::books::BookedNoise;
@@ -143,7 +143,7 @@ pub fn closed_books(
     dearest: usize,
     watch: ReplayWatch<'_>,
 ) -> Result<ClosedBooks, ScaleError> {
-    let job = Job { table, noise, books, question, ranks, method: None, finder: None };
+    let job = Job { table, noise, books, question, ranks, method: None, by_bounds: None };
     let replicas: Vec<u64> = (0..question.replicas).collect();
     let traces: Vec<&NoiseTrace> = noise.traces().collect();
     let mut costs: Vec<Vec<i64>> = traces.iter().map(|trace| vec![0; trace.len()]).collect();
@@ -169,7 +169,7 @@ struct Job<'j, 'a> {
     ranks: u64,
     /// Tests force each way of the replay and of looking for the latest rank.
     method: Option<Method>,
-    finder: Option<Forced>,
+    by_bounds: Option<bool>,
 }
 
 impl Job<'_, '_> {
@@ -179,7 +179,7 @@ impl Job<'_, '_> {
         let placement =
             Placement { ranks: self.ranks, per_node: question.per_node, synchronized: question.synchronized };
         let index = sorted_offsets(table, &placement.draw(table, question.seed, replica)?);
-        let finder = LatestFinder::new(table, &index, self.finder)?;
+        let finder = LatestFinder::new(table, &index, self.by_bounds)?;
         let traces: Vec<&NoiseTrace> = self.noise.traces().collect();
         // The number of each unit's traces among those of the noise.
         let number = |trace: &NoiseTrace| traces.iter().position(|other| std::ptr::eq(*other, trace)).unwrap_or(0);

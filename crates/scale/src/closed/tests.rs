@@ -3,12 +3,11 @@
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use super::latest::Forced;
 use super::{DetourBooks, Job, ReplicaBooks, closed_books};
 use crate::books::{BookEntry, BookedNoise, BookedTrace};
 use crate::collective::Collective;
 use crate::delay::DelayTable;
-use crate::noise::{Noise, NoiseTrace};
+use crate::noise::NoiseTrace;
 use crate::placement::Placement;
 use crate::predict::Question;
 use crate::random::{Purpose, Stream};
@@ -142,13 +141,13 @@ proptest! {
         let books = DetourBooks::new(&booked, &noise, &out);
         let ranks = nodes * per_node;
         let mut job =
-            Job { table: &table, noise: &noise, books: &books, question: &question, ranks, method: None, finder: None };
+            Job { table: &table, noise: &noise, books: &books, question: &question, ranks, method: None, by_bounds: None };
         let (added, costs) = plain_books(&job);
         for method in [None, Some(Method::Bounded), Some(Method::Walk), Some(Method::Skyline)] {
-            for finder in [None, Some(Forced::Pieces), Some(Forced::Bounds)] {
-                (job.method, job.finder) = (method, finder);
+            for by_bounds in [None, Some(false), Some(true)] {
+                (job.method, job.by_bounds) = (method, by_bounds);
                 let (replica, fast) = job.replica(0, ReplayWatch::NOBODY).unwrap();
-                prop_assert_eq!(&fast, &costs, "{:?} {:?}", method, finder);
+                prop_assert_eq!(&fast, &costs, "{:?} {:?}", method, by_bounds);
                 prop_assert_eq!(replica.added.iter().copied().sum::<Nanos>(), Nanos::new(added));
                 prop_assert_eq!(replica.outcome.total.get(), added + grain * 60);
             }

@@ -186,8 +186,10 @@ fn every_way_is_chosen_and_handed_over_to() {
     let rare =
         Noise::recorded(vec![node("a", 20, 90_000, &[40, 900, 5_000]), node("b", 7, 50_000, &[300, 20])]).unwrap();
     let mut chosen = Vec::new();
+    let one = Noise::recorded(vec![NodeNoise::new("one", vec![cpu(2, 60, &[5, 30], 0)]).unwrap()]).unwrap();
     for (noise, grain_us, ranks) in [
-        (&dense, 1_000, 6_u64),
+        (&one, 300_000, 3_u64),
+        (&dense, 1_000, 6),
         (&dense, 1_000, 600),
         (&dense, 300_000, 300),
         (&dense, 20, 3),
@@ -196,11 +198,12 @@ fn every_way_is_chosen_and_handed_over_to() {
         (&rare, 30_000, 3_000),
         (&rare, 10, 30_000),
     ] {
-        for per_node in [1, 3] {
+        // One CPU cannot be a node's three.
+        for per_node in [1, 3].into_iter().take(noise.nodes()[0].cpus().len()) {
             let table = DelayTable::new(noise, per_node, Nanos::from_micros(grain_us)).unwrap();
             for synchronized in [false, true] {
                 let offsets = Placement { ranks, per_node, synchronized }.draw(&table, 9, 0).unwrap();
-                let phases = 120_000 / ranks + 20;
+                let phases = 12_000 / ranks + 20;
                 let plain = delays(&table, &offsets, phases, Some(Method::Plain));
                 let index = super::sorted_offsets(&table, &offsets);
                 chosen.push(super::choose(&table, &index));
