@@ -245,7 +245,7 @@ pub(super) fn run(
     let (by_plain, by_bounds) = (cost::plain(table, index), cost::bounded(table, index));
     let other = if by_plain <= by_bounds { Method::Plain } else { Method::Bounded };
     let worth = if stay { f64::INFINITY } else { by_plain.min(by_bounds) };
-    if !run_while_cheaper(table, index, clock, worth)? {
+    if !run_while_cheaper(table, index, clock, worth, CELLS_MAX)? {
         hand_over(table, index, clock, other)?;
     }
     Ok(())
@@ -264,7 +264,7 @@ fn hand_over(
     }
 }
 
-/// One block, and then the other way.
+/// One short block, and then the other way.
 #[cfg(test)]
 pub(super) fn run_and_hand_over(
     table: &DelayTable<'_>,
@@ -272,21 +272,24 @@ pub(super) fn run_and_hand_over(
     clock: &mut Clock<impl FnMut(Nanos)>,
     other: Method,
 ) -> Result<(), ScaleError> {
-    run_while_cheaper(table, index, clock, 0.0)?;
+    assert!(!run_while_cheaper(table, index, clock, 0.0, 64)?, "a short block leaves phases");
     hand_over(table, index, clock, other)
 }
 
-/// Runs block after block while their phases cost at most so many nanoseconds each; whether all are done.
+/// Runs block after block, of at most so many cells, while their phases cost at most so many nanoseconds each; whether all
+/// are done.
 fn run_while_cheaper(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
     clock: &mut Clock<impl FnMut(Nanos)>,
     worth: f64,
+    cells_max: usize,
 ) -> Result<bool, ScaleError> {
     let base = base(table, index);
     // So long that a block's look-ups, about six for each of the pieces that one phase would visit, are few a phase.
     let visits = expected_visits(table, index, CELLS_MAX as f64);
-    let cells = ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN, CELLS_MAX);
+    let cells =
+        ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN.min(cells_max), cells_max);
     let mut positions = Positions::new(index);
     let mut skyline = Skyline::new();
     // Until phases have been seen, they are taken as long as the piece makes them at which a phase is expected to end.

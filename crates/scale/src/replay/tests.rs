@@ -203,7 +203,7 @@ fn every_way_is_chosen_and_handed_over_to() {
             let table = DelayTable::new(noise, per_node, Nanos::from_micros(grain_us)).unwrap();
             for synchronized in [false, true] {
                 let offsets = Placement { ranks, per_node, synchronized }.draw(&table, 9, 0).unwrap();
-                let phases = (12_000 / ranks).min(200) + 20;
+                let phases = 120;
                 let plain = delays(&table, &offsets, phases, Some(Method::Plain));
                 let index = super::sorted_offsets(&table, &offsets);
                 chosen.push(super::choose(&table, &index));
