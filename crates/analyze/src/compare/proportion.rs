@@ -8,7 +8,7 @@
 //! 66 of 100 comparisons of three runs a side that scatter by a factor of two, where those show it in 20.
 //!
 //! The interval of the difference b - a is put together from those of a and of b (G. Y. Zou, A. Donner, *Construction of confidence limits
-//! about effect measures*, Statistics in Medicine 27, 2008, equation 4), and then made to agree with that of the ratio: where that lies
+//! about effect measures*, Statistics in Medicine 27, 2008), and then made to agree with that of the ratio: where that lies
 //! above 1, by so much of the least that a or b allow.
 //!
 //! What was tried and left: to borrow the variance of a figure from those of all others (G. K. Smyth, *Linear models and empirical Bayes
