@@ -535,7 +535,8 @@ mod tests {
             prop_assert!(all >= 1.0);
             for source in losses.sources() {
                 let left = losses.slowdown(ranks, Some(source));
-                prop_assert!((1.0..=all + 1e-9).contains(&left), "{} {}", left, all);
+                // Both are found by turns that end where they come close.
+                prop_assert!((1.0..=all * (1.0 + 1e-4)).contains(&left), "{} {}", left, all);
                 let change = &losses.without[source];
                 prop_assert_eq!(change.at_work.iter().chain(change.within.values()).sum::<i64>(), 0);
             }
@@ -649,10 +650,12 @@ mod tests {
                     let replayed = replayed.sum::<f64>() / replicas as f64;
                     let all = losses.slowdown(ranks, None) - 1.0;
                     let ours = losses.slowdown(ranks, out.as_ref()) - 1.0;
-                    eprintln!("{rare:?} without {out:?}, {ranks} ranks: {ours:.4} sampled, {replayed:.4} replayed");
                     // What a source gains, which is what it is ranked by, is known to 15 % of what all noise costs: of the dozen of
                     // long detours each is met by one or by two sampled phases.
-                    assert!((ours - replayed).abs() <= 0.15 * all, "{out:?} {ranks}: {ours} {replayed}");
+                    assert!(
+                        (ours - replayed).abs() <= 0.15 * all,
+                        "{rare:?} without {out:?}, {ranks} ranks: {ours} {replayed}"
+                    );
                 }
             }
         }
