@@ -107,6 +107,7 @@ impl NoiseInput {
     /// If there is none.
     pub fn pooled(inputs: Vec<Self>) -> Result<Self, ScaleError> {
         let nodes = inputs.iter().flat_map(|input| input.noise.nodes()).cloned().collect();
+        let places = inputs.iter().flat_map(|input| input.places.iter().cloned()).collect();
         let name = inputs.iter().map(|input| input.name.as_str()).collect::<Vec<_>>().join(", ");
         let recorded = inputs.iter().all(|input| input.recorded);
         let mut warnings: Vec<Warning> = Vec::new();
@@ -116,7 +117,7 @@ impl NoiseInput {
             }
         }
         let noise = Noise::recorded(nodes)?;
-        Ok(Self { booked: None, names: SourceNames::default(), noise, recorded, name, warnings })
+        Ok(Self { booked: None, names: SourceNames::default(), noise, places, recorded, name, warnings })
     }
 
     /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold

@@ -83,6 +83,12 @@ fn met_by_definition(trace: &NoiseTrace, position: i64, grain: i64) -> Vec<(usiz
     }
 }
 
+/// How a rank stands among those that are equally late: the least comes first.
+type Order = (bool, usize, usize, usize);
+
+/// The latest rank so far: its delay, its order, and the slots that it met with the time of each.
+type Latest = (i64, Order, Vec<(usize, i64)>);
+
 /// The reference: every rank in every phase, and what the latest one met.
 fn plain_books(job: &Job<'_, '_>) -> (i64, Vec<Vec<i64>>) {
     let question = job.question;
@@ -92,7 +98,7 @@ fn plain_books(job: &Job<'_, '_>) -> (i64, Vec<Vec<i64>>) {
     let mut costs: Vec<Vec<i64>> = traces.iter().map(|trace| vec![0; trace.len()]).collect();
     let (mut now, grain) = (0, question.grain.get());
     for _ in 0..question.phases {
-        let mut latest: Option<(i64, (bool, usize, usize, usize), Vec<(usize, i64)>)> = None;
+        let mut latest: Option<Latest> = None;
         for (trace, offset) in &ranks {
             let cpu = traces.iter().position(|other| std::ptr::eq(*other, *trace)).unwrap();
             let met = met_by_definition(trace, (offset + now) % trace.length().get(), grain);
