@@ -2,7 +2,7 @@
 //! from the baseline.
 //!
 //! Configurations are recorded by turns. Each has so many recordings, and the baseline's are held against those of every other one:
-//! [`compare_sides`](crate::compare::compare_sides) goes by how the recordings of a side differ from each other, so that what the
+//! [`compare_sides`] goes by how the recordings of a side differ from each other, so that what the
 //! machine does by itself from one to the next is not taken for an effect. Only turns in which both were recorded are compared: what
 //! drifts meets both then. The noise of all configurations is one question with several answers, so that its verdicts are adjusted
 //! together.
