@@ -50,8 +50,9 @@ const DETOURS_LIMIT: u64 = 20_000_000;
 /// among so many detours takes longer.
 const SHORT_LIMIT: u64 = 4_000_000;
 
-/// Phases of a short replay.
+/// Phases of a short replay, and how often it is done.
 const SHORT_PHASES: u64 = 200;
+const SHORT_REPLICAS: u64 = 2;
 
 /// How many detours the predictions of blame may read in all.
 const BLAME_LIMIT: u64 = 20_000_000;
@@ -119,7 +120,7 @@ impl PagePrediction {
         let blame_steps = blame_steps.filter(|_| source.booked.is_some());
         let mut question = question()?;
         if detours > SHORT_LIMIT {
-            question.phases = SHORT_PHASES;
+            (question.phases, question.replicas) = (SHORT_PHASES, SHORT_REPLICAS);
         }
         let phases = question.phases * question.replicas;
         let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
