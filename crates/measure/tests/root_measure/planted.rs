@@ -13,7 +13,7 @@ use becalm_measure::RecordPlan;
 use becalm_model::Kind;
 use becalm_model::node::Rung;
 use becalm_record::{MemoryLane, MemoryStore, Session};
-use becalm_testing::{Need, machine_has};
+use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Nanos};
 
 /// For how long the threads work. The recording begins before and ends after.
@@ -85,7 +85,8 @@ fn in_turns(time: Duration, wake: SyncSender<()>, woken: Receiver<()>) -> impl F
     }
 }
 
-/// The rows of one detour after the other: what each planted thread has itself, what interrupted it, and what stands under a wrong name.
+/// The rows of one detour after the other: what each planted thread has itself, what came while it was on a CPU (interrupts with their ways in
+/// and out, and what the host took), and what stands under a wrong name.
 #[derive(Default)]
 struct Found {
     own: BTreeMap<i32, i64>,
@@ -95,20 +96,21 @@ struct Found {
 
 impl Found {
     fn add(&mut self, lane: &MemoryLane, store: &MemoryStore, names: &BTreeMap<i32, &str>) {
-        let (mut on_cpu, mut detour) = (None, u64::MAX);
+        let (mut on_cpu, mut detour, mut rest) = (None, u64::MAX, 0);
         for row in &lane.activities {
             if row.detour != detour {
-                (on_cpu, detour) = (None, row.detour);
+                (on_cpu, detour, rest) = (None, row.detour, 0);
             }
+            // The scheduler counts from when it picks a thread on, which is in the rest before the event of the switch.
+            let before = std::mem::replace(&mut rest, if row.kind == Kind::Edge { row.self_time.get() } else { 0 });
             let (source, detail) = (store.labels.text(row.source), store.labels.text(row.detail));
             match row.kind {
-                Kind::Irq | Kind::Softirq | Kind::Nmi => {
+                Kind::Irq | Kind::Softirq | Kind::Nmi | Kind::Edge | Kind::Unseen => {
                     if let Some(tid) = on_cpu {
                         *self.nested.entry(tid).or_default() += row.self_time.get();
                     }
                     continue;
                 }
-                Kind::Unseen => continue,
                 _ => {}
             }
             let tid = detail.strip_prefix("pid ").and_then(|tid| tid.parse().ok());
@@ -117,6 +119,7 @@ impl Found {
             let right = planted.is_some_and(|tid| names[&tid] == source && row.kind == Kind::Task);
             if let Some(tid) = planted {
                 *self.own.entry(tid).or_default() += row.self_time.get();
+                *self.nested.entry(tid).or_default() += before;
             }
             let named = names.values().any(|name| *name == source);
             if (planted.is_some() || named) && !right {
@@ -128,9 +131,13 @@ impl Found {
 
 #[test]
 fn planted_threads_have_their_time_under_their_own_names() {
-    if !machine_has(&[Need::Root, Need::TwoCpus]) {
-        return;
+    if machine_has(&[Need::Root, Need::TwoCpus]) {
+        // What a host takes while the scheduler switches is counted on another side of the switch here and there.
+        attempts(3, threads_against_their_schedstat);
     }
+}
+
+fn threads_against_their_schedstat() -> Result<(), String> {
     let cpus = allowed_cpus().expect("the kernel tells where we may run");
     let (first, last) = (cpus.iter().next().expect("we run somewhere"), cpus.iter().last().expect("we run somewhere"));
     let gate = Gate::default();
@@ -168,15 +175,23 @@ fn planted_threads_have_their_time_under_their_own_names() {
     let names = said.iter().map(|said| (said.tid, said.name)).collect();
     let mut found = Found::default();
     recorded.store.lanes.iter().for_each(|lane| found.add(lane, &recorded.store, &names));
+    let steal = recorded.node.counters.iter().filter(|counter| counter.name == "stat/steal");
+    let stolen = i64::try_from(steal.map(|counter| counter.growth).sum::<u64>()).expect("it is less than a century");
     assert!(found.wrong.is_empty(), "under a wrong name: {}", found.wrong.join("; "));
     for Said { tid, name, cpu_ns } in said {
         let own = found.own.get(&tid).copied().unwrap_or(0);
         let nested = found.nested.get(&tid).copied().unwrap_or(0);
-        eprintln!("{name}: {own} ns found, and {nested} ns interrupted it; {cpu_ns} ns by its schedstat");
+        eprintln!(
+            "{name}: {own} ns found, and {nested} ns came meanwhile; {cpu_ns} ns by its schedstat, {stolen} ns stolen of all CPUs"
+        );
         assert!(cpu_ns > 10_000_000, "{name} hardly ran: {cpu_ns} ns");
-        // Kernels that account the time of interrupts apart do not count it for the thread; the others do.
+        // Kernels that account the time of interrupts apart do not count it for the thread; the others do. What a host admits to
+        // have stolen no kernel counts for it, and there is no telling from whom it was.
         let slack = cpu_ns / 50;
-        let between = own - slack..=own + nested + slack;
-        assert!(between.contains(&cpu_ns), "{name}: {cpu_ns} ns by its schedstat, but {own} to {} found", own + nested);
+        let between = own - stolen - slack..=own + nested + slack;
+        if !between.contains(&cpu_ns) {
+            return Err(format!("{name}: {cpu_ns} ns by its schedstat, but {own} to {} found", own + nested));
+        }
     }
+    Ok(())
 }
