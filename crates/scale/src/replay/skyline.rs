@@ -40,6 +40,9 @@ const CELLS_MIN: usize = 1 << 8;
 /// A piece with more hits a cell than two to this power is left to the walk.
 const HITS_PER_CELL_BITS: u32 = 3;
 
+/// Where the hits of a cell are more on average, further pieces are left to the walk.
+const MARKS_PER_CELL: usize = 32;
+
 struct Skyline {
     cells: usize,
     /// A cell is 2^shift ns long.
@@ -129,6 +132,10 @@ impl Skyline {
                 self.paint_piece(piece, offsets, positions.position(piece.kind));
             }
             done += 1;
+            // Under dense noise and long grains every piece lies over most cells, and their hits take memory without end.
+            if self.marks.len() > MARKS_PER_CELL * self.cells {
+                break;
+            }
         }
         self.sort();
         Painted { pieces: done, work: (done + self.marks.len()) as u64 }
