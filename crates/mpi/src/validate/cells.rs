@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::Result;
-use becalm_inject::{Injection, PreemptPlan};
+use becalm_inject::{Grounds, Injection, PreemptPlan};
 use becalm_linux::clock::{Counter, Source};
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
+use becalm_model::inject::Together;
 use becalm_scale::spec::NoiseSpec;
 use becalm_stats::median_mid;
 use becalm_units::{Nanos, Ticks};
@@ -195,7 +195,7 @@ impl<'a> PhaseBench<'a> {
     fn start(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
         let plan = PreemptPlan {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
-            synchronized,
+            together: if synchronized { Together::All } else { Together::Apart },
             seed,
             // Every rank has another number, so that they start at different places.
             node: self.job.rank() as u64,
@@ -203,7 +203,7 @@ impl<'a> PhaseBench<'a> {
             exact: true,
             log: 0,
         };
-        let throttling = kernel::rt_throttling(Path::new("/")).ok();
-        Injection::start(&plan, self.counter, throttling).map_err(|error| error.to_string())
+        let grounds = Grounds::read(Path::new("/"), [self.seat.cpu]);
+        Injection::start(&plan, self.counter, &grounds).map_err(|error| error.to_string())
     }
 }
