@@ -103,7 +103,7 @@ impl Job {
         let mut waiting = self.world.immediate_barrier();
         while let Err(still) = waiting.test() {
             waiting = still;
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

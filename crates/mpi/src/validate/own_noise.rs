@@ -63,6 +63,8 @@ pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<Option
     ring.clear();
     job.world.barrier();
     if !seat.first_on_cpu {
+        // Looking whether the others have come is work on the CPU that they measure.
+        std::thread::sleep(time.to_std());
         job.meet_asleep();
         return job.agree(Ok(None));
     }
