@@ -121,6 +121,14 @@ impl Job {
         most
     }
 
+    /// The longest time over all nodes from the first start that a rank of the node gives to the last end, in the node's time.
+    pub fn longest_span(&self, start: i64, end: i64) -> i64 {
+        let (mut first, mut last) = (start, end);
+        self.node.all_reduce_into(&start, &mut first, SystemOperation::min());
+        self.node.all_reduce_into(&end, &mut last, SystemOperation::max());
+        self.most(last - first)
+    }
+
     /// The sum of the values that all ranks give.
     pub fn sum(&self, value: f64) -> f64 {
         let mut sum = value;

@@ -109,8 +109,8 @@ impl<'a> PhaseBench<'a> {
         Quiet { phase_ns: self.quietest_ns, compute_ns: self.computing_ns }
     }
 
-    /// A batch of compute phases without collectives: on the rank that took longest. On a CPU that ranks share, they take turns, so
-    /// that the last one's time is that of all of them.
+    /// A batch of compute phases without collectives: on the node that took longest, from its first rank's start to its last one's
+    /// end. Ranks that share a CPU take turns, and the second one may only start when the first has ended.
     fn compute<C: Counter>(&mut self) {
         if self.iterations == 0 {
             self.computing_ns = 0.0;
@@ -118,12 +118,11 @@ impl<'a> PhaseBench<'a> {
         }
         let phases = self.phases_in(BATCH);
         self.job.world.barrier();
-        let before = C::read();
+        let before = self.seat.now::<C>();
         for _ in 0..phases {
             black_box(self.work.run::<C>(self.iterations));
         }
-        let ticks = C::read().wrapping_sub(before);
-        let took = self.job.most(self.seat.axis.duration(Ticks::new(ticks)).get());
+        let took = self.job.longest_span(before, self.seat.now::<C>());
         self.computing_ns = self.computing_ns.min(took as f64 / phases as f64);
     }
 
