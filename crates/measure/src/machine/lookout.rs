@@ -11,8 +11,10 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 /// The least time between two looks.
 const INTERVAL: Nanos = Nanos::from_millis(50);
-/// One look in so many times what it takes: on a machine of many CPUs a reading is long.
+/// One look in so many times what it takes: on a machine of many CPUs a reading is long. Where it takes the time from a measured CPU, it is
+/// to be a small part of what becalm takes there, a thousandth in all.
 const SELDOM: i64 = 100;
+const SELDOM_WHERE_SHARED: i64 = 10_000;
 
 /// What is looked at, and what it was the last time.
 #[derive(Debug)]
@@ -26,8 +28,9 @@ pub struct Lookout {
     /// Where steal is accounted; none where there is no hypervisor to take any.
     stat: Option<StatFile>,
     last: Look,
-    /// When the next look is due.
+    /// When the next look is due, and how many times a look that is at least.
     due: Nanos,
+    seldom: i64,
 }
 
 /// What was seen at one look.
@@ -64,6 +67,7 @@ impl Lookout {
             stat: if platform == Platform::Guest { StatFile::open(root).ok() } else { None },
             last: Look::default(),
             due: Nanos::MAX,
+            seldom: if free.is_empty() { SELDOM_WHERE_SHARED } else { SELDOM },
         };
         (lookout, why)
     }
@@ -88,7 +92,7 @@ impl Lookout {
         }
         let look = self.see(began);
         let until = now();
-        self.due = until + INTERVAL.max(Nanos::new((until - began).get().saturating_mul(SELDOM)));
+        self.due = until + INTERVAL.max(Nanos::new((until - began).get().saturating_mul(self.seldom)));
         let last = std::mem::replace(&mut self.last, look);
         let smis = self.last.smis.zip(last.smis).map_or(0, |(now, then)| u64::from(now.wrapping_sub(then)));
         let steal = |place: usize| {
@@ -153,7 +157,7 @@ mod tests {
         let (root, at) = (tempfile::tempdir().unwrap(), Cell::new(0));
         write_steal(root.path(), [5, 5]);
         write_msr(root.path(), 0, 1);
-        let (mut lookout, why) = Lookout::open(root.path(), &list("0-1"), &list(""), Platform::Guest);
+        let (mut lookout, why) = Lookout::open(root.path(), &list("0-1"), &list("2"), Platform::Guest);
         assert_eq!(why, None);
         assert_eq!(lookout.look(true, || clock(&at)), None);
         lookout.begin(|| clock(&at));
