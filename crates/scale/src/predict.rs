@@ -157,7 +157,7 @@ impl<'a> Prediction<'a> {
         if !ranks.is_multiple_of(question.per_node) {
             return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
         }
-        question.network.bytes_time(question.collective.largest_message(ranks, question.bytes))?;
+        question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
         let replicas: Vec<u64> = (0..question.replicas).collect();
         let (outcomes, quiet_phase_ns) = match &self.table {
             Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
