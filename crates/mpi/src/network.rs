@@ -16,7 +16,7 @@ use becalm_stats::median_high;
 use becalm_units::{Nanos, printable};
 use clap::Args;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source as _};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source as _};
 use serde_json::json;
 
 use crate::job::{Job, library};
@@ -31,9 +31,10 @@ const TRIPS: usize = 1_000;
 /// The messages of a burst, and how many bursts there are.
 const BURST: usize = 64;
 const BURSTS: usize = 100;
-/// Sizes in bytes: of a small message, of one that the CPU copies, and of two whose difference is that of the wire.
+/// Sizes in bytes: of a small message, of the largest that tells what the CPU takes for each byte (it must not wait for its
+/// receiver), and of two whose difference is that of the wire.
 const SMALL: usize = 8;
-const COPIED: usize = 1 << 11;
+const COPIED: usize = 1 << 13;
 const LARGE: [usize; 2] = [1 << 18, 1 << 20];
 /// The largest size that is tried for whether its sender waits, and how long its receiver stays away.
 const WAITED: usize = 1 << 22;
@@ -58,9 +59,10 @@ pub struct NetworkArgs {
 struct Measured {
     /// A round trip of small messages.
     trip: f64,
-    /// How long a small send keeps its rank, and one that is copied.
+    /// How long a small send keeps its rank, and one of so many bytes.
     send: f64,
     copied: f64,
+    copied_bytes: usize,
     /// From one message of a burst to the next.
     burst: f64,
     /// Round trips of large messages.
@@ -78,7 +80,7 @@ impl Measured {
         let byte = (self.large[1] - self.large[0]) / 2.0 / (LARGE[1] - LARGE[0]) as f64;
         let overhead = self.send.min(self.trip / 4.0);
         let latency = self.trip / 2.0 - 2.0 * overhead;
-        let copy = (self.copied - self.send) / (COPIED - SMALL) as f64;
+        let copy = (self.copied - self.send) / self.copied_bytes.saturating_sub(SMALL).max(1) as f64;
         let network = Network::new(nanos(latency), nanos(overhead), nanos(self.burst), picoseconds(byte))?;
         let network = network.with_cpu_bytes(picoseconds(copy), 0)?;
         Ok(self.eager.map_or(network, |limit| network.with_rendezvous_above(limit)))
@@ -116,7 +118,8 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
         "measured": {
             "round_trip_ns": measured.trip,
             "send_ns": measured.send,
-            "send_2k_ns": measured.copied,
+            "copied_send_ns": measured.copied,
+            "copied_bytes": measured.copied_bytes,
             "burst_ns": measured.burst,
             "round_trip_256k_ns": measured.large[0],
             "round_trip_1m_ns": measured.large[1],
@@ -151,17 +154,19 @@ fn measure(world: &SimpleCommunicator, clock: impl Fn() -> i64) -> Option<Measur
     // Connections are opened first.
     pair.trips(SMALL, 100);
     let small = pair.trips(SMALL, TRIPS);
-    let copied = pair.trips(COPIED, TRIPS);
+    let eager = pair.eager();
+    let mut copied_bytes = eager.map_or(COPIED, |limit| usize::try_from(limit).unwrap_or(COPIED)).clamp(SMALL, COPIED);
+    world.process_at_rank(0).broadcast_into(&mut copied_bytes);
+    let copied = pair.trips(copied_bytes, TRIPS);
     let large = LARGE.map(|bytes| pair.trips(bytes, TRIPS / 10));
     let burst = pair.burst();
-    let eager = pair.eager();
     if world.rank() != 0 {
         return None;
     }
     let (send, trip) = small?;
     let (copied, _) = copied?;
     let [first, second] = large.map(|times| times.map(|(_, trip)| trip));
-    Some(Measured { trip, send, copied, burst: burst?, large: [first?, second?], eager })
+    Some(Measured { trip, send, copied, copied_bytes, burst: burst?, large: [first?, second?], eager })
 }
 
 /// The two ranks that measure.
@@ -267,13 +272,14 @@ mod tests {
             trip: 2.0 * (latency + 2.0 * overhead),
             send: overhead,
             copied: overhead + (COPIED - SMALL) as f64 * copy,
+            copied_bytes: COPIED,
             burst: gap,
             large: LARGE.map(trip),
             eager: Some(4_096),
         };
         assert_eq!(measured.network(), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4k".parse());
         // Noise may make a large message faster than a small one.
-        let odd = Measured { copied: 0.0, large: [5.0, 4.0], eager: None, send: 1e6, ..measured };
+        let odd = Measured { copied: 0.0, copied_bytes: SMALL, large: [5.0, 4.0], eager: None, send: 1e6, ..measured };
         assert_eq!(odd.network(), "L=0ns,o=650ns,g=200ns,G=0ns".parse());
     }
 }

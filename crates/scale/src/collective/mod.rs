@@ -206,10 +206,4 @@ impl Collective {
             itself => itself,
         }
     }
-
-    /// The bytes that one rank brings or gets, of which libraries choose by the sum over all.
-    #[must_use]
-    pub const fn is_per_rank(self) -> bool {
-        matches!(self.operation(), Some(Operation::Allgather | Operation::ReduceScatter | Operation::Alltoall))
-    }
 }

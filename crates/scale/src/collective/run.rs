@@ -25,8 +25,12 @@ impl Collective {
                 let latest = machine.latest().get();
                 machine.wait(|_| latest)
             }
-            Self::Barrier(Barrier::Hardware) => hardware(machine, per_node, None),
-            Self::Allreduce(Allreduce::Hardware) => hardware(machine, per_node, Some(bytes)),
+            Self::Barrier(Barrier::Hardware) | Self::NodeAware(NodeAware::Barrier(Barrier::Hardware)) => {
+                hardware(machine, per_node, None)
+            }
+            Self::Allreduce(Allreduce::Hardware) | Self::NodeAware(NodeAware::Allreduce(Allreduce::Hardware)) => {
+                hardware(machine, per_node, Some(bytes))
+            }
             Self::Barrier(barrier) => self::barrier(machine, all, barrier),
             Self::Bcast(bcast) => self::bcast(machine, all, bcast, bytes),
             Self::Reduce(reduce) => self::reduce(machine, all, reduce, bytes),

@@ -4,7 +4,9 @@ mod programs;
 mod simulator;
 
 use becalm_scale::NoiseTrace;
-use becalm_scale::collective::{Allreduce, Alltoall, Barrier, Collective, Library, Operation};
+use becalm_scale::collective::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, Library, Operation, Reduce, ReduceScatter,
+};
 use becalm_scale::machine::JobMachine;
 use becalm_scale::network::{Links, Network};
 use becalm_units::Nanos;
@@ -146,6 +148,8 @@ fn closed_forms_without_noise() {
     for m in 0..8 {
         let n = 1_i64 << m;
         let starts = vec![(&silence, 0); n as usize];
+        // A half, a quarter ... of 100 n bytes.
+        let halves: i64 = (1..=m).map(|k| round(100 * n >> k)).sum();
         for (collective, bytes, time) in [
             (Collective::Barrier(Barrier::Dissemination), 1, m * round(1)),
             (Collective::Barrier(Barrier::Binomial), 1, 2 * m * round(1)),
@@ -153,6 +157,15 @@ fn closed_forms_without_noise() {
             (Collective::Allreduce(Allreduce::RecursiveDoubling), 100, m * round(100)),
             (Collective::Allreduce(Allreduce::Ring), 100 * n, 2 * (n - 1) * round(100)),
             (Collective::Allreduce(Allreduce::Tree), 100, 2 * m * round(100)),
+            (Collective::Bcast(Bcast::Binomial), 100, m * round(100)),
+            (Collective::Bcast(Bcast::ScatterRing), 100 * n, halves + (n - 1) * round(100)),
+            (Collective::Reduce(Reduce::Binomial), 100, m * round(100)),
+            (Collective::Reduce(Reduce::Rabenseifner), 100 * n, 2 * halves),
+            (Collective::Allreduce(Allreduce::Rabenseifner), 100 * n, 2 * halves),
+            (Collective::Allgather(Allgather::Ring), 100, (n - 1) * round(100)),
+            (Collective::Allgather(Allgather::RecursiveDoubling), 100, halves),
+            (Collective::ReduceScatter(ReduceScatter::RecursiveHalving), 100, halves),
+            (Collective::Alltoall(Alltoall::Scattered(1)), 100, (n - 1) * round(100)),
             (Collective::Alltoall(Alltoall::Pairwise), 100, (n - 1) * round(100)),
             (Collective::Alltoall(Alltoall::Bruck), 100, m * round(100 * n / 2)),
             // The first message has come by the time that three are sent; then each receive follows the last.
@@ -166,6 +179,31 @@ fn closed_forms_without_noise() {
             assert_eq!(machine.latest().get(), time, "{collective} on {n}");
         }
     }
+}
+
+/// A message that is asked for: announced, asked for, taken, each with o, and three ways. What is reduced takes its time.
+#[test]
+fn long_messages_wait_for_their_receiver() {
+    let eager = network(2_500, 1_500, 1_000, 6_000).with_cpu_bytes(1_000, 2_000).unwrap();
+    let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
+    let time = |network: Network, bytes: u64| {
+        let mut machine = JobMachine::new(network, &[(&silence, 0), (&silence, 0)]).unwrap();
+        Collective::Allreduce(Allreduce::RecursiveDoubling).run(&mut machine, 1, bytes).unwrap();
+        machine.latest().get()
+    };
+    let asked = eager.with_rendezvous_above(1_000);
+    assert_eq!(time(eager, 1_001), 1_500 + 1_000 + 2_500 + 6_000 + 1_500 + 1_000 + 2_002);
+    assert_eq!(time(asked, 1_000), time(eager, 1_000));
+    assert_eq!(time(asked, 1_001), 3 * 1_500 + 3 * 2_500 + 6_000 + 2_002);
+    // A receiver that comes late holds up its sender: it is under way for 100 us when the announcement comes.
+    let late = NoiseTrace::new(Nanos::from_secs(1), [(Nanos::ZERO, Nanos::from_micros(100))]).unwrap();
+    let held_up = |network: Network| {
+        let mut machine = JobMachine::new(network, &[(&silence, 0), (&late, 0)]).unwrap();
+        Collective::Bcast(Bcast::Binomial).run(&mut machine, 1, 1_001).unwrap();
+        machine.clock(0).get()
+    };
+    assert_eq!(held_up(eager), 1_500 + 1_000);
+    assert_eq!(held_up(asked), 100_000 + 1_500 + 2_500 + 6_000);
 }
 
 /// Sends of a rank leave at least g apart.
