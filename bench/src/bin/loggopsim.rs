@@ -286,10 +286,14 @@ fn require(out: &mut impl Write, label: u64, before: &[u64]) -> io::Result<()> {
     before.iter().try_for_each(|before| writeln!(out, "l{label} requires l{before}"))
 }
 
-/// In `Maximum finishing time at host 3: 33000 (3.3e-05 s)`.
+/// In `Maximum finishing time at host 3: 33000 (3.3e-05 s)`, or of few ranks the largest in lines like `Host 3: 33000`.
 fn finishing_time(text: &str) -> Option<i64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    let line = text.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
+    if let Some(line) = line {
+        return line.split_whitespace().nth(1)?.parse().ok();
+    }
+    let host = |line: &str| line.strip_prefix("Host ")?.split_once(": ")?.1.trim().parse().ok();
+    text.lines().filter_map(host).max()
 }
 
 fn since_epoch() -> Duration {
@@ -312,6 +316,7 @@ mod tests {
     fn a_finishing_time_is_found() {
         let text = "size: 64\nMaximum finishing time at host 3: 33000 (3.3e-05 s)\n";
         assert_eq!(finishing_time(text), Some(33_000));
-        assert_eq!(finishing_time("Host 0: 1"), None);
+        assert_eq!(finishing_time("Times: \nHost 0: 1200\nHost 1: 3400\nHost 2: 7\n"), Some(3_400));
+        assert_eq!(finishing_time("size: 64\n"), None);
     }
 }
