@@ -154,9 +154,7 @@ fn networks() -> String {
 pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let questions = questions(args)?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-    for ranks in &ranks {
-        check_ranks(args, *ranks)?;
-    }
+    ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
     let mut source = source(args)?;
     let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
     let mut taken_out = vec![false; sources.len()];

@@ -149,7 +149,7 @@ fn closed_forms_without_noise() {
         let n = 1_i64 << m;
         let starts = vec![(&silence, 0); n as usize];
         // A half, a quarter ... of 100 n bytes.
-        let halves: i64 = (1..=m).map(|k| round(100 * n >> k)).sum();
+        let halves: i64 = (1..=m).map(|k| round((100 * n) >> k)).sum();
         for (collective, bytes, time) in [
             (Collective::Barrier(Barrier::Dissemination), 1, m * round(1)),
             (Collective::Barrier(Barrier::Binomial), 1, 2 * m * round(1)),

@@ -130,11 +130,15 @@ fn alltoall(alltoall: Alltoall, rank: usize, n: usize, bytes: u64) -> Vec<Action
     }
 }
 
+/// A rank, and the level of the tree on which it is a relative.
+type Relative = (usize, u32);
+
 /// A rank's parent in a tree lacks its lowest digit; its children have one more below. Gives the level of that digit, too.
-fn family(rank: usize, n: usize, radix: usize) -> (Option<(usize, u32)>, Vec<(usize, u32)>) {
+fn family(rank: usize, n: usize, radix: usize) -> (Option<Relative>, Vec<Relative>) {
     let levels = (0..).take_while(|level| radix.pow(*level) < n).count() as u32;
-    let lowest = (0..levels).find(|level| rank / radix.pow(*level) % radix > 0);
-    let parent = lowest.map(|level| (rank - rank / radix.pow(level) % radix * radix.pow(level), level));
+    let digit = |level: u32| rank / radix.pow(level) % radix;
+    let lowest = (0..levels).find(|level| digit(*level) > 0);
+    let parent = lowest.map(|level| (rank - digit(level) * radix.pow(level), level));
     let below = 0..lowest.unwrap_or(levels);
     let children = below.flat_map(|level| (1..radix).map(move |digit| (rank + digit * radix.pow(level), level)));
     (parent, children.filter(|(child, _)| *child < n).collect())
