@@ -37,6 +37,7 @@ pub fn exceptions(places: &[InjectedPlace]) -> Option<InjectedPlace> {
     Some(InjectedPlace {
         missed: sum(|place| place.missed),
         joined: sum(|place| place.joined),
+        overtaken: sum(|place| place.overtaken),
         left_out: (sum(|place| place.left_out.0), left_out),
         ..slowest.clone()
     })
@@ -85,13 +86,14 @@ mod tests {
             delivered: Injected::default(),
             missed: 2,
             joined: 1,
+            overtaken: 4,
             late: None,
             shortest: Nanos::new(shortest),
             left_out: (3, Nanos::new(30)),
             merged: 0,
         };
         let all = exceptions(&[place(1, 500), place(2, 900), place(3, 600)]).unwrap();
-        assert_eq!((all.missed, all.joined, all.left_out), (6, 3, (9, Nanos::new(90))));
+        assert_eq!((all.missed, all.joined, all.overtaken, all.left_out), (6, 3, 12, (9, Nanos::new(90))));
         assert_eq!((all.place, all.shortest), (NoisePlace::Thread { pid: 7, tid: 2 }, Nanos::new(900)));
         assert_eq!(exceptions(&[]), None);
     }

@@ -1,5 +1,6 @@
 //! By how much predictions miss what was measured under injected noise.
 
+use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationErrors};
 
 /// From this added time on, as a part of a phase, a cell's noise is called visible.
@@ -30,6 +31,23 @@ fn agrees(cell: &ValidationCell) -> Option<bool> {
     Some(measured.low <= predicted.high && predicted.low <= measured.high)
 }
 
+/// How many times its error an effect must be to be called large against it.
+const LARGE: f64 = 3.0;
+
+/// Whether the time added is large against its error: half the width of its interval.
+#[must_use]
+pub fn stands_out(slowdown: &Estimate) -> bool {
+    let error = slowdown.high - slowdown.mean;
+    slowdown.mean - 1.0 >= LARGE * error && slowdown.mean > 1.0
+}
+
+/// Whether agreement of a cell says something: where both intervals reach from no effect to twice the effect, nearly all agree.
+fn tells(cell: &ValidationCell) -> bool {
+    cell.measured
+        .zip(cell.predicted)
+        .is_some_and(|(measured, predicted)| stands_out(&measured) && stands_out(&predicted))
+}
+
 /// The errors of these cells.
 pub fn errors<'a>(cells: impl IntoIterator<Item = &'a ValidationCell>) -> ValidationErrors {
     let cells: Vec<&ValidationCell> = cells.into_iter().collect();
@@ -45,12 +63,13 @@ pub fn errors<'a>(cells: impl IntoIterator<Item = &'a ValidationCell>) -> Valida
         visible: added.len(),
         mean_added_error_ratio: mean(&added),
         overlapping: cells.iter().filter(|cell| agrees(cell) == Some(true)).count(),
+        telling: cells.iter().filter(|cell| tells(cell)).count(),
+        telling_overlapping: cells.iter().filter(|cell| tells(cell) && agrees(cell) == Some(true)).count(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::Estimate;
     use becalm_units::Nanos;
 
     use super::*;
@@ -83,5 +102,14 @@ mod tests {
         assert_eq!((all.cells, all.visible, all.overlapping), (3, 2, 2));
         assert!((all.mean_error_ratio.unwrap() - 0.1 / 3.0).abs() < 1e-9);
         assert_eq!(errors(&[]).mean_error_ratio, None);
+        // An effect of a hundredth with an error of two says nothing.
+        assert_eq!((all.telling, all.telling_overlapping), (2, 1));
+    }
+
+    #[test]
+    fn an_effect_stands_out_from_its_error() {
+        let estimate = |mean: f64, half: f64| Estimate { mean, low: mean - half, high: mean + half };
+        assert!(stands_out(&estimate(1.3, 0.09)) && !stands_out(&estimate(1.3, 0.11)));
+        assert!(!stands_out(&estimate(0.9, 0.01)) && !stands_out(&estimate(1.0, 0.0)));
     }
 }

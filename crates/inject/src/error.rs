@@ -1,9 +1,13 @@
 //! What keeps noise from being made as it was asked for.
 
+use std::fmt;
+
 use becalm_linux::clock::RateError;
 use becalm_linux::memory::MemoryError;
+use becalm_linux::realtime::FairServer;
 use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
+use becalm_scale::TraceError;
 use becalm_units::{CpuId, Nanos};
 
 use crate::program::ProgramError;
@@ -61,8 +65,7 @@ pub enum InjectError {
     },
     /// The kernel's limit on real-time threads is in the way.
     #[error(
-        "the kernel lets real-time threads run {runtime} of every {period} only, and {asked} is asked for; to lift that: \
-         sysctl kernel.sched_rt_runtime_us=-1"
+        "the kernel lets real-time threads run {runtime} of every {period} only, and {asked} is asked for; {limit}"
     )]
     Throttled {
         /// How long the kernel lets them run in every period.
@@ -71,6 +74,8 @@ pub enum InjectError {
         period: Nanos,
         /// The noise that is too much, in words.
         asked: String,
+        /// Which of the kernel's limits it is.
+        limit: RealTimeLimit,
     },
     /// A detour is shorter than a signal and its handler take.
     #[error("a detour of {length} is too short: a signal and its handler take {shortest} here")]
@@ -94,6 +99,9 @@ pub enum InjectError {
     /// There is nowhere to put what the program is to load and to share.
     #[error("cannot make the files that the noise in a program needs: {0}")]
     Files(std::io::Error),
+    /// A circle cannot be turned to the node's place.
+    #[error("cannot turn the noise to the node's place: {0}")]
+    Circle(TraceError),
     /// No library was built for this kind of machine.
     #[error("there is no library for this kind of processor or C library")]
     NoLibrary,
@@ -116,6 +124,37 @@ pub enum InjectError {
         /// What the system says.
         cause: MemoryError,
     },
+}
+
+/// What keeps real-time threads from a CPU, in words that say how to lift it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RealTimeLimit {
+    /// `kernel.sched_rt_runtime_us`.
+    Throttling,
+    /// The fair server of a CPU.
+    FairServer {
+        /// The CPU.
+        cpu: CpuId,
+        /// What it takes.
+        server: FairServer,
+    },
+}
+
+impl fmt::Display for RealTimeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Throttling => f.write_str("to lift that: sysctl kernel.sched_rt_runtime_us=-1"),
+            Self::FairServer { cpu, server } => {
+                let FairServer { runtime, assumed, .. } = server;
+                let known = if *assumed { ", as kernels since 6.12 begin with (debugfs does not tell)" } else { "" };
+                write!(
+                    f,
+                    "the fair server of CPU {cpu} keeps {runtime} for ordinary threads{known}; to switch it off: \
+                     echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"
+                )
+            }
+        }
+    }
 }
 
 impl InjectError {

@@ -2,6 +2,10 @@
 //!
 //! - [`schedule`]: when detours are due on one CPU, from the same circles that predictions replay.
 //! - [`toll`]: what an injected detour costs beyond its own loop, measured on the CPU itself before anything is injected.
+//! - `kinds`: that of many CPUs, measured once for all that are alike.
+//! - [`grounds`]: what is known of the CPUs before, and what the kernel keeps from real-time threads.
+//! - [`burst`]: several detours in the place of one.
+//! - `place`: where on its circle each CPU or thread starts, and who starts together.
 //! - [`preempt`]: real-time threads that take the CPUs from whoever runs there.
 //! - [`signal`]: the same inside of an unmodified program, by a signal in each of its threads.
 //! - [`program`]: whether a program can be reached so.
@@ -11,7 +15,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod burst;
 pub mod error;
+pub mod grounds;
+mod kinds;
+mod place;
 pub mod preempt;
 pub mod program;
 pub mod schedule;
@@ -19,6 +27,8 @@ pub mod signal;
 pub mod tally;
 pub mod toll;
 
+pub use burst::Burst;
 pub use error::InjectError;
+pub use grounds::Grounds;
 pub use preempt::{Delivered, DeliveredDetour, Injection, PreemptPlan};
 pub use signal::{DeliveredSignals, SignalNoise, SignalPlan};

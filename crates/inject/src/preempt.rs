@@ -2,7 +2,7 @@
 //! there, and burns the time.
 //!
 //! What the one who runs there loses begins with the timer's interrupt and ends when it is switched back in. The loop burns
-//! so much less: the cost of both is measured on the CPU beforehand ([`crate::toll`]).
+//! so much less: the cost of both is measured beforehand ([`crate::toll`]), on one CPU of each kind.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -14,18 +14,21 @@ use becalm_linux::alarm::{Alarm, monotonic_ns, set_timer_slack, wall_ns};
 use becalm_linux::clock::{Counter, MonotonicRaw, Native, Source, calibrate};
 use becalm_linux::memory::LockedWords;
 use becalm_linux::placed::Thread;
-use becalm_linux::procfs::kernel::RtThrottling;
+use becalm_linux::realtime::FairServer;
 use becalm_linux::rights::{RightsError, give_up_of_this_thread};
-use becalm_linux::sched::Policy;
-use becalm_model::inject::{InjectedPlace, NoisePlace};
+use becalm_linux::sched::{Policy, Usage};
+use becalm_model::inject::{FairServerDoc, InjectedPlace, NoisePlace, SharedToll, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
+use crate::grounds::Grounds;
+use crate::kinds;
+use crate::place;
 use crate::schedule::{Due, Schedule};
 use crate::tally::DeliveryTally;
-use crate::toll::{self, Toll};
+use crate::toll::Toll;
 
 /// How long the counter is compared with the kernel's clock before anything else.
 const CALIBRATION: Nanos = Nanos::from_millis(50);
@@ -37,9 +40,8 @@ const HEAD_START_NS: u64 = 5_000_000;
 pub struct PreemptPlan {
     /// The CPUs, each with the noise that it gets.
     pub cpus: Vec<(CpuId, NoiseTrace)>,
-    /// Where on its circle each CPU starts: at the place that the wall clock gives, which is one for all CPUs and nodes, or
-    /// at a random one.
-    pub synchronized: bool,
+    /// Which CPUs start at one place of their circles, that of the wall clock, and which at a random one.
+    pub together: Together,
     /// The seed from which random places are drawn.
     pub seed: u64,
     /// The number of this node, so that nodes with one seed start at different places.
@@ -75,6 +77,8 @@ pub struct Delivered {
     pub left_out: (usize, Nanos),
     /// The number of detours in a lap that became one with the detour before.
     pub merged: usize,
+    /// How often the kernel took the CPU from the injecting thread, which had not given it back.
+    pub overtaken: u64,
     /// What was due and what was delivered.
     pub tally: DeliveryTally,
     /// The first detours that were delivered; empty if no log was asked for.
@@ -87,15 +91,17 @@ impl Delivered {
     pub fn place(&self) -> InjectedPlace {
         let left_out = (self.left_out.0 as u64, self.left_out.1);
         let place = self.tally.of_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
-        InjectedPlace { left_out, merged: self.merged, ..place }
+        InjectedPlace { left_out, merged: self.merged, overtaken: self.overtaken, ..place }
     }
 }
 
-/// When all threads begin, by `CLOCK_MONOTONIC` and by the wall clock, in nanoseconds.
+/// When all threads begin, by `CLOCK_MONOTONIC` and by the wall clock, in nanoseconds, and what is added to the latter for their
+/// place; nothing where each has its own.
 #[derive(Clone, Copy)]
 struct Begin {
     start_ns: u64,
     wall_ns: u64,
+    shift: Option<u64>,
 }
 
 /// Threads that inject. Dropping it ends them.
@@ -105,70 +111,65 @@ pub struct Injection {
     threads: Vec<JoinHandle<Result<Delivered, InjectError>>>,
     /// The rate of the counter whose readings [`DeliveredDetour::burned`] holds.
     pub rate: TickRate,
+    /// On which CPUs the cost of a detour was measured, and for which others.
+    pub tolls: Vec<SharedToll>,
+    /// What the CPUs' fair servers may take.
+    pub fair_servers: Vec<FairServerDoc>,
 }
 
 impl Injection {
-    /// Measures the CPUs and starts to inject.
+    /// Measures the CPUs, of whom `grounds` says what is known, and starts to inject.
     ///
     /// # Errors
-    /// If a CPU or a priority is refused; if the noise cannot be made exactly and is to be; if the kernel's limit on
-    /// real-time threads, `throttling`, is in its way.
-    pub fn start(plan: &PreemptPlan, counter: Source, throttling: Option<RtThrottling>) -> Result<Self, InjectError> {
-        Self::start_after(plan, counter, throttling, || Ok(()))
+    /// If a CPU or a priority is refused; if the noise cannot be made exactly and is to be; if a limit of the kernel on
+    /// real-time threads is in its way.
+    pub fn start(plan: &PreemptPlan, counter: Source, grounds: &Grounds) -> Result<Self, InjectError> {
+        Self::start_after(plan, counter, grounds, &mut |_, _| (), || Ok(()))
     }
 
-    /// The same, and calls `placed` when every thread has its CPU and its class, before the first detour is due: to give up the rights
-    /// that this took. The threads give up their own then.
+    /// The same. `told` hears of how many kinds of CPU the cost of a detour is measured, and of how many there are; `placed` is called
+    /// when every thread has its CPU and its class, before the first detour is due: to give up the rights that this took. The
+    /// threads give up their own then.
     ///
     /// # Errors
     /// As of [`Self::start`], and what `placed` answers.
     pub fn start_after(
         plan: &PreemptPlan,
         counter: Source,
-        throttling: Option<RtThrottling>,
+        grounds: &Grounds,
+        told: &mut dyn FnMut(usize, usize),
         placed: impl FnOnce() -> Result<(), RightsError>,
     ) -> Result<Self, InjectError> {
         match counter {
-            Source::Native => Self::with::<Native>(plan, throttling, placed),
-            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, throttling, placed),
+            Source::Native => Self::with::<Native>(plan, grounds, told, placed),
+            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, grounds, told, placed),
         }
     }
 
     fn with<C: Counter + 'static>(
         plan: &PreemptPlan,
-        throttling: Option<RtThrottling>,
+        grounds: &Grounds,
+        told: &mut dyn FnMut(usize, usize),
         in_place: impl FnOnce() -> Result<(), RightsError>,
     ) -> Result<Self, InjectError> {
         let rate = calibrate::<C>(CALIBRATION)?.rate;
-        let mut workers = Vec::with_capacity(plan.cpus.len());
-        let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
         for (cpu, trace) in &plan.cpus {
-            let interval = Nanos::new(trace.length().get() / trace.len().max(1) as i64);
-            let worker = || {
-                let toll = toll::measure::<C>(*cpu, plan.policy, rate, interval)?;
-                Worker::new(*cpu, trace, toll, rate, plan)
-            };
-            let worker = match worker() {
-                // The cost may have been that of a moment, as when a hypervisor had the CPU.
-                Err(InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Toll { .. }) => worker()?,
-                other => other?,
-            };
-            let place = Nanos::new(places.below(trace.length().get() as u64) as i64);
-            workers.push((worker, place, trace.length()));
+            // What is refused anyway needs no measuring; what is left of it when that is done is checked once more.
+            grounds.allows(*cpu, plan.exact.then(|| longest(trace)).flatten(), 0.0)?;
         }
-        for (worker, ..) in &workers {
-            worker.check(throttling)?;
-        }
-        let mut injection = Self { alarm: Arc::new(Alarm::new()), threads: Vec::new(), rate };
-        let (policy, synchronized) = (plan.policy, plan.synchronized);
+        let (workers, tolls) = workers::<C>(plan, rate, grounds, told)?;
+        let fair_servers = fair_servers(plan, grounds);
+        let mut injection = Self { alarm: Arc::new(Alarm::new()), threads: Vec::new(), rate, tolls, fair_servers };
         let (placing, placed) = channel::<()>();
         let mut starts = Vec::with_capacity(workers.len());
-        for (mut worker, place, circle) in workers {
+        let mut places = Stream::new(plan.seed, Purpose::Offsets, plan.node);
+        for mut worker in workers {
             let (start, begin) = channel::<Begin>();
             let alarm = Arc::clone(&injection.alarm);
             let placing = placing.clone();
-            let cpu = worker.cpu;
-            let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(policy) };
+            let (cpu, (.., circle)) = (worker.cpu, worker.schedule.lap());
+            let own_place = Nanos::new(places.below(circle.get() as u64) as i64);
+            let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(plan.policy) };
             let thread = thread.spawn(move |settled| {
                 settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
                 set_timer_slack(1);
@@ -176,10 +177,8 @@ impl Injection {
                 // Nobody lets it go where the others have failed.
                 let begin = begin.recv().map_err(|_| InjectError::Thread(std::io::ErrorKind::BrokenPipe.into()))?;
                 give_up_of_this_thread().map_err(InjectError::Thread)?;
-                worker.schedule.begin_at(match synchronized {
-                    true => Nanos::new((begin.wall_ns % circle.get() as u64) as i64),
-                    false => place,
-                });
+                let place = begin.shift.map(|shift| place::at(begin.wall_ns, shift, circle));
+                worker.schedule.begin_at(place.unwrap_or(own_place));
                 Ok(worker.run::<C>(&alarm, begin.start_ns))
             });
             injection.threads.push(thread.map_err(InjectError::Thread)?);
@@ -192,7 +191,8 @@ impl Injection {
         // All start together.
         let now = monotonic_ns();
         let head_start = HEAD_START_NS * (1 + plan.cpus.len() as u64);
-        let begin = Begin { start_ns: now + head_start, wall_ns: wall_ns() + head_start };
+        let shift = place::shift(plan.together, plan.seed, plan.node);
+        let begin = Begin { start_ns: now + head_start, wall_ns: wall_ns() + head_start, shift };
         for start in starts {
             // One that could not be placed says so when it is joined.
             let _ = start.send(begin);
@@ -218,6 +218,86 @@ impl Drop for Injection {
             let _ = thread.join();
         }
     }
+}
+
+fn longest(trace: &NoiseTrace) -> Option<Nanos> {
+    trace.detours().map(|(_, length)| length).max()
+}
+
+/// Measures what detours cost, and makes a worker for each CPU.
+fn workers<C: Counter>(
+    plan: &PreemptPlan,
+    rate: TickRate,
+    grounds: &Grounds,
+    told: &mut dyn FnMut(usize, usize),
+) -> Result<(Vec<Worker>, Vec<SharedToll>), InjectError> {
+    let interval = |trace: &NoiseTrace| Nanos::new(trace.length().get() / trace.len().max(1) as i64);
+    let cpus: Vec<(CpuId, Nanos)> = plan.cpus.iter().map(|(cpu, trace)| (*cpu, interval(trace))).collect();
+    let fits = |member: usize, toll: Toll| {
+        let (cpu, trace) = &plan.cpus[member];
+        fitting(*cpu, trace, toll, plan.exact).map(|_| ())
+    };
+    let (tolls, shared) = kinds::measure::<C>(&cpus, (plan.policy, rate), grounds, fits, told)?;
+    let worker = |((cpu, trace), toll): (&(CpuId, NoiseTrace), Toll)| Worker::new(*cpu, trace, toll, rate, plan);
+    let workers: Vec<Worker> = plan.cpus.iter().zip(tolls).map(worker).collect::<Result<_, _>>()?;
+    for worker in &workers {
+        let (_, noise, circle) = worker.schedule.lap();
+        grounds.allows(worker.cpu, worker.schedule.longest(), noise.as_secs_f64() / circle.as_secs_f64())?;
+    }
+    Ok((workers, shared))
+}
+
+/// The CPUs' fair servers, those that take alike together.
+fn fair_servers(plan: &PreemptPlan, grounds: &Grounds) -> Vec<FairServerDoc> {
+    let mut alike: Vec<(FairServer, Vec<CpuId>)> = Vec::new();
+    for (cpu, _) in &plan.cpus {
+        let Some(server) = grounds.fair_server(*cpu) else { continue };
+        match alike.iter_mut().find(|(other, _)| *other == server) {
+            Some((_, cpus)) => cpus.push(*cpu),
+            None => alike.push((server, vec![*cpu])),
+        }
+    }
+    let doc = |(FairServer { runtime, period, assumed }, cpus): (FairServer, Vec<CpuId>)| FairServerDoc {
+        cpus: cpus.into_iter().collect(),
+        runtime,
+        period,
+        assumed,
+    };
+    alike.into_iter().map(doc).collect()
+}
+
+/// What of a CPU's noise can be made there.
+struct Fitting {
+    schedule: Schedule,
+    left_out: (usize, Nanos),
+    merged: usize,
+}
+
+/// Leaves out of the noise what cannot be made where a detour costs that much.
+///
+/// # Errors
+/// If it is to be made exactly and cannot, or nothing of it can.
+fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, exact: bool) -> Result<Fitting, InjectError> {
+    let mut schedule = Schedule::new(trace, Nanos::ZERO);
+    let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
+    let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
+    if exact {
+        if let Some(length) = schedule.shortest().filter(|length| *length < shortest) {
+            return Err(InjectError::Short { cpu, length, shortest });
+        }
+        if let Some(gap) = schedule.narrowest_gap().filter(|gap| *gap < room) {
+            return Err(InjectError::Close { cpu, gap, shortest: room });
+        }
+    } else {
+        // In this order: what the CPU loses many times in passing would else become long detours that never were.
+        let longest = schedule.longest();
+        left_out = schedule.drop_shorter(shortest);
+        if let Some(length) = longest.filter(|length| *length < shortest) {
+            return Err(InjectError::Short { cpu, length, shortest });
+        }
+        merged = schedule.merge_closer(room);
+    }
+    Ok(Fitting { schedule, left_out, merged })
 }
 
 /// The thread of one CPU.
@@ -256,48 +336,17 @@ impl Worker {
         rate: TickRate,
         plan: &PreemptPlan,
     ) -> Result<Self, InjectError> {
-        let mut schedule = Schedule::new(trace, Nanos::ZERO);
-        let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
-        let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
-        if plan.exact {
-            if let Some(length) = schedule.shortest().filter(|length| *length < shortest) {
-                return Err(InjectError::Short { cpu, length, shortest });
-            }
-            if let Some(gap) = schedule.narrowest_gap().filter(|gap| *gap < room) {
-                return Err(InjectError::Close { cpu, gap, shortest: room });
-            }
-        } else {
-            // In this order: what the CPU loses many times in passing would else become long detours that never were.
-            let longest = schedule.longest();
-            left_out = schedule.drop_shorter(shortest);
-            if let Some(length) = longest.filter(|length| *length < shortest) {
-                return Err(InjectError::Short { cpu, length, shortest });
-            }
-            merged = schedule.merge_closer(room);
-        }
+        let Fitting { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.exact)?;
         let log =
             LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
         Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: DeliveryTally::default(), log, logged: 0 })
-    }
-
-    /// Whether the kernel lets a real-time thread run for so long.
-    fn check(&self, throttling: Option<RtThrottling>) -> Result<(), InjectError> {
-        let Some(RtThrottling { runtime: Some(runtime), period }) = throttling else { return Ok(()) };
-        let (_, noise, circle) = self.schedule.lap();
-        let (asked, allowed) =
-            (noise.as_secs_f64() / circle.as_secs_f64(), runtime.as_secs_f64() / period.as_secs_f64());
-        let asked = match self.schedule.longest() {
-            Some(longest) if longest > runtime => format!("a detour of {longest}"),
-            _ if asked > allowed => format!("{:.1}% of the time", asked * 100.0),
-            _ => return Ok(()),
-        };
-        Err(InjectError::Throttled { runtime, period, asked })
     }
 
     /// Injects until it is called off.
     fn run<C: Counter>(mut self, alarm: &Alarm, start_ns: u64) -> Delivered {
         let axis = TicksToNanos::new(Ticks::new(0), self.rate);
         let mut before: Option<Burned> = None;
+        let usage = Usage::of_current_thread();
         alarm.sleep_until(start_ns);
         while let Some(due) = self.schedule.next() {
             let at = start_ns.saturating_add(due.at.get() as u64);
@@ -341,6 +390,7 @@ impl Worker {
         if let Some(before) = before {
             self.book(axis, before);
         }
+        let overtaken = Usage::of_current_thread().since(usage).involuntary_switches;
         let observed = Nanos::new(monotonic_ns().saturating_sub(start_ns) as i64);
         let logged = self.log[..self.logged].chunks_exact(LOG_WORDS);
         let log = logged.map(|words| {
@@ -349,7 +399,7 @@ impl Worker {
         });
         let log = log.collect();
         let Self { cpu, toll, left_out, merged, tally, .. } = self;
-        Delivered { cpu, observed, toll, left_out, merged, tally, log }
+        Delivered { cpu, observed, toll, left_out, merged, overtaken, tally, log }
     }
 
     fn book(&mut self, axis: TicksToNanos, burned: Burned) {

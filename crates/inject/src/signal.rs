@@ -10,13 +10,14 @@ use std::sync::atomic::Ordering;
 
 use becalm_linux::rights::User;
 use becalm_linux::shared::{CodeFile, Places, SharedWords};
-use becalm_model::inject::{InjectedPlace, NoisePlace, SignalCounts};
+use becalm_model::inject::{InjectedPlace, NoisePlace, SignalCounts, Together};
 use becalm_preload::{IMAGE, layout};
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 
 use crate::InjectError;
+use crate::place;
 use crate::schedule::Schedule;
 use crate::tally::DeliveryTally;
 
@@ -31,12 +32,14 @@ const VARIABLE: &str = match layout::VARIABLE.to_str() {
 pub struct SignalPlan {
     /// The noise of the first thread, of the second, and so on, round and round.
     pub traces: Vec<NoiseTrace>,
-    /// Where on its circle each thread starts: at the place that the wall clock gives, or at a random one.
-    pub synchronized: bool,
+    /// Which threads start at one place of their circles, that of the wall clock, and which at a random one.
+    pub together: Together,
     /// The seed from which random places are drawn.
     pub seed: u64,
     /// A number that those who inject with the same seed do not have in common, as that of the node or of the rank.
     pub node: u64,
+    /// The number of the node, which all of its ranks have in common.
+    pub host: u64,
     /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out.
     pub exact: bool,
     /// Whether only the first thread of each process has noise, as in B07, and not all of its threads.
@@ -88,7 +91,8 @@ impl SignalNoise {
         );
         let set = |at: usize, value: u64| words[at].store(value, Ordering::Relaxed);
         set(layout::WORDS, words.len() as u64);
-        set(layout::SYNCHRONIZED, plan.synchronized.into());
+        let shift = place::shift(plan.together, plan.seed, plan.host);
+        set(layout::SYNCHRONIZED, shift.is_some().into());
         set(layout::SEED, plan.seed);
         set(layout::NODE, plan.node);
         set(layout::MAIN_ONLY, plan.main_thread_only.into());
@@ -99,6 +103,8 @@ impl SignalNoise {
         set(layout::MAKER, std::process::id().into());
         let mut at = first;
         for (number, trace) in plan.traces.iter().enumerate() {
+            // The library starts where the wall clock says.
+            let trace = &place::turned(trace, shift.unwrap_or(0)).map_err(InjectError::Circle)?;
             let circle = layout::HEADER_WORDS + number * layout::CIRCLE_WORDS;
             set(circle, trace.length().get() as u64);
             set(circle + 1, trace.len() as u64);

@@ -88,6 +88,7 @@ impl DeliveryTally {
             delivered: figures(&self.delivered, &self.intervals, observed),
             missed: self.missed,
             joined: self.joined,
+            overtaken: 0,
             late: self.late(0.5).zip(self.late(0.99)),
             shortest,
             left_out: (0, Nanos::ZERO),

@@ -1,4 +1,4 @@
-//! What an injected detour costs beyond its own loop, on one CPU.
+//! What an injected detour costs beyond its own loop, on one CPU; [`crate::kinds`] has that of many.
 //!
 //! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
 //! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with
@@ -93,13 +93,18 @@ fn usual(sorted: &[Nanos]) -> Nanos {
     Nanos::new(sum / kept.len().max(1) as i64)
 }
 
+/// How far apart trial detours are for noise of this mean interval, in nanoseconds.
+pub(crate) fn trials_apart(interval: Nanos) -> u64 {
+    u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end())
+}
+
 /// Measures what a detour costs by trial detours, within about three tenths of a second, for detours whose mean interval is
 /// `interval`.
 ///
 /// # Errors
 /// If the CPU cannot be had or the class is refused, or too few of the trial detours are seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
-    let apart = u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end());
+    let apart = trials_apart(interval);
     let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log { entries: STEPS_WORDS / 2, cause })?;
     let mut trials = Vec::new();
     for _ in 0..ATTEMPTS {

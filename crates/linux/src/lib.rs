@@ -20,6 +20,7 @@ pub mod placed;
 pub mod private;
 pub mod probe;
 pub mod procfs;
+pub mod realtime;
 pub mod relay;
 pub mod rights;
 pub mod sched;

@@ -1,20 +1,77 @@
 //! What `becalm inject` did: the noise that was asked for, place by place beside what was delivered.
 
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos, UnknownName};
 
 /// What one run of `becalm inject` asked for and delivered, on all of its CPUs or in all threads of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InjectDoc {
     /// What was asked for, in the words of a prediction: `periodic:interval=1ms,detour=50us`.
     pub noise: String,
-    /// Whether all CPUs and nodes were to lose the same instants.
-    pub synchronized: bool,
+    /// Who was to lose the same instants.
+    pub together: Together,
     /// The seed from which random places were drawn.
     pub seed: u64,
     /// How the noise was made.
     pub way: InjectionWay,
+    /// On which CPUs it was measured what a detour costs, and for which others; none for noise by signals.
+    pub tolls: Vec<SharedToll>,
+    /// The fair servers of the CPUs with noise; none on kernels that have none.
+    pub fair_servers: Vec<FairServerDoc>,
     /// CPU by CPU, or thread by thread.
     pub places: Vec<InjectedPlace>,
+}
+
+/// Who loses the same instants.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Debug,
+    Default,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
+pub enum Together {
+    /// Nobody: each CPU or thread starts at a place of its own.
+    #[default]
+    #[strum(serialize = "none")]
+    Apart,
+    /// The CPUs or threads of a node; nodes differ from each other.
+    Node,
+    /// All CPUs or threads of all nodes whose clocks agree.
+    All,
+}
+
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Together>("choice of who loses the same instants", text)
+}
+
+/// What a detour costs, measured on one CPU for all that are like it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedToll {
+    /// The CPU on which it was measured.
+    pub measured_on: CpuId,
+    /// The CPUs for which it was taken, that one among them.
+    pub cpus: CpuList,
+    /// The shortest detour that can be made there.
+    pub shortest: Nanos,
+}
+
+/// What the kernel's fair server may take from real-time threads, on CPUs where that is the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FairServerDoc {
+    /// The CPUs.
+    pub cpus: CpuList,
+    /// The time that it may take of each period.
+    pub runtime: Nanos,
+    /// The period.
+    pub period: Nanos,
+    /// Whether the kernel did not tell, and these are the values that it starts with.
+    pub assumed: bool,
 }
 
 /// How noise was injected.
@@ -68,6 +125,8 @@ pub struct InjectedPlace {
     pub missed: u64,
     /// The number of detours that were late and began right where the one before ended.
     pub joined: u64,
+    /// How often somebody whom the noise does not outrank took the CPU from it in the middle of its time.
+    pub overtaken: u64,
     /// How late starts were, as the median and the 99th percentile; `None` if no detour was delivered.
     pub late: Option<(Nanos, Nanos)>,
     /// The shortest detour that can be made there: as long as taking the CPU and giving it back may take, or a signal and

@@ -22,6 +22,10 @@ pub struct ValidationDoc {
     pub sched: String,
     /// How long a phase takes without noise, in nanoseconds: the mean of the quietest batch.
     pub quiet_phase_ns: f64,
+    /// How long a compute phase takes without noise, in nanoseconds; of ranks that share a CPU, those of all of them.
+    pub quiet_compute_ns: f64,
+    /// The number of CPUs that the ranks run on, each of which is predicted as one rank.
+    pub cpus: u32,
     /// The mean phase without injected noise beside every run, in nanoseconds.
     pub quiet: Vec<f64>,
     /// The number of runs during which that changed, though they were made again.
@@ -30,6 +34,8 @@ pub struct ValidationDoc {
     pub own_noise_ratio: Vec<f64>,
     /// The network of the predictions, as LogGP's parameters.
     pub network: String,
+    /// What L and o of single messages were multiplied with for that.
+    pub fit_factor: f64,
     /// What a small message takes from rank to rank, in nanoseconds.
     pub one_way_ns: f64,
     /// The number of runs of a cell.
@@ -82,4 +88,8 @@ pub struct ValidationErrors {
     pub mean_added_error_ratio: Option<f64>,
     /// The number of cells whose intervals overlap.
     pub overlapping: usize,
+    /// The number of cells in which both effects are large against their errors, so that agreeing says something.
+    pub telling: usize,
+    /// The number of those whose intervals overlap.
+    pub telling_overlapping: usize,
 }

@@ -98,6 +98,15 @@ impl Job {
         (1..self.ranks()).for_each(|rank| self.world.process_at_rank(rank).send(&0_u8));
     }
 
+    /// Waits until all ranks have come, asleep: in a barrier, those who wait keep CPUs busy that others, on the same CPU, measure on.
+    pub fn meet_asleep(&self) {
+        let mut waiting = self.world.immediate_barrier();
+        while let Err(still) = waiting.test() {
+            waiting = still;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The smallest value that a rank gives.
     pub fn least(&self, value: i64) -> i64 {
         let mut least = value;

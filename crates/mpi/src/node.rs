@@ -28,7 +28,7 @@ pub struct Seat {
     /// The CPUs on which it was allowed to run before.
     pub allowed: CpuList,
     /// Why the node's name is not known, where it is not.
-    nameless: Option<String>,
+    pub nameless: Option<String>,
     /// The number of ranks on the CPU that most ranks share.
     pub crowd: usize,
     /// Whether this rank is the first of those on its CPU.

@@ -35,7 +35,7 @@ fn ask(leaders: &SimpleCommunicator, rank: i32, clock: &impl Fn() -> i64) -> Rou
     RoundTrip { sent, answered, received: clock() }
 }
 
-/// What messages between rank 0 and the last rank cost, in nanoseconds.
+/// What messages between rank 0 and another rank cost, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MessageCost {
     /// Half of the median round trip.
@@ -49,10 +49,9 @@ pub struct MessageCost {
 /// The size of the large messages, in bytes.
 const LARGE: usize = 1 << 16;
 
-/// Measures what messages cost. All ranks call it; rank 0 gets the answer.
-pub fn message_cost(world: &SimpleCommunicator, clock: impl Fn() -> i64) -> Option<MessageCost> {
-    let last = world.size() - 1;
-    if last == 0 {
+/// Measures what messages between rank 0 and rank `last` cost. All ranks may call it; rank 0 gets the answer.
+pub fn message_cost(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Option<MessageCost> {
+    if last == 0 || last >= world.size() {
         return None;
     }
     let (small, large) = (vec![0_u8; 8], vec![0_u8; LARGE]);

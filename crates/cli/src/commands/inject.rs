@@ -1,7 +1,8 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::{Delivered, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
+use becalm_inject::{Burst, Delivered, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Left, User};
@@ -18,7 +19,7 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, select_cpus};
-use becalm_model::inject::{InjectDoc, InjectedPlace, InjectionWay};
+use becalm_model::inject::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::{CpuList, Nanos, Share};
@@ -27,6 +28,7 @@ use clap::{ArgGroup, Args};
 use crate::exit::{Exit, UsageError};
 use crate::noise;
 use crate::output::{Output, emit};
+use crate::progress::Steps;
 use crate::rights::{CommandUserArgs, left_as};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
@@ -60,6 +62,10 @@ pub struct InjectArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
     jitter: Option<Nanos>,
 
+    /// Make each detour a burst of this many, whose starts are this far apart, like 5x100us
+    #[arg(long, value_name = "COUNTxTIME", conflicts_with = "replay", allow_hyphen_values = true)]
+    burst: Option<Burst>,
+
     /// Replay the detours of a recorded run, over and over: those of its first CPU on the first CPU, and so on
     #[arg(long, value_name = "RUN")]
     replay: Option<PathBuf>,
@@ -84,10 +90,18 @@ pub struct InjectArgs {
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Take the same instants from all CPUs or threads, and on all nodes whose wall clocks agree; without it each starts at
-    /// a random place
-    #[arg(long)]
-    sync: bool,
+    /// Take the same instants from all CPUs or threads, and on all nodes whose wall clocks agree; with --sync=node from those of a
+    /// node, each node at a random place of its own; without it each CPU or thread starts at a random place
+    #[arg(
+        long,
+        value_name = "WHO",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        default_value_t = Together::Apart,
+        hide_default_value = true
+    )]
+    sync: Together,
 
     /// The seed from which random places and detours are drawn
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -165,12 +179,14 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut command = Companion::start(command, &allowed, &stop)
         .map_err(|(program, error)| anyhow::anyhow!("cannot start the command '{program}': {error}"))?;
     let stopped = wait(args, &mut command, &stop, started)?;
+    let (tolls, fair_servers) = injector.prepared();
     let stopped_noise = injector.stop()?;
     let status = if stopped { command.end() } else { command.wait() };
     let (way, places) = stopped_noise.delivered(args)?;
 
     if args.json || !args.quiet {
-        let done = InjectDoc { noise: name, synchronized: args.sync, seed: args.seed, way, places };
+        let (together, seed) = (args.sync, args.seed);
+        let done = InjectDoc { noise: name, together, seed, way, tolls, fair_servers, places };
         emit(&done, Output::new(args.json, false), out)?;
     }
     if let Some(status) = status
@@ -214,18 +230,20 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
     let node = kernel::hostname(root).map_or(0, |host| number(&host));
     // At random, detours meet; regular ones that do were asked for wrongly.
     let exact = args.replay.is_none() && args.rate.is_none();
-    let (synchronized, seed) = (args.sync, args.seed);
+    let (together, seed) = (args.sync, args.seed);
     if args.signal {
         program::check(&args.command[0])?;
         // Ranks on one node are told apart by what their launcher calls them.
         let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
-        let node = node ^ rank.map_or(0, |rank| number(&rank));
+        let host = node;
+        let node = host ^ rank.map_or(0, |rank| number(&rank));
         let main_thread_only = args.main_thread;
         return Ok(NoiseRequest::Command(SignalPlan {
             traces,
-            synchronized,
+            together,
             seed,
             node,
+            host,
             exact,
             main_thread_only,
             user: user.cloned(),
@@ -234,7 +252,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
     let cpus = select_cpus(root, args.cpus.as_ref())?.cpus;
     Ok(NoiseRequest::Cpus(PreemptPlan {
         cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
-        synchronized,
+        together,
         seed,
         node,
         policy: args.sched,
@@ -251,10 +269,16 @@ impl NoiseRequest {
     fn start(self, root: &Path, left: &Left) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {
-                let throttling = kernel::rt_throttling(root).ok();
+                let grounds = Grounds::read(root, plan.cpus.iter().map(|(cpu, _)| *cpu));
                 memory::lock_current_pages();
                 let give_up = || rights::give_up(left);
-                let injection = Injection::start_after(&plan, clock::choose(root).source, throttling, give_up);
+                let source = clock::choose(root).source;
+                let mut steps = None;
+                let mut told = |done: usize, kinds: usize| {
+                    let steps = steps.get_or_insert_with(|| Steps::new("measuring what a detour costs", kinds as u64));
+                    steps.advance(u64::from(done > 0));
+                };
+                let injection = Injection::start_after(&plan, source, &grounds, &mut told, give_up);
                 Ok(Injector::Cpus(injection?))
             }
             Self::Command(plan) => {
@@ -272,6 +296,14 @@ impl Injector {
         match self {
             Self::Cpus(_) => Vec::new(),
             Self::Command(noise) => noise.environment().into(),
+        }
+    }
+
+    /// On which CPUs the cost of a detour was measured, for which others, and what their fair servers may take.
+    fn prepared(&self) -> (Vec<SharedToll>, Vec<FairServerDoc>) {
+        match self {
+            Self::Cpus(injection) => (injection.tolls.clone(), injection.fair_servers.clone()),
+            Self::Command(_) => (Vec::new(), Vec::new()),
         }
     }
 
@@ -300,20 +332,32 @@ impl Finished {
     }
 }
 
-/// Waits for the end, whichever comes first; says whether it was a signal.
+/// Waits for the end, whichever comes first; says whether it was a signal. Where the end is known and nothing else writes to the
+/// terminal, a bar shows how far it is; it moves once a second at most, as each move is work on some CPU.
 fn wait(args: &InjectArgs, command: &mut Companion, stop: &StopSignals, started: Instant) -> Result<bool> {
-    use std::os::fd::AsFd;
+    let duration = args.duration.map(Nanos::to_std);
+    let mut bar =
+        duration.filter(|_| args.command.is_empty() && !args.quiet && io::stderr().is_terminal()).map(|duration| {
+            (Steps::new("injecting", duration.as_millis() as u64), 0, (duration / 100).max(Duration::from_secs(1)))
+        });
     loop {
         if stop.take().is_some() {
             return Ok(true);
         }
-        let left = args.duration.map(|duration| duration.to_std().saturating_sub(started.elapsed()));
+        let elapsed = started.elapsed();
+        let left = duration.map(|duration| duration.saturating_sub(elapsed));
         if left == Some(Duration::ZERO) || !args.command.is_empty() && !command.is_running() {
             return Ok(false);
         }
         // Without a descriptor for the command's end it is looked for now and then.
         let nap = if args.command.is_empty() || command.end_fd().is_some() { 3_600_000 } else { 100 };
-        let nap = Duration::from_millis(nap).min(left.unwrap_or(Duration::MAX));
+        let mut nap = Duration::from_millis(nap).min(left.unwrap_or(Duration::MAX));
+        if let Some((steps, shown, step)) = &mut bar {
+            let elapsed = elapsed.as_millis() as u64;
+            steps.advance(elapsed - *shown);
+            *shown = elapsed;
+            nap = nap.min(*step);
+        }
         signals::wait_readable([Some(stop.as_fd()), command.end_fd()], nap)?;
     }
 }
@@ -330,21 +374,37 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     if detour <= Nanos::ZERO {
         return Err(UsageError(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
     }
+    let spec = spec(args, detour)?;
+    let Some(burst) = args.burst else { return Ok((spec.to_string(), vec![spec.trace(args.seed)?])) };
+    // Bursts at regular times must fit between each other; those that come at random may meet.
+    let place_holder = match spec {
+        NoiseSpec::Periodic { interval, jitter, .. } => {
+            NoiseSpec::Periodic { interval, detour: burst.lasts(detour), jitter }
+        }
+        NoiseSpec::Poisson { interval, .. } => NoiseSpec::Poisson { interval, detour: Nanos::new(1) },
+    };
+    let named = || format!("bursts of {burst}: each takes {}", burst.lasts(detour));
+    let trace = burst.of(&place_holder.trace(args.seed).with_context(named)?, detour);
+    let trace = trace.map_err(|why| UsageError(format!("--burst {burst}: {why}")))?;
+    Ok((format!("{spec} in bursts of {burst}"), vec![trace]))
+}
+
+/// The formula that the arguments give, for the first detours of bursts where there are such.
+fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
-    let spec = match (&args.interval, &args.rate, args.ratio) {
+    Ok(match (&args.interval, &args.rate, args.ratio) {
         (Some(interval), ..) => NoiseSpec::Periodic { interval: *interval, detour, jitter },
         (_, Some(rate), _) => format!("poisson:rate={rate},detour={detour}").parse()?,
         (_, _, Some(ratio)) => {
-            let interval = detour.get() as f64 / ratio.ratio();
+            let detours = args.burst.map_or(1, Burst::count);
+            let interval = detour.get() as f64 * f64::from(detours) / ratio.ratio();
             if !(1.0..1e18).contains(&interval) {
                 return Err(UsageError(format!("detours of {detour} do not make up {ratio} of the time")).into());
             }
             NoiseSpec::Periodic { interval: Nanos::new(interval.round() as i64), detour, jitter }
         }
         _ => unreachable!("the arguments require one"),
-    };
-    let trace = spec.trace(args.seed)?;
-    Ok((spec.to_string(), vec![trace]))
+    })
 }
 
 /// The recorded detours, CPU by CPU.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use becalm_inject::{DeliveredSignals, InjectError, SignalNoise, SignalPlan};
+use becalm_model::inject::Together;
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 
@@ -26,9 +27,10 @@ pub fn trace(spec: &str) -> NoiseTrace {
 pub fn plan(spec: &str) -> SignalPlan {
     SignalPlan {
         traces: vec![trace(spec)],
-        synchronized: false,
+        together: Together::Apart,
         seed: 1,
         node: 0,
+        host: 0,
         exact: true,
         main_thread_only: false,
         user: None,

@@ -67,6 +67,40 @@ pub fn siblings(root: &Path, cpu: CpuId) -> Result<Option<CpuList>, FileError> {
     optional(cpu_list(root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")))
 }
 
+/// What makes two CPUs alike to a thread that runs there: what the hardware says of the core, and how the kernel treats the CPU.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct CpuKind {
+    /// The core's capacity beside that of the largest one, 1024; `None` where all cores are alike and the kernel says nothing.
+    pub capacity: Option<u32>,
+    /// The highest frequency, in kHz.
+    pub highest_khz: Option<u64>,
+    /// The number of hardware threads of the core.
+    pub threads: usize,
+    /// Whether the CPU was taken from the load balancer at boot.
+    pub isolated: bool,
+    /// Whether it has no tick while one task runs.
+    pub tickless: bool,
+    /// The driver and the governor of its frequency.
+    pub frequency: Option<(String, String)>,
+}
+
+impl CpuKind {
+    /// That of a CPU. What the kernel does not tell is left open, and is then no difference.
+    #[must_use]
+    pub fn read(root: &Path, cpu: CpuId) -> Self {
+        let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/{name}");
+        let sets = CpuSets::read(root).unwrap_or_default();
+        Self {
+            capacity: value(root, file("cpu_capacity"), "a core's capacity").ok(),
+            highest_khz: value(root, file("cpufreq/cpuinfo_max_freq"), "a CPU's highest frequency").ok(),
+            threads: siblings(root, cpu).ok().flatten().map_or(1, |threads| threads.len()),
+            isolated: sets.isolated.contains(cpu),
+            tickless: sets.nohz_full.contains(cpu),
+            frequency: frequency_policy(root, cpu).ok().flatten(),
+        }
+    }
+}
+
 /// What decides at which frequency a CPU runs: the driver and the governor. Nothing without frequency scaling.
 ///
 /// # Errors
@@ -117,6 +151,29 @@ pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError>
 mod tests {
     use super::*;
     use crate::file::write_tree;
+
+    #[test]
+    fn kinds_differ_by_core_and_by_how_the_kernel_treats_the_cpu() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().join("sys/devices/system/cpu");
+        let write = |name: String, text: &str| {
+            let path = base.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("online".to_owned(), "0-4\n");
+        write("isolated".to_owned(), "4\n");
+        for (cpu, capacity, siblings) in [(0, 1024, "0-1"), (1, 1024, "0-1"), (2, 640, "2"), (4, 1024, "0-1")] {
+            write(format!("cpu{cpu}/cpu_capacity"), &format!("{capacity}\n"));
+            write(format!("cpu{cpu}/topology/thread_siblings_list"), siblings);
+        }
+        let kind = |cpu| CpuKind::read(root.path(), CpuId::new(cpu));
+        assert_eq!(kind(0), kind(1));
+        assert_eq!((kind(0).capacity, kind(0).threads, kind(2).threads), (Some(1024), 2, 1));
+        assert!(kind(4) != kind(0) && kind(4) == CpuKind { isolated: true, ..kind(0) });
+        // A CPU of which nothing is known is of the kind of which nothing is known.
+        assert_eq!(kind(3), CpuKind { threads: 1, ..CpuKind::default() });
+    }
 
     #[test]
     fn a_cpu_may_have_a_node() {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_inject::{Delivered, Injection, PreemptPlan};
+use becalm_inject::{Delivered, Grounds, Injection, PreemptPlan};
 use becalm_linux::clock::Source;
 use becalm_linux::placed::Thread;
-use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::sched::{Policy, allowed_cpus, set_policy};
 use becalm_measure::RecordPlan;
+use becalm_model::inject::Together;
 use becalm_model::{Detour, Kind};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
@@ -33,13 +33,14 @@ fn trace(spec: &str) -> NoiseTrace {
 }
 
 fn plan(cpus: Vec<(CpuId, NoiseTrace)>, synchronized: bool) -> PreemptPlan {
-    PreemptPlan { cpus, synchronized, seed: 1, node: 0, policy: Policy::Fifo(51), exact: true, log: 1 << 16 }
+    let together = if synchronized { Together::All } else { Together::Apart };
+    PreemptPlan { cpus, together, seed: 1, node: 0, policy: Policy::Fifo(51), exact: true, log: 1 << 16 }
 }
 
 /// What a detour costs is measured each time, and may be much while the hypervisor is busy.
 fn start(plan: &PreemptPlan) -> Result<Injection, String> {
-    let throttling = rt_throttling(Path::new("/")).ok();
-    Injection::start(plan, Source::Native, throttling).map_err(|error| error.to_string())
+    let grounds = Grounds::read(Path::new("/"), plan.cpus.iter().map(|(cpu, _)| *cpu));
+    Injection::start(plan, Source::Native, &grounds).map_err(|error| error.to_string())
 }
 
 /// Records a CPU while noise is injected there.

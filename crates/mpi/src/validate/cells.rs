@@ -4,17 +4,18 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::Result;
-use becalm_inject::{Injection, PreemptPlan};
+use becalm_inject::{Grounds, Injection, PreemptPlan};
 use becalm_linux::clock::{Counter, Source};
-use becalm_linux::procfs::kernel;
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
+use becalm_model::inject::Together;
 use becalm_scale::spec::NoiseSpec;
 use becalm_stats::median_mid;
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
 
 use super::grid::GridCell;
+use super::predict::Quiet;
 use crate::calls::Call;
 use crate::job::{Job, texts};
 use crate::node::Seat;
@@ -45,6 +46,8 @@ pub struct PhaseBench<'a> {
     /// How long a phase takes, roughly.
     phase_ns: f64,
     quietest_ns: f64,
+    /// How long the compute phase of the quietest batch without collectives took.
+    computing_ns: f64,
 }
 
 /// What one run of a cell showed.
@@ -82,6 +85,7 @@ impl<'a> PhaseBench<'a> {
             policy,
             phase_ns: 1e3,
             quietest_ns: f64::INFINITY,
+            computing_ns: f64::INFINITY,
         }
     }
 
@@ -99,9 +103,28 @@ impl<'a> PhaseBench<'a> {
         ((time.get() as f64 / self.phase_ns).round() as u64).clamp(4, 1 << 28)
     }
 
-    /// The mean phase of the quietest batch: a phase without noise.
-    pub fn quietest_ns(&self) -> f64 {
-        self.quietest_ns
+    /// The mean phase of the quietest batch, and the mean compute phase of the quietest batch of these alone: what both take
+    /// without noise.
+    pub fn quiet(&self) -> Quiet {
+        Quiet { phase_ns: self.quietest_ns, compute_ns: self.computing_ns }
+    }
+
+    /// A batch of compute phases without collectives: on the rank that took longest. On a CPU that ranks share, they take turns, so
+    /// that the last one's time is that of all of them.
+    fn compute<C: Counter>(&mut self) {
+        if self.iterations == 0 {
+            self.computing_ns = 0.0;
+            return;
+        }
+        let phases = self.phases_in(BATCH);
+        self.job.world.barrier();
+        let before = C::read();
+        for _ in 0..phases {
+            black_box(self.work.run::<C>(self.iterations));
+        }
+        let ticks = C::read().wrapping_sub(before);
+        let took = self.job.most(self.seat.axis.duration(Ticks::new(ticks)).get());
+        self.computing_ns = self.computing_ns.min(took as f64 / phases as f64);
     }
 
     /// A batch of phases: how long it took on the rank that took longest.
@@ -143,6 +166,7 @@ impl<'a> PhaseBench<'a> {
         let beside = Nanos::new(time.get().min(BESIDE.get()));
         let mut last = Err(String::new());
         for _ in 0..ATTEMPTS {
+            self.compute::<C>();
             let before = self.run_for::<C>(beside, BATCH);
             let run = self.injected::<C>(cell, time, seed)?;
             let after = self.run_for::<C>(beside, BATCH);
@@ -195,7 +219,7 @@ impl<'a> PhaseBench<'a> {
     fn start(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
         let plan = PreemptPlan {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
-            synchronized,
+            together: if synchronized { Together::All } else { Together::Apart },
             seed,
             // Every rank has another number, so that they start at different places.
             node: self.job.rank() as u64,
@@ -203,7 +227,7 @@ impl<'a> PhaseBench<'a> {
             exact: true,
             log: 0,
         };
-        let throttling = kernel::rt_throttling(Path::new("/")).ok();
-        Injection::start(&plan, self.counter, throttling).map_err(|error| error.to_string())
+        let grounds = Grounds::read(Path::new("/"), [self.seat.cpu]);
+        Injection::start(&plan, self.counter, &grounds).map_err(|error| error.to_string())
     }
 }

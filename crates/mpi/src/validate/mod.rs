@@ -11,11 +11,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use becalm_analyze::validation::stands_out;
 use becalm_bundle::Draft;
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory;
 use becalm_linux::sched::{self, Policy};
-use becalm_measure::work::{Body, Work};
+use becalm_measure::work::{Body, Work, calibrate};
 use becalm_model::phases::CollectiveCall;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
 use becalm_report::{Form, validate_figure};
@@ -26,7 +27,7 @@ use clap::Args;
 use self::cells::{CellRun, PhaseBench};
 use self::grid::{GridCell, NoiseGrid};
 use self::own_noise::OwnNoise;
-use self::predict::Model;
+use self::predict::{Fit, Model, Quiet};
 use crate::bench::compute_phase;
 use crate::calls::Call;
 use crate::job::{Job, bring_to_leader, library};
@@ -67,7 +68,8 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "TIME", default_value = "400ms")]
     time: Nanos,
 
-    /// How often a cell runs, each time with its noise at other places
+    /// How often a cell runs, each time with its noise at other places; up to three times as often where its noise takes half a
+    /// percent of the time and more, and the effect is not yet large against its error
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: u32,
 
@@ -169,7 +171,8 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     let measured = measure::<C>(args, job, &seat, source, &grid)?;
     let mut heard = Vec::new();
     // All ranks of a large job are more than a prediction needs.
-    let told = if job.rank() < predict::RANKS_HEARD { measured.own.numbers() } else { Vec::new() };
+    let heard_of = measured.own.as_ref().filter(|_| job.rank() < predict::RANKS_HEARD);
+    let told = heard_of.map_or_else(Vec::new, OwnNoise::numbers);
     bring_to_leader(&job.world, told, |numbers| heard.push(numbers));
     let (_, nodes) = job.nodes();
     if !job.is_first() {
@@ -181,8 +184,9 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     sched::set_policy(Policy::Other)?;
     let heard = heard.iter().filter(|numbers| !numbers.is_empty());
     let own: Vec<OwnNoise> = heard.map(|numbers| OwnNoise::from_numbers(numbers)).collect();
-    let report = predicted(args, job, &grid, &measured, &own)?;
-    let report = ValidationDoc { nodes: nodes as u32, warnings: seat.warnings(), ..report };
+    let mut report = predicted(args, job, &grid, &measured, &own)?;
+    report.nodes = nodes as u32;
+    report.warnings.extend(seat.nameless.clone());
     becalm_report::print(&report, args.json, Form::default(), out)?;
     if let Some(file) = &args.figure {
         let mut draft = Draft::replace(file)?;
@@ -202,19 +206,23 @@ fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
     let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
     // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
     let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
-    writeln!(io::stderr(), "becalm-mpi: {} cells, about {:.0} s", grid.len(), whole + 10.0)
+    let most = whole * f64::from(TIMES_MORE) + 10.0;
+    writeln!(io::stderr(), "becalm-mpi: {} cells, {:.0} to {most:.0} s", grid.len(), whole + 10.0)
 }
 
 /// What a rank has measured.
 struct RankMeasured {
-    /// The noise of its CPU.
-    own: OwnNoise,
+    /// The noise of its CPU; `None` where another rank of that CPU measured it.
+    own: Option<OwnNoise>,
     /// What messages cost; `None` on all ranks but the first.
     cost: Option<MessageCost>,
     /// For each cell its runs, or why there is none.
     runs: Vec<Vec<Result<CellRun, String>>>,
-    /// How long a phase of the quietest batch took, in nanoseconds.
-    quietest_ns: f64,
+    /// How long a phase and its compute phase take without noise.
+    quiet: Quiet,
+    /// The number of CPUs that ranks run on, and the largest number of ranks that share one.
+    cpus: u64,
+    crowd: u64,
 }
 
 /// Measures the noise of the CPUs, what messages cost, and all cells. All ranks call it.
@@ -226,22 +234,63 @@ fn measure<C: Counter>(
     grid: &[GridCell],
 ) -> Result<RankMeasured> {
     let own = job.agree(own_noise::measure::<C>(seat, args.noise_time, job))?;
-    let cost = message_cost(&job.world, || seat.now::<C>());
+    let (cpus, crowd) = (job.sum(f64::from(u8::from(seat.first_on_cpu))) as u64, job.most(seat.crowd as i64) as u64);
+    // Ranks that share a CPU would send each other messages by taking turns.
+    let last = job.most(if seat.first_on_cpu { job.rank().into() } else { 0 }) as i32;
+    let last = if last == 0 { job.ranks() - 1 } else { last };
+    let cost = message_cost(&job.world, last, || seat.now::<C>());
+    job.meet_asleep();
     let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
-    let iterations = compute_phase::<C>(&mut work, args.grain, seat.rate, job).iterations;
+    let iterations = iterations::<C>(args, job, seat, &mut work, crowd);
     memory::lock_current_pages();
     let call = Call::new(&job.world, args.collective, PAYLOAD);
     let mut bench = PhaseBench::new(job, seat, work, iterations, call, source, (args.sched, args.inject_sched));
     bench.warm_up::<C>();
     let mut runs = vec![Vec::new(); grid.len()];
     // The repetitions one after the other, so that what changes slowly hits all cells alike.
-    for repetition in 0..u64::from(args.repetitions) {
+    for repetition in 0..u64::from(args.repetitions * TIMES_MORE) {
         for (number, cell) in (0..).zip(grid) {
+            let runs = &mut runs[number as usize];
+            // All ranks have the same times, so that all decide alike.
+            if repetition >= args.repetitions.into() && !(can_show(cell) && !shows(&slowdowns(runs))) {
+                continue;
+            }
             let seed = args.seed.wrapping_add(repetition * grid.len() as u64 + number);
-            runs[number as usize].push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
+            runs.push(bench.under::<C>(cell, cell.lasts(args.time), seed)?);
         }
     }
-    Ok(RankMeasured { own, cost, runs, quietest_ns: bench.quietest_ns() })
+    Ok(RankMeasured { own, cost, runs, quiet: bench.quiet(), cpus, crowd })
+}
+
+/// How many iterations a compute phase has. Where ranks share a CPU, its first one finds out while the others sleep.
+fn iterations<C: Counter>(args: &ValidateArgs, job: &Job, seat: &Seat, work: &mut Work, crowd: u64) -> u64 {
+    if crowd == 1 {
+        return compute_phase::<C>(work, args.grain, seat.rate, job).iterations;
+    }
+    let own = match (seat.first_on_cpu, args.grain) {
+        (true, grain) if grain > Nanos::ZERO => calibrate::<C>(work, grain, seat.rate).iterations,
+        _ => 0,
+    };
+    job.meet_asleep();
+    job.most(own as i64) as u64
+}
+
+/// A cell runs at most so many times as often as was asked for.
+const TIMES_MORE: u32 = 3;
+
+/// Whether a cell's noise takes enough of the time that runs may show what it costs.
+fn can_show(cell: &GridCell) -> bool {
+    cell.detour.get() as f64 >= 0.005 * cell.interval.get() as f64
+}
+
+/// The slowdown of each run that was made.
+fn slowdowns(runs: &[Result<CellRun, String>]) -> Vec<f64> {
+    runs.iter().flatten().map(|run| run.mean_ns / run.quiet_ns).collect()
+}
+
+/// Whether the effect is large against its error; runs of which none could be made show no more if there are more of them.
+fn shows(slowdowns: &[f64]) -> bool {
+    from_replicas(slowdowns).is_none_or(|estimate| stands_out(&estimate))
 }
 
 /// Predicts every cell from the noise of the ranks' own CPUs and what messages cost, beside what was measured.
@@ -252,17 +301,16 @@ fn predicted(
     measured: &RankMeasured,
     own: &[OwnNoise],
 ) -> Result<ValidationDoc> {
-    let RankMeasured { cost, runs, quietest_ns, .. } = measured;
+    let RankMeasured { cost, runs, quiet, cpus, crowd, .. } = measured;
     let cost = cost.context("messages cost nothing")?;
     let ask = predict::Ask {
-        ranks: job.ranks() as u64,
-        grain: args.grain,
+        ranks: (*cpus).max(1),
         collective: args.collective,
         bytes: PAYLOAD,
         seed: args.seed,
         replicas: args.replicas,
     };
-    let model = Model::new(ask, own, cost, *quietest_ns)?;
+    let model = Model::new(ask, own, cost, *quiet)?;
     let cells: Result<Vec<ValidationCell>> =
         grid.iter().zip(runs).map(|(cell, runs)| outcome(cell, runs, &model)).collect();
     let done = || runs.iter().flatten().flatten();
@@ -273,19 +321,50 @@ fn predicted(
         collective: model.collective().to_string(),
         grain_ns: args.grain,
         sched: args.sched.to_string(),
-        quiet_phase_ns: *quietest_ns,
+        quiet_phase_ns: quiet.phase_ns,
+        quiet_compute_ns: quiet.compute_ns,
+        cpus: *cpus as u32,
         quiet: done().map(|run| run.quiet_ns).collect(),
         unsteady: done().filter(|run| !run.steady).count(),
         own_noise_ratio: own.iter().map(OwnNoise::ratio).collect(),
         network: model.network().to_string(),
         one_way_ns: cost.one_way_ns,
+        fit_factor: model.fit().factor,
         repetitions: args.repetitions,
         replicas: args.replicas,
         seed: args.seed,
         cells: cells?,
-        warnings: Vec::new(),
+        warnings: warnings(model.fit(), *quiet, *crowd),
     })
 }
+
+/// What must be known before the numbers are believed.
+fn warnings(fit: Fit, quiet: Quiet, crowd: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if fit.at_bound {
+        warnings.push(format!(
+            "no network makes a predicted phase as long as the {:.0} ns that one took without noise, of which {:.0} ns are its compute \
+             phase: what the predictions say of messages is not tested; run it on a quieter machine, or with a longer --time",
+            quiet.phase_ns, quiet.compute_ns
+        ));
+    }
+    let turns = quiet.phase_ns / quiet.compute_ns.max(1.0);
+    if crowd > 1 && turns > TURNS {
+        warnings.push(format!(
+            "up to {crowd} ranks share a CPU, and a phase takes {turns:.1} times as long as the compute phases of all of them: what is \
+             measured is how they take turns; give them more to compute (--grain), or start no more ranks than there are CPUs"
+        ));
+    } else if crowd > 1 {
+        warnings.push(format!(
+            "up to {crowd} ranks share a CPU: they are predicted as one rank that computes for all of them, and the taking of turns is \
+             in what messages cost"
+        ));
+    }
+    warnings
+}
+
+/// From here on ranks that share a CPU measure each other: so many times the compute phases of all of them.
+const TURNS: f64 = 2.0;
 
 /// Bytes of the collective: one double.
 const PAYLOAD: u64 = 8;
@@ -295,7 +374,7 @@ fn outcome(cell: &GridCell, runs: &[Result<CellRun, String>], model: &Model) -> 
     let done: Vec<&CellRun> = runs.iter().flatten().collect();
     // An interval takes two.
     let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
-    let slowdowns: Vec<f64> = done.iter().map(|run| run.mean_ns / run.quiet_ns).collect();
+    let slowdowns = slowdowns(runs);
     let predicted = match &why_not {
         None => Some(model.slowdown(cell)?),
         Some(_) => None,
@@ -312,4 +391,28 @@ fn outcome(cell: &GridCell, runs: &[Result<CellRun, String>], model: &Model) -> 
         predicted,
         why_not,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_go_on_until_the_effect_is_large_against_its_error() {
+        assert!(shows(&[1.20, 1.21, 1.19, 1.20]));
+        assert!(!shows(&[1.20, 0.90, 1.10, 1.01]));
+        assert!(shows(&[]));
+        let cell = |detour| GridCell { interval: Nanos::from_millis(1), detour, synchronized: true, ratio: None };
+        assert!(can_show(&cell(Nanos::from_micros(5))) && !can_show(&cell(Nanos::from_micros(4))));
+    }
+
+    #[test]
+    fn ranks_that_share_cpus_are_warned_of_where_they_measure_each_other() {
+        let fit = Fit { factor: 2.0, at_bound: false };
+        let quiet = |phase_ns| Quiet { phase_ns, compute_ns: 20_000.0 };
+        assert!(warnings(fit, quiet(21_000.0), 1).is_empty());
+        assert!(warnings(fit, quiet(21_000.0), 2)[0].contains("predicted as one rank"));
+        assert!(warnings(fit, quiet(90_000.0), 2)[0].contains("4.5 times"));
+        assert!(warnings(Fit { at_bound: true, ..fit }, quiet(21_000.0), 1)[0].contains("not tested"));
+    }
 }

@@ -50,21 +50,29 @@ impl OwnNoise {
     }
 }
 
-/// Measures the noise of this rank's CPU for this time, together with all other ranks.
+/// Measures the noise of this rank's CPU for this time, together with all other ranks. Of ranks that share a CPU the first one
+/// measures, and the others sleep: they would be what it measures. They get nothing.
 ///
 /// # Errors
 /// If there is no memory for the detours, or too many of them.
-pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<OwnNoise> {
+pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<Option<OwnNoise>> {
     let ring = job.agree(Ring::new(STEPS).map_err(Into::into))?;
     let profile = StepProfile::measure::<C>();
     // Loads the code of the loop: with a threshold of zero every step is stored, until the ring is full.
     acquire::<C>(&ring, seat.cpu, Ticks::new(C::read()), Lengths::until_full(Ticks::new(0), seat.rate));
     ring.clear();
     job.world.barrier();
+    if !seat.first_on_cpu {
+        // Looking whether the others have come is work on the CPU that they measure.
+        std::thread::sleep(time.to_std());
+        job.meet_asleep();
+        return job.agree(Ok(None));
+    }
     let start = C::read();
     ring.set_deadline(Ticks::new(start + seat.rate.ticks_in(time).get()));
     let tally =
         acquire::<C>(&ring, seat.cpu, Ticks::new(start), Lengths::until_full(profile.auto_threshold(), seat.rate));
+    job.meet_asleep();
     let ended = match tally.end {
         End::Deadline => Ok(()),
         End::Full => Err(anyhow::anyhow!("more than {STEPS} detours of CPU {} in {time}", seat.cpu)),
@@ -77,7 +85,7 @@ pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<OwnNoi
         let length = instant(after) - instant(before) - seat.axis.duration(profile.shortest);
         detours.push((instant(before), length.max(Nanos::ZERO)));
     });
-    Ok(OwnNoise { length: instant(tally.last).max(Nanos::new(1)), detours })
+    Ok(Some(OwnNoise { length: instant(tally.last).max(Nanos::new(1)), detours }))
 }
 
 #[cfg(test)]

@@ -5,18 +5,20 @@ use anyhow::{Context, Result};
 use becalm_model::Estimate;
 use becalm_model::phases::CollectiveCall;
 use becalm_scale::collective::{Allreduce, Alltoall, Barrier, Collective as Algorithm};
+use becalm_scale::estimate::{from_replicas, not_below};
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
 
 use super::grid::GridCell;
 use super::own_noise::OwnNoise;
-use super::superpose::superpose;
+use super::superpose::{Regular, circle, on_circle, superpose};
 use crate::round_trips::MessageCost;
 
-/// The number of ranks that tell their own noise.
-pub const RANKS_HEARD: i32 = 64;
+/// The number of ranks that tell their own noise; further ones of a larger job replay that of the first again.
+pub const RANKS_HEARD: i32 = 1024;
 
 /// A replay covers at least this time, and at least this many intervals.
 const HORIZON_NS: i64 = 200_000_000;
@@ -27,10 +29,8 @@ const PHASES_MAX: f64 = 4e6;
 /// The question that every cell's prediction answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ask {
-    /// The number of ranks of the job.
+    /// The number of ranks of the job that have a CPU of their own; of those that share one only the first counts.
     pub ranks: u64,
-    /// Useful CPU time of a phase.
-    pub grain: Nanos,
     /// The collective that ends a phase.
     pub collective: CollectiveCall,
     /// The payload of the collective, in bytes.
@@ -41,25 +41,53 @@ pub struct Ask {
     pub replicas: u64,
 }
 
+/// A phase without noise, in nanoseconds: the quietest batches.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Quiet {
+    /// Of compute phases and collectives.
+    pub phase_ns: f64,
+    /// Of compute phases alone; for ranks that share a CPU, of all of them together.
+    pub compute_ns: f64,
+}
+
+/// How the costs of messages were made to fit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fit {
+    /// What L and o of single messages are multiplied with.
+    pub factor: f64,
+    /// Whether that ended at its bounds, and a phase without noise takes another time than was measured.
+    pub at_bound: bool,
+}
+
+/// The bounds of the factor, and how near to them it ends at them.
+const FACTORS: (f64, f64) = (1.0 / 64.0, 64.0);
+const NEAR: f64 = 1.01;
+/// How far the predicted phase may be from the measured one.
+const FITS: f64 = 0.05;
+
 /// All that the predictions of a job have in common.
 #[derive(Clone, Debug)]
 pub struct Model {
     ask: Ask,
+    /// The noise of each rank's CPU, all of the same time.
     own: Vec<NoiseTrace>,
     network: Network,
-    quiet_ns: f64,
+    quiet: Quiet,
+    fit: Fit,
 }
 
 impl Model {
-    /// Makes a model from the CPUs' own noise, what messages cost, and how long a phase takes without noise.
+    /// Makes a model from the noise of each rank's CPU, recorded at the same time, what messages cost, and how long a phase
+    /// takes without noise.
     ///
     /// # Errors
     /// If a CPU was lost for the whole time, or the costs are not those of a network.
-    pub fn new(ask: Ask, own: &[OwnNoise], cost: MessageCost, quiet_ns: f64) -> Result<Self> {
+    pub fn new(ask: Ask, own: &[OwnNoise], cost: MessageCost, quiet: Quiet) -> Result<Self> {
         let own: Result<Vec<NoiseTrace>, _> = own.iter().map(OwnNoise::trace).collect();
         let own = own.context("the own noise of a CPU leaves no time")?;
-        let mut model = Self { ask, own, network: network(cost, 1.0)?, quiet_ns };
-        model.network = model.fitted(cost)?;
+        let fit = Fit { factor: 1.0, at_bound: false };
+        let mut model = Self { ask, own, network: network(cost, 1.0)?, quiet, fit };
+        (model.network, model.fit) = model.fitted(cost)?;
         Ok(model)
     }
 
@@ -78,63 +106,102 @@ impl Model {
         self.network
     }
 
-    fn question(&self, network: Network, phases: u64, synchronized: bool) -> Question {
+    /// How it was found.
+    pub fn fit(&self) -> Fit {
+        self.fit
+    }
+
+    /// What is useful CPU time of a phase: what compute phases really took, which is not quite what they were calibrated to.
+    fn grain(&self) -> Nanos {
+        Nanos::new(self.quiet.compute_ns.min(self.quiet.phase_ns).round() as i64)
+    }
+
+    /// Ranks as they were recorded on their CPUs: all are one node's, so that one place on their circles is drawn for all.
+    fn question(&self, network: Network, phases: u64, seed: u64) -> Question {
         Question {
-            grain: self.ask.grain,
+            grain: self.grain(),
             phases,
             collective: self.collective(),
             network,
             bytes: self.ask.bytes,
-            per_node: 1,
-            synchronized,
-            seed: self.ask.seed,
-            replicas: self.ask.replicas,
+            per_node: self.ask.ranks,
+            synchronized: false,
+            seed,
+            replicas: 1,
         }
     }
 
     /// The costs in proportion to those of single messages: libraries send the small messages of their collectives in
-    /// cheaper ways.
-    fn fitted(&self, cost: MessageCost) -> Result<Network> {
-        let silence = Noise::apart("silence", NoiseTrace::silent(Nanos::from_secs(1))?);
+    /// cheaper ways. What the collective takes is what a phase takes beyond its compute phase, both measured.
+    fn fitted(&self, cost: MessageCost) -> Result<(Network, Fit)> {
+        let silence = vec![NoiseTrace::silent(Nanos::from_secs(1))?];
+        let silence = as_recorded(&silence, self.ask.ranks)?;
         let quiet = |factor: f64| -> Result<f64> {
-            let question = Question { replicas: 1, ..self.question(network(cost, factor)?, 100, false) };
+            let question = self.question(network(cost, factor)?, 100, 0);
             Ok(Prediction::new(&silence, question)?.row(self.ask.ranks)?.quiet_phase_ns)
         };
         // It rises with the factor; below the smallest and above the largest nothing fits, and the end is taken.
-        let (mut low, mut high) = (1.0 / 64.0, 64.0_f64);
+        let (mut low, mut high) = FACTORS;
         for _ in 0..40 {
             let middle = (low * high).sqrt();
-            if quiet(middle)? < self.quiet_ns { low = middle } else { high = middle }
+            if quiet(middle)? < self.quiet.phase_ns { low = middle } else { high = middle }
         }
-        network(cost, (low * high).sqrt())
+        let factor = (low * high).sqrt();
+        let near_end = factor < FACTORS.0 * NEAR || factor > FACTORS.1 / NEAR;
+        let misses = (quiet(factor)? / self.quiet.phase_ns - 1.0).abs() > FITS;
+        Ok((network(cost, factor)?, Fit { factor, at_bound: near_end || misses }))
     }
 
-    /// How many times as long phases take under a noise as under the CPUs' own alone.
+    /// How many times as long phases take under a noise as under the CPUs' own alone: a replay with both beside one without, from
+    /// the same place of the recording, over the same time, again and again. The interval is that of their ratios.
     ///
     /// # Errors
     /// If both together leave no time, or times do not fit.
     pub fn slowdown(&self, cell: &GridCell) -> Result<Estimate> {
-        let horizon = HORIZON_NS.max(INTERVALS * cell.interval.get());
-        let phases = (horizon as f64 / self.quiet_ns).clamp(16.0, PHASES_MAX) as u64;
-        let question = self.question(self.network, phases, cell.synchronized);
-        let both: Result<Vec<NoiseTrace>, _> =
-            self.own.iter().map(|own| superpose(own, cell.interval, cell.detour)).collect();
+        let ratios: Result<Vec<f64>> = (0..self.ask.replicas).map(|replica| self.ratio(cell, replica)).collect();
+        let estimate = from_replicas(&ratios?).context("there are replicas")?;
+        // Noise only ever delays.
+        Ok(not_below(estimate, 1.0))
+    }
+
+    /// The ratio of one pair of replays.
+    fn ratio(&self, cell: &GridCell, replica: u64) -> Result<f64> {
+        let horizon = HORIZON_NS.max(INTERVALS * cell.interval.get()) as f64;
+        let phases_in = |ns: f64, phase_ns: f64| (ns / phase_ns).clamp(16.0, PHASES_MAX) as u64;
+        let shortest = self.own.iter().map(NoiseTrace::length).min().context("some rank was heard")?;
+        let length = circle(shortest, cell.interval);
+        let seed = self.ask.seed.wrapping_add(replica);
+        let mut places = Stream::new(self.ask.seed, Purpose::Detours, replica);
+        let mut place = || Nanos::new(places.below(cell.interval.get() as u64) as i64);
+        let common = place();
+        let own = self.own.iter().cycle().take(self.ask.ranks as usize);
+        let both: Result<Vec<NoiseTrace>, _> = own
+            .map(|own| {
+                let place = if cell.synchronized { common } else { place() };
+                superpose(own, Regular { interval: cell.interval, detour: cell.detour, place }, length)
+            })
+            .collect();
         let both = both.context("the injected noise and the CPU's own leave no time")?;
-        let slowdown = |traces: Vec<NoiseTrace>| -> Result<Estimate> {
-            let row = Prediction::new(&noise(traces)?, question)?.row(self.ask.ranks)?;
-            row.slowdown.context("there are replicas")
+        let alone: Result<Vec<NoiseTrace>, _> = self.own.iter().map(|own| on_circle(own, length)).collect();
+        let alone = alone.context("the own noise of a CPU leaves no time")?;
+        let mean = |traces: &[NoiseTrace], phases: u64| -> Result<f64> {
+            let noise = as_recorded(traces, self.ask.ranks)?;
+            let row = Prediction::new(&noise, self.question(self.network, phases, seed))?.row(self.ask.ranks)?;
+            row.mean_phase_ns.context("there is a replica")
         };
-        let (with, without) = (slowdown(both)?, slowdown(self.own.clone())?);
-        let over = |value: f64| value / without.mean;
-        Ok(Estimate { mean: over(with.mean), low: over(with.low), high: over(with.high) })
+        let phases = phases_in(horizon, self.quiet.phase_ns);
+        let with_ns = mean(&both, phases)?;
+        // As many phases without as take the same time, so that both meet the same of the CPUs' own noise.
+        let took = with_ns * phases as f64;
+        let about_ns = mean(&alone, phases)?;
+        Ok(with_ns / mean(&alone, phases_in(took, about_ns))?)
     }
 }
 
-/// The noise of ranks with a CPU each.
-fn noise(traces: Vec<NoiseTrace>) -> Result<Noise> {
-    let node = |(rank, trace): (usize, NoiseTrace)| NodeNoise::new(format!("rank {rank}"), vec![trace]);
-    let nodes: Result<Vec<NodeNoise>, _> = traces.into_iter().enumerate().map(node).collect();
-    Ok(Noise::recorded(nodes?)?)
+/// The noise of ranks that share one node and have a CPU each; where there are more ranks, theirs is that of the first again.
+fn as_recorded(traces: &[NoiseTrace], ranks: u64) -> Result<Noise> {
+    let traces: Vec<NoiseTrace> = traces.iter().cycle().take(ranks as usize).cloned().collect();
+    Ok(Noise::recorded(vec![NodeNoise::new("job", traces)?])?)
 }
 
 /// LogGP's parameters from what messages cost: what a send keeps its rank is o, a message is on its way for L + 2 o.
@@ -151,36 +218,97 @@ fn network(cost: MessageCost, factor: f64) -> Result<Network> {
 mod tests {
     use super::*;
 
-    fn model(grain: Nanos) -> Model {
-        let ask = Ask { ranks: 2, grain, collective: CollectiveCall::Barrier, bytes: 8, seed: 1, replicas: 32 };
-        // Nobody loses anything of their own.
+    const COST: MessageCost = MessageCost { one_way_ns: 300.0, send_ns: 60.0, byte_ns: 0.1 };
+
+    fn ask(ranks: u64) -> Ask {
+        Ask { ranks, collective: CollectiveCall::Barrier, bytes: 8, seed: 1, replicas: 16 }
+    }
+
+    /// Ranks whose CPUs lose nothing of their own.
+    fn model(compute_ns: f64) -> Model {
         let own = vec![OwnNoise::from_numbers(&[1_000_000_000]), OwnNoise::from_numbers(&[1_000_000_000])];
-        let cost = MessageCost { one_way_ns: 300.0, send_ns: 60.0, byte_ns: 0.1 };
-        Model::new(ask, &own, cost, 500.0 + grain.get() as f64).unwrap()
+        Model::new(ask(2), &own, COST, Quiet { phase_ns: 500.0 + compute_ns, compute_ns }).unwrap()
+    }
+
+    fn cell(synchronized: bool, interval: Nanos, detour: Nanos) -> GridCell {
+        GridCell { interval, detour, synchronized, ratio: None }
+    }
+
+    fn quiet_phase_ns(model: &Model) -> f64 {
+        let silence = as_recorded(&[NoiseTrace::silent(Nanos::from_secs(1)).unwrap()], 2).unwrap();
+        Prediction::new(&silence, model.question(model.network, 100, 1)).unwrap().row(2).unwrap().quiet_phase_ns
     }
 
     #[test]
     fn a_phase_without_noise_is_as_long_as_measured() {
-        let model = model(Nanos::ZERO);
-        let silence = Noise::apart("silence", NoiseTrace::silent(Nanos::from_secs(1)).unwrap());
-        let question = model.question(model.network, 100, false);
-        let quiet = Prediction::new(&silence, question).unwrap().row(2).unwrap().quiet_phase_ns;
-        assert!((quiet - 500.0).abs() < 10.0, "{quiet}");
+        for compute_ns in [0.0, 9_400.0] {
+            let model = model(compute_ns);
+            let quiet = quiet_phase_ns(&model);
+            assert!((quiet - 500.0 - compute_ns).abs() < 10.0, "{quiet}");
+            assert!(!model.fit().at_bound && (0.1..10.0).contains(&model.fit().factor), "{:?}", model.fit());
+        }
+    }
+
+    /// The grain that was asked for was 10 us, and the compute phase took 9.4: messages that cost nothing were the answer.
+    #[test]
+    fn a_fit_that_ends_at_its_bounds_says_so() {
+        let own = vec![OwnNoise::from_numbers(&[1_000_000_000]); 2];
+        let fit = |phase_ns, compute_ns| Model::new(ask(2), &own, COST, Quiet { phase_ns, compute_ns }).unwrap().fit();
+        assert!(fit(9_700.0, 10_000.0).at_bound);
+        assert!(fit(1e6, 10_000.0).at_bound);
+        assert!(!fit(9_700.0, 9_400.0).at_bound);
     }
 
     /// Back to back, the job stands still while either rank is away: with random places that is 1 - (1 - r)^2 of the time,
     /// and r of it where both are away together.
     #[test]
     fn two_ranks_lose_what_either_loses() {
-        let cell = |synchronized| GridCell {
-            interval: Nanos::from_millis(1),
-            detour: Nanos::from_micros(200),
-            synchronized,
-            ratio: None,
-        };
-        let together = model(Nanos::ZERO).slowdown(&cell(true)).unwrap().mean;
+        let cell = |synchronized| cell(synchronized, Nanos::from_millis(1), Nanos::from_micros(200));
+        let together = model(0.0).slowdown(&cell(true)).unwrap().mean;
         assert!((together - 1.0 / 0.8).abs() < 0.01, "{together}");
-        let apart = model(Nanos::ZERO).slowdown(&cell(false)).unwrap();
+        let apart = model(0.0).slowdown(&cell(false)).unwrap();
         assert!(apart.mean > 1.4 && apart.mean < 1.0 / 0.6 + 0.01, "{apart:?}");
+    }
+
+    /// CPUs whose own noise comes and goes: a recording of a second that is quiet but for trains of long detours.
+    fn restless() -> Vec<OwnNoise> {
+        let of = |shift: i64| {
+            let train = |turn: i64| (0..40).flat_map(move |at| [turn * 250_000_000 + shift + at * 1_000_000, 400_000]);
+            let numbers: Vec<i64> = std::iter::once(1_000_000_000).chain((0..4).flat_map(train)).collect();
+            OwnNoise::from_numbers(&numbers)
+        };
+        vec![of(0), of(90_000_000)]
+    }
+
+    /// An effect of a hundredth under own noise of several, which comes in trains: unpaired its interval went from 0.97 to 1.05. Noise
+    /// that speeds a job up there is not.
+    #[test]
+    fn the_interval_is_that_of_pairs() {
+        let quiet = Quiet { phase_ns: 10_500.0, compute_ns: 10_000.0 };
+        let model = Model::new(ask(2), &restless(), COST, quiet).unwrap();
+        let predicted = model.slowdown(&cell(true, Nanos::from_millis(20), Nanos::from_micros(200))).unwrap();
+        let added = predicted.mean - 1.0;
+        assert!((0.008..0.013).contains(&added), "{predicted:?}");
+        assert!(predicted.high - predicted.low < 0.5 * added && predicted.low > 1.0, "{predicted:?}");
+    }
+
+    /// CPUs that lose the same instants lose them once, and CPUs that take turns lose both: as it was recorded, not as drawn.
+    #[test]
+    fn ranks_replay_their_own_cpus_at_the_same_time() {
+        let detours = |shift: i64| -> OwnNoise {
+            let all = (0..100).flat_map(|turn| [turn * 10_000_000 + shift, 2_000_000]);
+            OwnNoise::from_numbers(&std::iter::once(1_000_000_000).chain(all).collect::<Vec<i64>>())
+        };
+        let slowdown = |own: Vec<OwnNoise>| {
+            let quiet = Quiet { phase_ns: 10_500.0, compute_ns: 10_000.0 };
+            let model = Model::new(ask(2), &own, COST, quiet).unwrap();
+            let noise = as_recorded(&model.own, 2).unwrap();
+            let row = Prediction::new(&noise, model.question(model.network, 50_000, 7)).unwrap().row(2).unwrap();
+            row.slowdown.unwrap().mean
+        };
+        let (together, by_turns) =
+            (slowdown(vec![detours(0), detours(0)]), slowdown(vec![detours(0), detours(5_000_000)]));
+        assert!((together - 1.0 / 0.8).abs() < 0.01, "{together}");
+        assert!((by_turns - 1.0 / 0.6).abs() < 0.02, "{by_turns}");
     }
 }

@@ -4,32 +4,66 @@
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::Nanos;
 
-/// A circle of whole intervals, each of which begins with an injected detour. It is about as long as the own noise, or one
-/// interval long where the interval is longer.
+/// The injected noise: a detour in each interval, the first one at a place of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Regular {
+    /// From one start to the next.
+    pub interval: Nanos,
+    /// How long each detour lasts.
+    pub detour: Nanos,
+    /// Where in the first interval its detour starts.
+    pub place: Nanos,
+}
+
+/// How long a circle of whole intervals is that has room for noise of this length; one interval where that is longer.
+pub fn circle(own: Nanos, interval: Nanos) -> Nanos {
+    Nanos::new(interval.get() * (own.get() / interval.get()).max(1))
+}
+
+/// The own noise on a circle of that length: what is longer is cut off, and what is shorter comes again.
+///
+/// # Errors
+/// If it leaves no time.
+pub fn on_circle(own: &NoiseTrace, length: Nanos) -> Result<NoiseTrace, TraceError> {
+    NoiseTrace::from_window(Nanos::ZERO, length, around(own, length.get()))
+}
+
+fn around(own: &NoiseTrace, length: i64) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
+    let again = length / own.length().get();
+    let all = (0..=again).flat_map(move |lap| {
+        let shift = lap * own.length().get();
+        own.detours().map(move |(start, lasts)| (Nanos::new(start.get() + shift), lasts))
+    });
+    all.filter(move |(start, _)| start.get() < length)
+}
+
+/// Both on a circle of that length, which holds whole intervals.
 ///
 /// # Errors
 /// If both together leave no time.
-pub fn superpose(own: &NoiseTrace, interval: Nanos, detour: Nanos) -> Result<NoiseTrace, TraceError> {
-    let laps = (own.length().get() / interval.get()).max(1);
-    let length = interval.get() * laps;
-    let injected = (0..laps).map(|lap| (lap * interval.get(), detour.get()));
-    // The own noise again where one interval is longer than its circle.
-    let again = length / own.length().get();
-    let all = (0..=again).flat_map(|lap| {
-        let shift = lap * own.length().get();
-        own.detours().map(move |(start, lasts)| (start.get() + shift, lasts.get()))
-    });
-    let mut detours: Vec<(i64, i64)> = injected.chain(all.filter(|(start, _)| *start < length)).collect();
+pub fn superpose(own: &NoiseTrace, injected: Regular, length: Nanos) -> Result<NoiseTrace, TraceError> {
+    let (length, Regular { interval, detour, place }) = (length.get(), injected);
+    let laps = (length / interval.get()).max(1);
+    let regular = (0..laps).map(|lap| (lap * interval.get() + place.get(), detour.get()));
+    let own = around(own, length).map(|(start, lasts)| (start.get(), lasts.get()));
+    let mut detours: Vec<(i64, i64)> = regular.chain(own).collect();
     detours.sort_unstable();
-    let mut end = 0;
+    // A first lap finds how far what waits at its end reaches into the next one.
+    let queued = |from: i64| detours.iter().fold(from, |end, (start, lasts)| end.max(*start) + lasts);
+    let mut end = (queued(0) - length).max(0);
     for (start, lasts) in &mut detours {
         *start = end.max(*start);
         end = *start + *lasts;
     }
-    // What goes over the end is cut off: the next lap begins with a detour.
-    let detours = detours.into_iter().filter(|(start, _)| *start < length);
-    let detours = detours.map(|(start, lasts)| (Nanos::new(start), Nanos::new(lasts.min(length - start))));
-    NoiseTrace::new(Nanos::new(length), detours)
+    // What had to wait until after the end comes first.
+    for (start, _) in &mut detours {
+        *start %= length;
+    }
+    detours.sort_unstable();
+    NoiseTrace::new(
+        Nanos::new(length),
+        detours.into_iter().map(|(start, lasts)| (Nanos::new(start), Nanos::new(lasts))),
+    )
 }
 
 #[cfg(test)]
@@ -42,21 +76,30 @@ mod tests {
         NoiseTrace::new(Nanos::new(length), detours).unwrap()
     }
 
+    fn regular(interval: i64, detour: i64, place: i64) -> Regular {
+        let [interval, detour, place] = [interval, detour, place].map(Nanos::new);
+        Regular { interval, detour, place }
+    }
+
     #[test]
     fn silence_leaves_what_is_injected() {
         let silent = NoiseTrace::silent(Nanos::new(1_050)).unwrap();
-        let both = superpose(&silent, Nanos::new(100), Nanos::new(7)).unwrap();
+        let made = |interval, place| {
+            let length = circle(silent.length(), Nanos::new(interval));
+            superpose(&silent, regular(interval, 7, place), length).unwrap()
+        };
+        let both = made(100, 0);
         assert_eq!((both.length().get(), both.noise().get(), both.len()), (1_000, 70, 10));
-        let long = superpose(&silent, Nanos::new(5_000), Nanos::new(7)).unwrap();
+        let long = made(5_000, 4_998);
         assert_eq!((long.length().get(), long.noise().get()), (5_000, 7));
+        assert_eq!(on_circle(&trace(100, &[(90, 5)]), Nanos::new(250)).unwrap().len(), 2);
     }
 
     #[test]
     fn what_meets_waits() {
-        let both = superpose(&trace(100, &[(5, 20)]), Nanos::new(100), Nanos::new(10)).unwrap();
+        let both = superpose(&trace(100, &[(5, 20)]), regular(100, 10, 0), Nanos::new(100)).unwrap();
         let detours: Vec<_> = both.detours().map(|(start, lasts)| (start.get(), lasts.get())).collect();
-        assert_eq!(detours.iter().map(|(_, lasts)| lasts).sum::<i64>(), 30);
-        assert_eq!(detours[0].0, 0);
+        assert_eq!(detours, [(0, 30)]);
     }
 
     proptest! {
@@ -66,6 +109,7 @@ mod tests {
             gaps in proptest::collection::vec((1_i64..40, 1_i64..12), 0..8),
             interval in 20_i64..120,
             detour in 1_i64..10,
+            place in 0_i64..20,
         ) {
             let mut at = 0;
             let own: Vec<(i64, i64)> = gaps.iter().map(|(gap, lasts)| {
@@ -74,24 +118,23 @@ mod tests {
                 (start, *lasts)
             }).collect();
             let own = trace(at + 30, &own);
-            let Ok(both) = superpose(&own, Nanos::new(interval), Nanos::new(detour)) else {
+            let length = circle(own.length(), Nanos::new(interval)).get();
+            let Ok(both) = superpose(&own, regular(interval, detour, place), Nanos::new(length)) else {
                 // Only noise without a gap is refused.
                 return Ok(());
             };
-            let length = both.length().get();
             prop_assert_eq!(length % interval, 0);
             let mut owed = 0;
             let mut lost = vec![false; length as usize];
-            for now in 0..length {
-                if now % interval == 0 {
+            // The second lap begins with what the first one left.
+            for now in (0..length).chain(0..length) {
+                if now % interval == place {
                     owed += detour;
                 }
-                let place = now % own.length().get();
-                owed += own.detours().filter(|(start, _)| start.get() == place).map(|(_, lasts)| lasts.get()).sum::<i64>();
-                if owed > 0 {
-                    lost[now as usize] = true;
-                    owed -= 1;
-                }
+                let at = now % own.length().get();
+                owed += own.detours().filter(|(start, _)| start.get() == at).map(|(_, lasts)| lasts.get()).sum::<i64>();
+                lost[now as usize] = owed > 0;
+                owed -= i64::from(owed > 0);
             }
             let mut told = vec![false; length as usize];
             for (start, lasts) in both.detours() {

@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 
 use becalm_analyze::inject::{exceptions, together};
-use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SignalCounts};
-use becalm_units::{CpuId, Nanos};
+use becalm_model::inject::{
+    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, SignalCounts, Together,
+};
+use becalm_units::{CpuId, CpuList, Named, Nanos};
 use serde::Serialize;
 
 use crate::Value;
@@ -101,6 +103,8 @@ struct InjectedPlaceDoc {
     delivered: Object,
     missed: u64,
     joined: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overtaken: Option<u64>,
     late_median_ns: Option<i64>,
     late_p99_ns: Option<i64>,
     shortest_ns: i64,
@@ -113,6 +117,7 @@ struct InjectedPlaceDoc {
 struct InjectDocument<'a> {
     noise: &'a str,
     synchronized: bool,
+    together: &'static str,
     seed: u64,
     way: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,8 +132,37 @@ struct InjectDocument<'a> {
     processes_without_signal: Option<u64>,
     requested: Object,
     delivered: Object,
+    tolls: Vec<TollDoc<'a>>,
+    fair_servers: Vec<FairServerObject<'a>>,
     cpus: Vec<InjectedPlaceDoc>,
     threads: Vec<InjectedPlaceDoc>,
+}
+
+#[derive(Serialize)]
+struct TollDoc<'a> {
+    measured_on: CpuId,
+    cpus: &'a CpuList,
+    shortest_ns: i64,
+}
+
+#[derive(Serialize)]
+struct FairServerObject<'a> {
+    cpus: &'a CpuList,
+    runtime_ns: i64,
+    period_ns: i64,
+    assumed: bool,
+}
+
+impl<'a> TollDoc<'a> {
+    fn of(SharedToll { measured_on, cpus, shortest }: &'a SharedToll) -> Self {
+        Self { measured_on: *measured_on, cpus, shortest_ns: shortest.get() }
+    }
+}
+
+impl<'a> FairServerObject<'a> {
+    fn of(FairServerDoc { cpus, runtime, period, assumed }: &'a FairServerDoc) -> Self {
+        Self { cpus, runtime_ns: runtime.get(), period_ns: period.get(), assumed: *assumed }
+    }
 }
 
 /// What was requested of all places together, and what was delivered.
@@ -148,7 +182,8 @@ fn document(report: &InjectDoc) -> InjectDocument<'_> {
     };
     InjectDocument {
         noise: &report.noise,
-        synchronized: report.synchronized,
+        synchronized: report.together == Together::All,
+        together: report.together.name(),
         seed: report.seed,
         way: if class.is_some() { "preempt" } else { "signal" },
         class,
@@ -158,6 +193,8 @@ fn document(report: &InjectDoc) -> InjectDocument<'_> {
         processes_without_signal: signal.map(|counts| counts.without_signal),
         requested: Object::new(FIGURES, &requested),
         delivered: Object::new(FIGURES, &delivered),
+        tolls: report.tolls.iter().map(TollDoc::of).collect(),
+        fair_servers: report.fair_servers.iter().map(FairServerObject::of).collect(),
         cpus: cpus.into_iter().map(document_of).collect(),
         threads: threads.into_iter().map(document_of).collect(),
     }
@@ -177,6 +214,8 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
         delivered: Object::new(FIGURES, &cpu.delivered),
         missed: cpu.missed,
         joined: cpu.joined,
+        // In threads of a program nobody counts it.
+        overtaken: number.map(|_| cpu.overtaken),
         late_median_ns: cpu.late.map(|late| late.0.get()),
         late_p99_ns: cpu.late.map(|late| late.1.get()),
         shortest_ns: cpu.shortest.get(),
@@ -194,11 +233,20 @@ fn render(report: &InjectDoc, out: &mut Sheet<'_>) -> io::Result<()> {
             ("thread", format!("by signals in {processes} {}", plural(*processes, "process", "processes")))
         }
     };
-    let places = match report.synchronized {
-        true => format!("each {each} at the same instants"),
-        false => format!("each {each} from a random place, seed {}", report.seed),
+    let seed = report.seed;
+    let places = match report.together {
+        Together::All => format!("each {each} at the same instants"),
+        Together::Node => format!("each {each} of a node at the same instants, nodes apart, seed {seed}"),
+        Together::Apart => format!("each {each} from a random place, seed {seed}"),
     };
     paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
+    // On a CPU of which no other has the toll, it says nothing to name it.
+    for SharedToll { measured_on, cpus, shortest } in report.tolls.iter().filter(|toll| toll.cpus.len() > 1) {
+        let text = format!(
+            "what a detour costs was measured on CPU {measured_on} for CPUs {cpus}, which are alike: {shortest} at least"
+        );
+        paragraph(out, "  ", &text)?;
+    }
     writeln!(out)?;
     let unwanted = if each == "CPU" { line::THREAD.name } else { line::CPU.name };
     let fields: Vec<&Field<InjectLine>> = LINE.iter().filter(|field| field.name != unwanted).collect();
@@ -256,6 +304,12 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
                 let NoisePlace::Cpu(cpu) = place.place else { continue };
                 let missed = "the CPU could not be had in time";
                 say_of(&mut say, &format!("CPU {cpu}"), missed, "of every lap ", place);
+                let (times, taken) = (place.overtaken, overtaken(report, cpu));
+                let many = plural(times, "time", "times");
+                say(
+                    times,
+                    format!("CPU {cpu}: {times} {many} the kernel took the CPU from a detour in the middle; {taken}"),
+                );
             }
         }
         // Thread by thread it would be a page.
@@ -267,6 +321,19 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// Who comes before the threads that make the noise.
+fn overtaken(report: &InjectDoc, cpu: CpuId) -> String {
+    let server = report.fair_servers.iter().find(|server| server.cpus.contains(cpu));
+    let Some(FairServerDoc { runtime, period, assumed, .. }) = server else {
+        return "threads of a higher class or priority come before it".to_owned();
+    };
+    let known = if *assumed { " unless that was changed, which debugfs does not tell" } else { "" };
+    format!(
+        "threads of a higher class or priority come before it, and the fair server, which runs ordinary threads for {runtime} of every \
+         {period}{known} where real-time threads keep them waiting"
+    )
 }
 
 /// What was not as asked for in one place.
@@ -325,6 +392,7 @@ mod tests {
             delivered,
             missed: 1,
             joined: 0,
+            overtaken: 0,
             late: Some((Nanos::new(900), Nanos::new(5_000))),
             shortest: Nanos::new(12_000),
             left_out: (3, Nanos::new(9_000)),
@@ -334,7 +402,8 @@ mod tests {
 
     fn report(way: InjectionWay, places: Vec<InjectedPlace>) -> InjectDoc {
         let noise = "periodic:interval=1ms,detour=50us".to_owned();
-        InjectDoc { noise, synchronized: false, seed: 1, way, places }
+        let (tolls, fair_servers) = (Vec::new(), Vec::new());
+        InjectDoc { noise, together: Together::Apart, seed: 1, way, tolls, fair_servers, places }
     }
 
     fn text(report: &InjectDoc) -> String {
@@ -352,6 +421,38 @@ mod tests {
         assert_eq!(document["cpus"][0]["delivered"]["count"], 1999);
         assert_eq!(document["requested"]["ratio"], 0.05);
         assert!(document["threads"].as_array().unwrap().is_empty() && document.get("processes").is_none());
+    }
+
+    #[test]
+    fn shared_tolls_and_who_overtook_the_noise_are_told() {
+        let cpu = |cpu| InjectedPlace { overtaken: u64::from(cpu), ..place(NoisePlace::Cpu(CpuId::new(cpu))) };
+        let mut report = report(InjectionWay::Preempt("fifo:51".to_owned()), vec![cpu(0), cpu(1), cpu(2)]);
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        let toll = |on, cpus| SharedToll { measured_on: CpuId::new(on), cpus: list(cpus), shortest: Nanos::new(9_000) };
+        report.tolls = vec![toll(0, "0-1"), toll(2, "2")];
+        let (runtime, period) = (Nanos::from_millis(50), Nanos::from_secs(1));
+        report.fair_servers = vec![FairServerDoc { cpus: list("1"), runtime, period, assumed: true }];
+        report.together = Together::Node;
+        let text = text(&report).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("each CPU of a node at the same instants, nodes apart, seed 1"), "{text}");
+        assert!(
+            text.contains("measured on CPU 0 for CPUs 0-1, which are alike: 9us at least")
+                && !text.contains("on CPU 2"),
+            "{text}"
+        );
+        assert!(
+            text.contains("! CPU 1: 1 time the kernel took the CPU from a detour")
+                && text.contains("50ms of every 1s unless"),
+            "{text}"
+        );
+        assert!(text.contains("! CPU 2: 2 times") && !text.contains("! CPU 0: 0 times"), "{text}");
+        let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!((&document["together"], &document["synchronized"]), (&"node".into(), &false.into()));
+        assert_eq!(
+            (&document["tolls"][0]["cpus"], &document["fair_servers"][0]["assumed"]),
+            (&"0-1".into(), &true.into())
+        );
+        assert_eq!(document["cpus"][2]["overtaken"], 2);
     }
 
     const CPU_TEXT: &str =

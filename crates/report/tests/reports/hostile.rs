@@ -7,7 +7,7 @@ use becalm_analyze::summary::{Selection, longest, summarize, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::{Bundle, PhaseRun, cost, study};
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
-use becalm_model::inject::{InjectDoc, InjectionWay};
+use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
 use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
@@ -198,7 +198,8 @@ fn of_the_machine_and_jobs(name: &str) {
         first_steps: vec![FirstStep { command: "becalm record".to_owned(), why: text() }],
     });
     let way = InjectionWay::Preempt(text());
-    check(&InjectDoc { noise: text(), synchronized: false, seed: 1, way, places: Vec::new() });
+    let (tolls, fair_servers, places) = (Vec::new(), Vec::new(), Vec::new());
+    check(&InjectDoc { noise: text(), together: Together::Apart, seed: 1, way, tolls, fair_servers, places });
     check(&ValidationDoc {
         library: text(),
         ranks: 2,
@@ -207,11 +208,14 @@ fn of_the_machine_and_jobs(name: &str) {
         grain_ns: Nanos::ZERO,
         sched: text(),
         quiet_phase_ns: 300.5,
+        quiet_compute_ns: 0.0,
+        cpus: 2,
         quiet: vec![310.0],
         unsteady: 1,
         own_noise_ratio: vec![0.01],
         network: text(),
         one_way_ns: 290.0,
+        fit_factor: 0.75,
         repetitions: 2,
         replicas: 4,
         seed: 1,

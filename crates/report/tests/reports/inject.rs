@@ -1,4 +1,4 @@
-use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SignalCounts};
+use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SignalCounts, Together};
 use becalm_units::{CpuId, Nanos};
 
 use crate::check;
@@ -20,6 +20,7 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
         delivered: Injected { count: 2_000 - missed, ..requested },
         missed,
         joined: 1,
+        overtaken: missed - missed.min(1),
         late: Some((Nanos::new(900), Nanos::new(5_000))),
         shortest: Nanos::new(12_000),
         left_out: (missed, Nanos::new(9_000)),
@@ -28,7 +29,9 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
 }
 
 fn report(way: InjectionWay, places: Vec<InjectedPlace>) -> InjectDoc {
-    InjectDoc { noise: "periodic:interval=1ms,detour=50us".to_owned(), synchronized: false, seed: 1, way, places }
+    let noise = "periodic:interval=1ms,detour=50us".to_owned();
+    let (tolls, fair_servers) = (Vec::new(), Vec::new());
+    InjectDoc { noise, together: Together::Apart, seed: 1, way, tolls, fair_servers, places }
 }
 
 #[test]

@@ -82,11 +82,14 @@ struct ValidateDocument<'a> {
     grain_ns: Nanos,
     sched: &'a str,
     quiet_phase_ns: f64,
+    quiet_compute_ns: f64,
+    cpus: u32,
     quiet_mean_phase_ns: &'a [f64],
     unsteady: usize,
     own_noise_ratio: &'a [f64],
     one_way_ns: f64,
     network: &'a str,
+    fit_factor: f64,
     repetitions: u32,
     replicas: u64,
     seed: u64,
@@ -110,11 +113,14 @@ fn document(report: &ValidationDoc) -> ValidateDocument<'_> {
         grain_ns: report.grain_ns,
         sched: &report.sched,
         quiet_phase_ns: report.quiet_phase_ns,
+        quiet_compute_ns: report.quiet_compute_ns,
+        cpus: report.cpus,
         quiet_mean_phase_ns: &report.quiet,
         unsteady: report.unsteady,
         own_noise_ratio: &report.own_noise_ratio,
         one_way_ns: report.one_way_ns,
         network: &report.network,
+        fit_factor: report.fit_factor,
         repetitions: report.repetitions,
         replicas: report.replicas,
         seed: report.seed,
@@ -155,20 +161,29 @@ fn print_job(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
             format!("; with the CPUs' own noise, beside the runs, {} to {} on average", exactly(least), exactly(most))
         }
     };
-    line(out, "quiet", &format!("a phase takes {}{means}", exactly(report.quiet_phase_ns),))?;
+    let parts = match report.grain_ns.get() {
+        0 => String::new(),
+        _ => format!(", {} of that computing", exactly(report.quiet_compute_ns)),
+    };
+    line(out, "quiet", &format!("a phase takes {}{parts}{means}", exactly(report.quiet_phase_ns)))?;
     let own: Vec<String> =
         report.own_noise_ratio.iter().take(8).map(|ratio| format!("{}%", three_digits(ratio * 100.0))).collect();
     line(out, "noise", &format!("of the CPUs themselves, before: {}", own.join(", ")))?;
     line(
         out,
         "messages",
-        &format!("{} from rank to rank; predicted with {}", exactly(report.one_way_ns), report.network),
+        &format!(
+            "{} from rank to rank; predicted with {}, L and o being {} times those of single messages",
+            exactly(report.one_way_ns),
+            report.network,
+            three_digits(report.fit_factor)
+        ),
     )?;
     line(
         out,
         "sure",
         &format!(
-            "{} runs and {} predictions of each noise, seed {}; intervals hold the mean with 95 %",
+            "{} runs and more and {} predictions of each noise, seed {}, of pairs with and without; intervals hold the mean with 95 %",
             report.repetitions, report.replicas, report.seed
         ),
     )
@@ -243,11 +258,14 @@ fn print_errors(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
             out,
             name,
             &format!(
-                "mean error {}, largest {}, of {} cells, of which {} agree within their intervals{added}",
+                "mean error {}, largest {}, of {} cells, of which {} agree within their intervals; of {} whose effects are three times \
+                 their errors and more, {}{added}",
                 percent(mean),
                 percent(max),
                 errors.cells,
-                errors.overlapping
+                errors.overlapping,
+                errors.telling,
+                errors.telling_overlapping
             ),
         )?;
     }

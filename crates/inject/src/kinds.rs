@@ -1,0 +1,111 @@
+//! The tolls of many CPUs from as few measurements as there are kinds of CPU: on a node of 256 alike, one takes a third of a second
+//! and all one after the other more than a minute, in which whoever waits for the noise waits.
+
+use becalm_linux::clock::Counter;
+use becalm_linux::sched::Policy;
+use becalm_linux::sysfs::cpu::CpuKind;
+use becalm_model::inject::SharedToll;
+use becalm_units::{CpuId, CpuList, Nanos, TickRate};
+
+use crate::InjectError;
+use crate::grounds::Grounds;
+use crate::toll::{self, Toll};
+
+/// CPUs that share a measurement, which is made on the first of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Alike {
+    /// The CPUs, by their places in the plan.
+    members: Vec<usize>,
+    /// The mean interval of the first one's noise.
+    interval: Nanos,
+}
+
+/// Puts CPUs together, each with the mean interval of its noise, that are of one kind and whose trial detours are about as far apart.
+pub(crate) fn alike(cpus: &[(CpuId, Nanos)], grounds: &Grounds) -> Vec<Alike> {
+    let mut groups: Vec<(Option<&CpuKind>, u32, Alike)> = Vec::new();
+    for (place, (cpu, interval)) in cpus.iter().enumerate() {
+        let (kind, distance) = (grounds.kind(*cpu), toll::trials_apart(*interval).ilog2());
+        let fits =
+            |(other, at, _): &&mut (Option<&CpuKind>, u32, Alike)| kind.is_some() && *other == kind && *at == distance;
+        match groups.iter_mut().find(fits) {
+            Some((.., group)) => group.members.push(place),
+            None => groups.push((kind, distance, Alike { members: vec![place], interval: *interval })),
+        }
+    }
+    groups.into_iter().map(|(.., group)| group).collect()
+}
+
+/// The toll of each CPU, in their order, and on which CPUs they were measured. `told` hears how many kinds of CPU are done, of how
+/// many.
+///
+/// # Errors
+/// If a CPU cannot be had or the class is refused, or too few of the trial detours are seen; and what `fits` says to a measurement,
+/// which is made once more before that counts: it may have been that of a moment, as when a hypervisor had the CPU.
+pub(crate) fn measure<C: Counter>(
+    cpus: &[(CpuId, Nanos)],
+    (policy, rate): (Policy, TickRate),
+    grounds: &Grounds,
+    fits: impl Fn(usize, Toll) -> Result<(), InjectError>,
+    told: &mut dyn FnMut(usize, usize),
+) -> Result<(Vec<Toll>, Vec<SharedToll>), InjectError> {
+    let groups = alike(cpus, grounds);
+    let (mut tolls, mut shared) = (vec![Toll::default(); cpus.len()], Vec::new());
+    told(0, groups.len());
+    for (number, Alike { members, interval }) in groups.iter().enumerate() {
+        let (cpu, _) = cpus[members[0]];
+        let measured = || -> Result<Toll, InjectError> {
+            let toll = toll::measure::<C>(cpu, policy, rate, *interval)?;
+            members.iter().try_for_each(|member| fits(*member, toll)).map(|()| toll)
+        };
+        let toll = match measured() {
+            Err(InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Toll { .. }) => measured()?,
+            other => other?,
+        };
+        members.iter().for_each(|member| tolls[*member] = toll);
+        let cpus: CpuList = members.iter().map(|member| cpus[*member].0).collect();
+        shared.push(SharedToll { measured_on: cpu, cpus, shortest: toll.shortest });
+        told(number + 1, groups.len());
+    }
+    Ok((tolls, shared))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(root: &Path, name: &str, text: &str) {
+        let path = root.join("sys/devices/system/cpu").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn members(cpus: &[(u32, Nanos)], grounds: &Grounds) -> Vec<Vec<usize>> {
+        let cpus: Vec<(CpuId, Nanos)> = cpus.iter().map(|(cpu, interval)| (CpuId::new(*cpu), *interval)).collect();
+        alike(&cpus, grounds).into_iter().map(|group| group.members).collect()
+    }
+
+    #[test]
+    fn cpus_of_a_kind_share_a_measurement() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "online", "0-255\n");
+        write(root.path(), "nohz_full", "7\n");
+        // The last four are small cores.
+        for cpu in 0..256 {
+            write(root.path(), &format!("cpu{cpu}/cpu_capacity"), if cpu < 252 { "1024\n" } else { "512\n" });
+        }
+        let grounds = Grounds::read(root.path(), (0..256).map(CpuId::new));
+        let (often, seldom) = (Nanos::from_millis(1), Nanos::from_secs(1));
+        let all: Vec<(u32, Nanos)> = (0..256).map(|cpu| (cpu, often)).collect();
+        let groups = members(&all, &grounds);
+        assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [251, 1, 4]);
+        // Trials come as often as the detours will.
+        assert_eq!(
+            members(&[(0, often), (1, seldom), (2, often), (3, Nanos::from_secs(9))], &grounds),
+            [[0, 2], [1, 3]]
+        );
+        // Of these nothing is known.
+        assert_eq!(members(&[(0, often), (1, often)], &Grounds::default()), [[0], [1]]);
+    }
+}

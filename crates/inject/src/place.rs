@@ -1,0 +1,87 @@
+//! Where on its circle the noise of a CPU or a thread starts, and who starts together.
+
+use becalm_model::inject::Together;
+use becalm_scale::random::{Purpose, Stream};
+use becalm_scale::{NoiseTrace, TraceError};
+use becalm_units::Nanos;
+
+/// A node's own place is drawn from this: far more than any circle's length, and sums with the wall clock fit.
+const SHIFTS: u64 = 1 << 62;
+
+/// What is added to the wall clock's time for the place that it gives on every circle of the node: nothing where all nodes lose the
+/// same instants, and a time drawn from the seed and the node's number where they are to differ. `None` where each CPU or thread
+/// has a place of its own.
+pub(crate) fn shift(together: Together, seed: u64, host: u64) -> Option<u64> {
+    match together {
+        Together::Apart => None,
+        Together::Node => Some(Stream::new(seed, Purpose::Offsets, host).below(SHIFTS)),
+        Together::All => Some(0),
+    }
+}
+
+/// The place on a circle at an instant of the wall clock.
+pub(crate) fn at(wall_ns: u64, shift: u64, circle: Nanos) -> Nanos {
+    let circle = circle.get() as u64;
+    Nanos::new(((wall_ns % circle + shift % circle) % circle) as i64)
+}
+
+/// The circle whose place at the wall clock's time is the given one's at the shifted time: for who knows nothing of shifts.
+///
+/// # Errors
+/// None for a circle that is one: what [`NoiseTrace::new`] says.
+pub(crate) fn turned(trace: &NoiseTrace, shift: u64) -> Result<NoiseTrace, TraceError> {
+    let length = trace.length();
+    let back = at(0, shift, length).get();
+    let mut detours: Vec<(Nanos, Nanos)> = trace
+        .detours()
+        .map(|(start, lasts)| (Nanos::new((start.get() - back).rem_euclid(length.get())), lasts))
+        .collect();
+    detours.sort_unstable();
+    NoiseTrace::new(length, detours)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nodes_share_their_place_with_nobody_but_their_own() {
+        assert_eq!(shift(Together::Apart, 1, 7), None);
+        assert_eq!((shift(Together::All, 1, 7), shift(Together::All, 2, 8)), (Some(0), Some(0)));
+        let own = shift(Together::Node, 1, 7);
+        assert_eq!(own, shift(Together::Node, 1, 7));
+        assert!(own != shift(Together::Node, 1, 8) && own != shift(Together::Node, 2, 7));
+        // All circles of a node are shifted by one time.
+        let second = Nanos::from_secs(1);
+        assert_eq!(at(2_300_000_000, 900_000_000, second), Nanos::from_millis(200));
+        assert_eq!(
+            at(u64::MAX, u64::MAX >> 2, second).get() as u64,
+            (u64::MAX % 1_000_000_000 + (u64::MAX >> 2) % 1_000_000_000) % 1_000_000_000
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_turned_circle_loses_at_a_time_what_the_circle_loses_later(
+            gaps in prop::collection::vec((1_i64..30, 1_i64..20), 1..8), shift in 0_u64..1_000,
+        ) {
+            let mut at_ns = 0;
+            let detours: Vec<(Nanos, Nanos)> = gaps.iter().map(|(gap, lasts)| {
+                let start = at_ns + gap;
+                at_ns = start + lasts;
+                (Nanos::new(start), Nanos::new(*lasts))
+            }).collect();
+            let trace = NoiseTrace::new(Nanos::new(at_ns + 5), detours).unwrap();
+            let turned = turned(&trace, shift).unwrap();
+            let circle = trace.length();
+            let lost = |trace: &NoiseTrace, place: Nanos| {
+                trace.detours().any(|(start, lasts)| (place - start).get().rem_euclid(circle.get()) < lasts.get())
+            };
+            for wall in 0..circle.get() as u64 {
+                prop_assert_eq!(lost(&turned, at(wall, 0, circle)), lost(&trace, at(wall, shift, circle)), "at {}", wall);
+            }
+        }
+    }
+}
