@@ -236,7 +236,11 @@ fn predictions_hold() {
         // No interval reaches below no effect, and those of 200us of every 1ms are narrow beside it.
         let low = |row: usize| json["rows"][row]["predicted_low"].as_f64().unwrap_or(0.0);
         let pairs = (0..4).all(|row| low(row) >= 1.0) && low(0) > 1.2 && low(2) > 1.1;
-        if shows && near && fits && pairs && errors["all"]["telling"].as_u64() >= Some(2) { Ok(()) } else { Err(json.to_string()) }
+        if shows && near && fits && pairs && errors["all"]["telling"].as_u64() >= Some(2) {
+            Ok(())
+        } else {
+            Err(json.to_string())
+        }
     });
     assert!(fs::read_to_string(&figure).unwrap().contains("<circle"));
 }
@@ -250,7 +254,8 @@ fn predictions_hold_where_ranks_share_cpus() {
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     // A grain long enough that taking turns costs little beside it, and detours that are longer than a phase.
-    let mut arguments = vec!["validate", "--intervals", "20ms", "--detours", "4ms", "--ratios", "none", "--grain", "500us"];
+    let mut arguments =
+        vec!["validate", "--intervals", "20ms", "--detours", "4ms", "--ratios", "none", "--grain", "500us"];
     arguments.extend(["--sched", "fifo:40", "--time", "400ms", "--repetitions", "3", "--noise-time", "1s", "--json"]);
     attempts(3, || {
         let json = document(&job(2 * cpus, &arguments));
