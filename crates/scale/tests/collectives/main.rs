@@ -148,8 +148,8 @@ fn closed_forms_without_noise() {
     for m in 0..8 {
         let n = 1_i64 << m;
         let starts = vec![(&silence, 0); n as usize];
-        // A half, a quarter ... of 100 n bytes.
-        let halves: i64 = (1..=m).map(|k| round((100 * n) >> k)).sum();
+        // A half, a quarter ... of 16 n bytes: few enough that the card is ready for the next message before the CPU is.
+        let halves: i64 = (1..=m).map(|k| round((16 * n) >> k)).sum();
         for (collective, bytes, time) in [
             (Collective::Barrier(Barrier::Dissemination), 1, m * round(1)),
             (Collective::Barrier(Barrier::Binomial), 1, 2 * m * round(1)),
@@ -158,13 +158,13 @@ fn closed_forms_without_noise() {
             (Collective::Allreduce(Allreduce::Ring), 100 * n, 2 * (n - 1) * round(100)),
             (Collective::Allreduce(Allreduce::Tree), 100, 2 * m * round(100)),
             (Collective::Bcast(Bcast::Binomial), 100, m * round(100)),
-            (Collective::Bcast(Bcast::ScatterRing), 100 * n, halves + (n - 1) * round(100)),
+            (Collective::Bcast(Bcast::ScatterRing), 16 * n, halves + (n - 1) * round(16)),
             (Collective::Reduce(Reduce::Binomial), 100, m * round(100)),
-            (Collective::Reduce(Reduce::Rabenseifner), 100 * n, 2 * halves),
-            (Collective::Allreduce(Allreduce::Rabenseifner), 100 * n, 2 * halves),
+            (Collective::Reduce(Reduce::Rabenseifner), 16 * n, 2 * halves),
+            (Collective::Allreduce(Allreduce::Rabenseifner), 16 * n, 2 * halves),
             (Collective::Allgather(Allgather::Ring), 100, (n - 1) * round(100)),
-            (Collective::Allgather(Allgather::RecursiveDoubling), 100, halves),
-            (Collective::ReduceScatter(ReduceScatter::RecursiveHalving), 100, halves),
+            (Collective::Allgather(Allgather::RecursiveDoubling), 16, halves),
+            (Collective::ReduceScatter(ReduceScatter::RecursiveHalving), 16, halves),
             (Collective::Alltoall(Alltoall::Scattered(1)), 100, (n - 1) * round(100)),
             (Collective::Alltoall(Alltoall::Pairwise), 100, (n - 1) * round(100)),
             (Collective::Alltoall(Alltoall::Bruck), 100, m * round(100 * n / 2)),
