@@ -252,7 +252,7 @@ fn measure<C: Counter>(
         for (number, cell) in (0..).zip(grid) {
             let runs = &mut runs[number as usize];
             // All ranks have the same times, so that all decide alike.
-            if repetition >= args.repetitions.into() && !(can_show(cell) && !shows(&slowdowns(runs))) {
+            if repetition >= args.repetitions.into() && (!can_show(cell) || shows(&slowdowns(runs))) {
                 continue;
             }
             let seed = args.seed.wrapping_add(repetition * grid.len() as u64 + number);
