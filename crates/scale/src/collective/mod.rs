@@ -1,4 +1,4 @@
-//! Collectives as steps of a [`JobMachine`]: who sends to whom, in which round.
+//! Collectives as steps of a [`JobMachine`](crate::machine::JobMachine): who sends to whom, in which round.
 //!
 //! The first rank is the root where there is one. `names` has how they are written, `run` what they do, `choice` which
 //! algorithm a library takes for how many ranks and bytes.
