@@ -258,7 +258,7 @@ fn what_takes_long_says_how_long_it_will_still_take() {
         in_folder(&[&import[..], &[name]].concat()).expect(0, &[]);
         begun.elapsed().as_secs_f64()
     });
-    let lines = (100_000.0 * 2.5 / taken.into_iter().fold(f64::INFINITY, f64::min)) as u64;
+    let lines = (100_000.0 * 3.5 / taken.into_iter().fold(f64::INFINITY, f64::min)) as u64;
     let lines = lines.clamp(200_000, 10_000_000);
     write(lines);
     let line = format!("{} {} long", PROGRAM, import.join(" "));
